@@ -29,10 +29,17 @@ export class EventService {
   async find(update: string | number, ref: StackRef): Promise<EventOwner & { readonly isActive: boolean }> {
     const found = await (typeof update === 'number'
       ? this.#history.findVersionStatus(update, ref)
-      : this.#history.findStatus(update, ref));
+      : this.#findById(update, ref));
     if (!found) throw updateNotFound(String(update));
     if (found.hasDeletedEvents) throw new EventsDeletedError();
     return { id: found.id, mayHaveRows: found.mayHaveEventRows, isActive: isActive(found.status) };
+  }
+
+  /** Links to imported updates may have the ids that these had elsewhere. */
+  async #findById(id: string, ref: StackRef) {
+    const found = await this.#history.findStatus(id, ref);
+    const imported = found ? null : await this.#history.findImported(id, ref);
+    return imported === null ? found : this.#history.findStatus(imported, ref);
   }
 
   /** The first page of the selection, as JSON. Its token is `atEnd` if it has no events. */

@@ -1,6 +1,7 @@
 import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { UnindexedStack } from '../../shared/search/state-index-repository.ts';
+import { assertImported } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { commitOf, headOf } from '../../shared/state/journal/change-limits/approvals.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
@@ -68,6 +69,7 @@ const of = {
  */
 const checks: readonly (readonly [keyof typeof of, Check])[] = [
   ['all', isPermitted],
+  ['all', isImported],
   ['changes', isCounted],
   ['changes', isNotFrozen],
   ['destroys', isNotConsumed],
@@ -90,6 +92,11 @@ export async function checkCandidate(candidate: Candidate): Promise<Findings> {
 /** Throws NotFoundError, ForbiddenError. */
 function isPermitted({ access, isPreview, stack }: Candidate): void {
   assertPermission(access, stack, readTags(stack.tags), isPreview ? 'preview' : 'write');
+}
+
+/** Throws ImportUnfinishedError. */
+function isImported({ stack }: Candidate): void {
+  assertImported(stack);
 }
 
 /** Throws LimitsChangedError. */

@@ -3,6 +3,7 @@ import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
+import { createHistoryRepository } from '../../shared/updates/history-repository.ts';
 import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
@@ -42,7 +43,14 @@ export class UpdateQueries {
 
   /** Throws NotFoundError. */
   async get(ref: StackRef, selector: UpdateSelector) {
-    const row = await createUpdateQueryRepository(this.#context.db).find(await this.#idOf(ref), selector);
+    const { db } = this.#context;
+    const rows = createUpdateQueryRepository(db);
+    const stackId = await this.#idOf(ref);
+    let row = await rows.find(stackId, selector);
+    // Links to imported updates may have the ids that these had elsewhere.
+    const imported =
+      row || !('id' in selector) ? null : await createHistoryRepository(db).findImported(selector.id, ref);
+    if (imported !== null) row = await rows.find(stackId, { id: imported });
     if (!row) throw updateNotFound('id' in selector ? selector.id : String(selector.version));
     return detailsView(row);
   }

@@ -9,10 +9,11 @@ import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-fol
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
+import { assertWritable } from '../moving/assert-writable.ts';
 import { isSelected, messageOf } from '../moving/import-plan.ts';
 import { collect } from '../moving/moving-options.ts';
 import { alignColumns, counted } from '../moving/moving-report.ts';
-import { assertWritable, StackImporter } from '../moving/stack-importer.ts';
+import { StackImporter } from '../moving/stack-importer.ts';
 import { type PlannedReturn, planReturn } from './return-plan.ts';
 import { createArrival } from './returned-secrets.ts';
 

@@ -14,6 +14,7 @@ import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { operator } from '../admin/operator.ts';
 import type { CommandRun } from '../command-run.ts';
+import { exportArchive } from './archive/archive-export.ts';
 import { messageOf } from './import-plan.ts';
 import { collect, forEachStack, toCount } from './moving-options.ts';
 import { counted } from './moving-report.ts';
@@ -22,7 +23,9 @@ const pageRows = 500;
 
 interface ExportOptions {
   readonly organization: string;
-  readonly to: string;
+  readonly to?: string;
+  readonly archive?: string;
+  readonly recipient?: readonly string[];
   readonly stack?: readonly string[];
   readonly history?: number;
   readonly parallel: number;
@@ -33,7 +36,12 @@ interface ExportOptions {
 export function addExportOptions(command: Command, run: CommandRun): void {
   command
     .requiredOption('--organization <name>', 'organization whose stacks are exported')
-    .requiredOption('--to <place>', 'file://DIR or s3://BUCKET/PREFIX, for `pulumi login`')
+    .option('--to <place>', 'file://DIR or s3://BUCKET/PREFIX, for `pulumi login`')
+    .option(
+      '--archive <place>',
+      'DIR or s3://BUCKET/PREFIX, for `holdfast import --from archive`: all versions and events',
+    )
+    .option('--recipient <age1...>', 'encrypt the secrets of the archive to this age recipient; repeatable', collect)
     .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)
     .option('--history <count>', 'how many of the newest updates of each stack; by default all', toHistory)
     .option('--parallel <count>', 'stacks at once', toCount, 4)
@@ -42,14 +50,52 @@ export function addExportOptions(command: Command, run: CommandRun): void {
       'after',
       `
 Secrets that the server has encrypted are encrypted for the passphrase in PULUMI_CONFIG_PASSPHRASE, or in the file
-PULUMI_CONFIG_PASSPHRASE_FILE. The configuration of the stacks is in the folder config. See docs/moving.md.`,
+PULUMI_CONFIG_PASSPHRASE_FILE. The configuration of the stacks is in the folder config. An export to an archive goes on
+where an earlier one ended. See docs/moving.md.`,
     )
     .action((options: ExportOptions) => runExport(run, options));
 }
 
 async function runExport(run: CommandRun, options: ExportOptions): Promise<void> {
+  const { archive, recipient, to } = options;
+  if ((archive === undefined) === (to === undefined)) throw new MovingError('Give either --to or --archive');
+  if (archive !== undefined && options.history !== undefined)
+    throw new MovingError('An archive has all versions: --history is for --to');
+  if (to !== undefined && recipient !== undefined) throw new MovingError('--recipient is for --archive');
   const session = new AdminSession(run.loadConfig());
-  const folder = await openFolder(options.to, bucketDefaults(session.config));
+  const folder = await openFolder(archive ?? (to as string), bucketDefaults(session.config));
+  try {
+    await session.withContext((context) =>
+      archive === undefined
+        ? exportFolder(run, { context, folder, to: to as string }, options)
+        : exportToArchive(run, { context, folder, to: archive }, options),
+    );
+  } finally {
+    await folder.close();
+  }
+}
+
+interface ExportPlace {
+  readonly context: AppContext;
+  readonly folder: Folder;
+  readonly to: string;
+}
+
+async function exportToArchive(run: CommandRun, place: ExportPlace, options: ExportOptions): Promise<void> {
+  const { organization, stacks } = await listStacks(place.context, options);
+  const protection = { recipients: options.recipient ?? [], passphrase: readConfigPassphrase() };
+  const isWhole = options.stack === undefined;
+  const call = { ...place, organization, stacks, isWhole, protection, parallel: options.parallel };
+  const { isComplete, json, text } = await exportArchive(call);
+  console.log(options.json ? JSON.stringify(json) : text);
+  if (!isComplete) run.exitCode = 1;
+}
+
+async function exportFolder(
+  run: CommandRun,
+  { context, folder, to }: ExportPlace,
+  options: ExportOptions,
+): Promise<void> {
   const passphrase = readConfigPassphrase();
   let created: Promise<PassphraseCrypter> | null = null;
   const crypter = (): Promise<PassphraseCrypter> => {
@@ -58,43 +104,39 @@ async function runExport(run: CommandRun, options: ExportOptions): Promise<void>
     created ??= PassphraseCrypter.create(passphrase);
     return created;
   };
-  try {
-    await session.withContext(async (context) => {
-      const stacks = await listStacks(context, options);
-      const there = await openTarget(folder, options);
-      const history = options.history ?? maxHistory;
-      const source = operatorSource(operator());
-      const parts = { context, folder, to: options.to, source, history, there, crypter };
-      const results = await forEachStack(stacks, options.parallel, 'stacks', async (stack) => {
-        const name = `${stack.project}/${stack.stack}`;
-        try {
-          return { stack: name, isComplete: true, ...described(await exportStack(parts, stack)) };
-        } catch (error) {
-          return { stack: name, isComplete: false, versions: 0, reencrypted: 0, notes: [messageOf(error)] };
-        }
-      });
-      const complete = results.filter(({ isComplete }) => isComplete);
-      const sum = (of: 'versions' | 'reencrypted'): number => complete.reduce((total, each) => total + each[of], 0);
-      const lines = [
-        ...results.flatMap(({ isComplete, notes, stack }) =>
-          notes.map((note) => `${stack}: ${isComplete ? '' : 'not exported: '}${note}`),
-        ),
-        `Exported ${counted(complete.length, 'stack')} with ${counted(sum('versions'), 'update')} to ${options.to}; ` +
-          `${counted(sum('reencrypted'), 'secret')} encrypted for the passphrase.`,
-      ];
-      console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
-      if (complete.length < results.length) run.exitCode = 1;
-    });
-  } finally {
-    await folder.close();
-  }
+  const { stacks } = await listStacks(context, options);
+  const there = await openTarget(folder, { organization: options.organization, to });
+  const history = options.history ?? maxHistory;
+  const parts = { context, folder, to, source: operatorSource(operator()), history, there, crypter };
+  const results = await forEachStack(stacks, options.parallel, 'stacks', async (stack) => {
+    const name = `${stack.project}/${stack.stack}`;
+    try {
+      return { stack: name, isComplete: true, ...described(await exportStack(parts, stack)) };
+    } catch (error) {
+      return { stack: name, isComplete: false, versions: 0, reencrypted: 0, notes: [messageOf(error)] };
+    }
+  });
+  const complete = results.filter(({ isComplete }) => isComplete);
+  const sum = (of: 'versions' | 'reencrypted'): number => complete.reduce((total, each) => total + each[of], 0);
+  const lines = [
+    ...results.flatMap(({ isComplete, notes, stack }) =>
+      notes.map((note) => `${stack}: ${isComplete ? '' : 'not exported: '}${note}`),
+    ),
+    `Exported ${counted(complete.length, 'stack')} with ${counted(sum('versions'), 'update')} to ${to}; ` +
+      `${counted(sum('reencrypted'), 'secret')} encrypted for the passphrase.`,
+  ];
+  console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
+  if (complete.length < results.length) run.exitCode = 1;
 }
 
 /**
  * Makes the folder one that the CLI reads, and notes whose it is. Returns the newest update of each stack there. Throws MovingError if
  * it has stacks that no export of the organization has written.
  */
-async function openTarget(folder: Folder, { organization, to }: ExportOptions): Promise<ReadonlyMap<string, string>> {
+async function openTarget(
+  folder: Folder,
+  { organization, to }: { readonly organization: string; readonly to: string },
+): Promise<ReadonlyMap<string, string>> {
   const { stacks, strays } = await listFolder(folder);
   const note = JSON.stringify({ organization });
   if (stacks.length + strays.length > 0 && (await readText(folder, noteFile)) !== note)
@@ -112,19 +154,20 @@ const noteFile = 'holdfast-export.json';
 /** Postgres knows no larger limit. */
 const maxHistory = 2 ** 31 - 1;
 
-async function listStacks({ db, identity }: AppContext, { organization, stack }: ExportOptions): Promise<StackRow[]> {
-  const found = await identity.findOrganization(organization);
-  if (!found) throw new MovingError(`There is no organization ${JSON.stringify(organization)}`);
+async function listStacks({ db, identity }: AppContext, { organization: name, stack }: ExportOptions) {
+  const organization = await identity.findOrganization(name);
+  if (!organization) throw new MovingError(`There is no organization ${JSON.stringify(name)}`);
   const rows = createExportedStackRepository(db);
-  const stacks: StackRow[] = [];
+  const all: StackRow[] = [];
   for (let after = { project: '', stack: '' }; ; ) {
-    const page = await rows.listStacks(found.id, after, pageRows);
-    stacks.push(...page);
+    const page = await rows.listStacks(organization.id, after, pageRows);
+    all.push(...page);
     if (page.length < pageRows) break;
     after = page.at(-1) as StackRow;
   }
-  if (stack === undefined) return stacks;
-  return stacks.filter((each) => stack.some((pattern) => nameMatches(pattern, `${each.project}/${each.stack}`)));
+  const isSelected = (each: StackRow): boolean =>
+    stack?.some((pattern) => nameMatches(pattern, `${each.project}/${each.stack}`)) ?? true;
+  return { organization, stacks: all.filter(isSelected) };
 }
 
 function toHistory(text: string): number {

@@ -22,7 +22,10 @@ export class FolderSource implements MovingSource {
       ...{ name: each.name, project: each.project, stack: each.stack },
       open: () => openFolderStack(this.#folder, each),
     }));
-    return { stacks: opened, strays };
+    const remarks = strays.map(
+      (name) => `${name} is left out: it is not in the layout of this folder (pulumi state upgrade)`,
+    );
+    return { stacks: opened, strays, remarks };
   }
 
   close(): Promise<void> {
@@ -42,7 +45,7 @@ export async function openFolderStack(folder: Folder, stack: FolderStack): Promi
     // `pulumi state` and `pulumi stack import` write no update.
     mayHaveUnrecordedState: true,
     history: history.map(({ id, state: left, update }) => ({
-      ...{ id, stackVersion: null, state: stateOf(left), events: null },
+      ...{ id, stackVersion: null, updateId: null, state: stateOf(left), events: null },
       info: async () => readHistoryInfo(update.name, (await readText(folder, update.name)) ?? ''),
     })),
     notes: withoutState > 0 ? [`without ${withoutState} updates, whose states the source lacks`] : [],
@@ -52,7 +55,7 @@ export async function openFolderStack(folder: Folder, stack: FolderStack): Promi
       const text = tags === null ? null : await readText(folder, tags.name);
       return text === null ? {} : ((JSON.parse(text) as { tags?: object }).tags ?? {});
     },
-    decrypt: null,
+    ...{ check: null, decrypt: null },
   };
 }
 

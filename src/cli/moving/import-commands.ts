@@ -5,19 +5,24 @@ import { MovingError } from '../../shared/diy/diy-layout.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { readAccessToken } from '../../shared/platform/config/access-token.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
+import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
+import { ArchiveSource } from './archive/archive-source.ts';
+import { assertWritable } from './assert-writable.ts';
 import { FolderSource } from './folder-source.ts';
-import { isSelected, messageOf, type PlannedStack, planStack, type StackPlan } from './import-plan.ts';
+import { isSelected, messageOf, planStack, type StackPlan } from './import-plan.ts';
 import { beginRun } from './import-run.ts';
-import { mapSource, type StackMapping, toMapping } from './mapped-source.ts';
+import { createImportedVersionRepository } from './imported-version-repository.ts';
+import { mapSource, type StackMapping, toMapping, toUserMapping, type UserMapping } from './mapped-source.ts';
 import { collect, forEachStack, toCount } from './moving-options.ts';
-import { alignColumns, counted, formatBytes } from './moving-report.ts';
-import type { MovingSource, SourceStack } from './moving-source.ts';
+import { counted, formatBytes } from './moving-report.ts';
+import type { MovingSource, SourceListing, SourceStack } from './moving-source.ts';
+import { countedAll, describePlan, inQuarantine, type PlanFile } from './plan-report.ts';
 import { rollBackStack } from './rollback-import.ts';
 import { isService, ServiceSource } from './service-source.ts';
-import { assertWritable, StackImporter, serverUrl } from './stack-importer.ts';
+import { StackImporter, serverUrl } from './stack-importer.ts';
 import { verifyStack } from './verify-import.ts';
 
 interface ImportOptions {
@@ -31,17 +36,9 @@ interface ImportOptions {
   readonly verify?: true;
   readonly rollback?: true;
   readonly map?: readonly StackMapping[];
+  readonly mapUser?: readonly UserMapping[];
+  readonly identity?: string;
   readonly json?: true;
-}
-
-/** Written with `--plan`. */
-interface PlanFile {
-  readonly format: 1;
-  readonly from: string;
-  readonly organization: string;
-  readonly stacks: readonly PlannedStack[];
-  /** Files that are in neither layout of the source. */
-  readonly strays: readonly string[];
 }
 
 interface ImportCall {
@@ -49,14 +46,19 @@ interface ImportCall {
   readonly source: MovingSource;
   readonly organization: { readonly id: string; readonly name: string };
   readonly options: ImportOptions;
+  readonly listing: SourceListing;
+  /** The selected ones. */
   readonly stacks: readonly SourceStack[];
-  readonly strays: readonly string[];
 }
 
 /** Adds the options of `holdfast import`. */
 export function addImportOptions(command: Command, run: CommandRun): void {
   command
-    .requiredOption('--from <place>', 'file://DIR, s3://BUCKET/PREFIX or https://HOST, as for `pulumi login`')
+    .argument('[place]', 'with `--from archive`: DIR or s3://BUCKET/PREFIX, as for `holdfast export --archive`')
+    .requiredOption(
+      '--from <place>',
+      'file://DIR, s3://BUCKET/PREFIX or https://HOST, as for `pulumi login`; `archive`: the archive that is named besides',
+    )
     .requiredOption('--organization <name>', 'organization that gets the stacks')
     .option('--source-organization <name>', 'organization of the service https://HOST; by default the same name')
     .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)
@@ -68,24 +70,26 @@ export function addImportOptions(command: Command, run: CommandRun): void {
       'delete imported stacks that were not updated here; with --apply, otherwise only the list is printed',
     )
     .option('--map <names>', 'PROJECT/STACK=PROJECT/STACK: another name here, in every call; repeatable', toMapping)
+    .option('--map-user <names>', 'NAME=LOGIN: who NAME of the source is here; repeatable', toUserMapping)
+    .option('--identity <file>', 'age identities that decrypt the secrets of an archive')
     .option('--parallel <count>', 'stacks at once', toCount, 4)
     .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
       '\nCall it again after an interruption, and for a second pass: it continues. The token for https://HOST is in ' +
-        'PULUMI_ACCESS_TOKEN. See docs/moving.md.',
+        'PULUMI_ACCESS_TOKEN, the passphrase of an archive in PULUMI_CONFIG_PASSPHRASE. See docs/moving.md.',
     )
-    .action((options: ImportOptions) => runImport(run, options));
+    .action((place: string | undefined, options: ImportOptions) => runImport(run, place ?? null, options));
 }
 
-async function runImport(run: CommandRun, options: ImportOptions): Promise<void> {
+async function runImport(run: CommandRun, archive: string | null, options: ImportOptions): Promise<void> {
   if (options.verify && (options.apply || options.rollback))
     throw new MovingError('Give --apply, --verify and --rollback one after the other');
   const session = new AdminSession(run.loadConfig());
-  const source = mapSource(await openSource(options, session.config), options.map ?? []);
+  const source = mapSource(await openSource(archive, options, session.config), options.map ?? []);
   try {
-    const { stacks, strays } = await source.list();
-    const selected = stacks.filter((stack) => isSelected(stack, options.stack ?? []));
+    const listing = await source.list();
+    const stacks = listing.stacks.filter((stack) => isSelected(stack, options.stack ?? []));
     await session.withContext(async (context) => {
       const organization = await context.identity.findOrganization(options.organization);
       if (!organization)
@@ -93,7 +97,7 @@ async function runImport(run: CommandRun, options: ImportOptions): Promise<void>
           `There is no organization ${JSON.stringify(options.organization)}: see holdfast admin --help`,
         );
       if (options.apply) await assertWritable(context.db);
-      const call = { context, source, organization, options, stacks: selected, strays };
+      const call = { context, source, organization, options, listing, stacks };
       const isComplete = await (options.verify ? verify : options.rollback ? rollBack : planOrImport)(call);
       if (!isComplete) run.exitCode = 1;
     });
@@ -102,8 +106,17 @@ async function runImport(run: CommandRun, options: ImportOptions): Promise<void>
   }
 }
 
-async function openSource(options: ImportOptions, config: Config): Promise<MovingSource> {
-  const { from, organization, sourceOrganization } = options;
+async function openSource(archive: string | null, options: ImportOptions, config: Config): Promise<MovingSource> {
+  const { from, identity, organization, sourceOrganization } = options;
+  if ((from === 'archive') !== (archive !== null))
+    throw new MovingError('An archive is named as `--from archive DIR` or `--from archive s3://BUCKET/PREFIX`');
+  if (archive === null && identity !== undefined) throw new MovingError('--identity is for an archive');
+  if (archive !== null) {
+    if (sourceOrganization !== undefined) throw new MovingError('An archive is of one organization');
+    const identities = identity === undefined ? null : await readFile(identity, 'utf8');
+    const access = { identities, passphrase: readConfigPassphrase() };
+    return new ArchiveSource(await openFolder(archive, bucketDefaults(config)), `archive ${archive}`, access);
+  }
   if (isService(from))
     return new ServiceSource({ from, organization: sourceOrganization ?? organization, token: readAccessToken() });
   if (sourceOrganization !== undefined) throw new MovingError('Only a service https://HOST has organizations');
@@ -111,14 +124,14 @@ async function openSource(options: ImportOptions, config: Config): Promise<Movin
 }
 
 async function planOrImport(call: ImportCall): Promise<boolean> {
-  const { context, options, source, strays } = call;
+  const { context, listing, options, source } = call;
   const listed = options.apply && options.plan !== undefined ? await readPlannedNames(options.plan, call) : null;
   const stacks = listed === null ? call.stacks : call.stacks.filter(({ name }) => listed.has(name));
   const plans = await forEachStack(stacks, options.parallel, 'planned stacks', (stack) =>
     planStack({ context, organization: options.organization }, stack),
   );
   const plan: PlanFile = {
-    ...{ format: 1, from: source.place, organization: options.organization, strays },
+    ...{ format: 1, from: source.place, organization: options.organization, strays: listing.strays },
     stacks: plans.map(({ planned }) => planned),
   };
   if (!options.apply) {
@@ -126,7 +139,7 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
     console.log(
       options.json
         ? JSON.stringify(plan)
-        : describePlan(plan, isService(options.from) ? serverUrl(context.config) : null),
+        : describePlan(plan, listing.remarks, isOfServer(options) ? serverUrl(context.config) : null),
     );
     return true;
   }
@@ -135,7 +148,8 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
 
 async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise<boolean> {
   const { options } = call;
-  const importer = new StackImporter({ ...call, from: call.source.place });
+  const users = await findUsers(call.context, options.mapUser ?? []);
+  const importer = new StackImporter({ ...call, from: call.source.place, users });
   const total = plans.reduce((sum, { planned }) => sum + planned.versions, 0);
   const progress = new Progress();
   const run = await beginRun(call.context.db, call.organization.id, { kind: 'import', place: call.source.place });
@@ -179,6 +193,17 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
   ];
   console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
   return incomplete.length === 0;
+}
+
+/** Throws MovingError if one of the users is not here. */
+async function findUsers({ db }: AppContext, mappings: readonly UserMapping[]): Promise<ReadonlyMap<string, string>> {
+  const rows = createImportedVersionRepository(db);
+  const found = mappings.map(async ({ from, login }) => {
+    const id = await rows.findUser(login);
+    if (id === null) throw new MovingError(`There is no user ${JSON.stringify(login)}`);
+    return [from, id] as const;
+  });
+  return new Map(await Promise.all(found));
 }
 
 async function verify({ context, options, organization, source, stacks }: ImportCall): Promise<boolean> {
@@ -234,62 +259,13 @@ async function rollBack({ context, options, organization, source, stacks }: Impo
   return kept.length === 0;
 }
 
-function describePlan({ organization, stacks, strays }: PlanFile, url: string | null): string {
-  const rows = stacks.map(({ action, bytes, notes, quarantine, secretsProvider, source, versions }) => [
-    ...[source, action, String(versions), formatBytes(bytes), secretsProvider ?? '-'],
-    [...(quarantine === null ? [] : [inQuarantine(quarantine)]), ...notes].join('; '),
-  ]);
-  const totals = stacks.reduce(
-    (sum, { bytes, previews, versions }) => ({
-      ...{ versions: sum.versions + versions, previews: sum.previews + previews, bytes: sum.bytes + bytes },
-    }),
-    { versions: 0, previews: 0, bytes: 0 },
-  );
-  const count = (action: PlannedStack['action']): number => stacks.filter((each) => each.action === action).length;
-  return [
-    ...alignColumns([['STACK', 'ACTION', 'VERSIONS', 'SIZE', 'SECRETS', 'NOTES'], ...rows]),
-    ...strays.map((name) => `${name} is left out: it is not in the layout of this folder (pulumi state upgrade)`),
-    `${organization}: ${count('create')} to create, ${count('continue')} to continue, ${count('none')} complete, ` +
-      `${count('leave out')} left out; ${countedAll(totals)}, ${formatBytes(totals.bytes)}.`,
-    ...describeSecrets(stacks, url),
-    'Nothing was changed. Import with --apply.',
-  ].join('\n');
+/** Whether secrets of the source can have keys that its server has kept. */
+function isOfServer({ from }: ImportOptions): boolean {
+  return isService(from) || from === 'archive';
 }
 
 /** What only an import reads of a stack. */
 const notRead = { previews: 0, secretsProvider: null, quarantine: null };
-
-function countedAll({ previews, versions }: { readonly versions: number; readonly previews: number }): string {
-  return counted(versions, 'version') + (previews > 0 ? ` and ${counted(previews, 'preview')}` : '');
-}
-
-function inQuarantine(reason: string): string {
-  return `in quarantine, because the CLI refuses its newest state: ${reason}`;
-}
-
-/** Who keeps the secrets of the stacks. `url` is that of this server, if the source decrypts secrets of its own. */
-function describeSecrets(stacks: readonly PlannedStack[], url: string | null): string[] {
-  const keepers = Map.groupBy(
-    stacks.filter(({ action, secretsProvider }) => action !== 'leave out' && secretsProvider !== null),
-    ({ secretsProvider }) => secretsProvider,
-  );
-  const moved = url === null ? undefined : keepers.get('service');
-  if (moved !== undefined) keepers.delete('service');
-  const kept = [...keepers].map(([type, users]) => `${type} (${counted(users.length, 'stack')})`);
-  return [
-    ...(moved === undefined
-      ? []
-      : [
-          `Secrets of ${counted(moved.length, 'stack')} are encrypted with the keys of this server, which the CLI finds at ${url}.`,
-        ]),
-    ...(kept.length === 0
-      ? []
-      : [
-          `Secrets stay encrypted as they are, by ${kept.join(', ')}: the CLI needs its passphrases and KMS keys as before. ` +
-            '`pulumi stack change-secrets-provider default` moves a stack to the keys of the server.',
-        ]),
-  ];
-}
 
 async function readPlannedNames(file: string, { options, source }: ImportCall): Promise<ReadonlySet<string>> {
   const plan = JSON.parse(await readFile(file, 'utf8')) as Partial<PlanFile>;

@@ -75,14 +75,18 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
     notes.push(`without its tags: ${messageOf(error)}`);
     return {} as Tags;
   });
+  // The reason why a file of the source cannot be read, rather than what is wrong with its content.
+  if (stateFault !== null) fault ??= (await content?.check?.(content.history.slice(-1))) ?? null;
   fault ??= stateFault ?? nameFault(project, source.stack) ?? content?.fault ?? null;
   const ref = { organization: parts.organization, project: project ?? '', stack: source.stack };
   const here = fault === null && content !== null ? await findHere(parts.context, ref, content) : null;
   fault ??= here?.fault ?? null;
-  const entries = fault === null ? (content?.history ?? []).slice(here?.known ?? 0) : [];
+  const missing = fault === null ? (content?.history ?? []).slice(here?.known ?? 0) : [];
+  const newer = fault === null ? await newPreviews(parts.context, content?.previews ?? [], here?.head) : [];
+  fault ??= (await content?.check?.([...missing, ...newer])) ?? null;
+  const [entries, previews] = fault === null ? [missing, newer] : [[], []];
   const hasUnrecordedState = fault === null && content !== null && (await isUnrecorded(content, facts, entries, here));
   const versions = entries.length + (hasUnrecordedState ? 1 : 0);
-  const previews = fault === null ? await newPreviews(parts.context, content?.previews ?? [], here?.head) : [];
   const sizeOf = ({ bytes }: SourceState): number => bytes ?? facts?.bytes ?? 0;
   const bytes =
     entries.reduce((sum, { state }) => sum + sizeOf(state), 0) +

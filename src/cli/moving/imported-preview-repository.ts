@@ -49,10 +49,11 @@ export function createImportedPreviewRepository(db: Queryable) {
           on conflict do nothing returning update_id
         )
         insert into updates (id, stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                             resource_changes, ci_run, created_at, started_at, ended_at, expires_at, base_checkpoint_id, checkpoint_id,
+                             resource_changes, ci_run, requested_by, end_reason, created_at, started_at, ended_at, expires_at, base_checkpoint_id, checkpoint_id,
                              events_archived)
         select n.update_id, ${preview.stackId}::uuid, ${preview.kind}, true, false, ${preview.status}, ${preview.stackVersion}::integer,
-          ${preview.message}, ${preview.environment}, ${preview.config}, ${preview.resourceChanges}, ${preview.ciRun}::text, t.started,
+          ${preview.message}, ${preview.environment}, ${preview.config}, ${preview.resourceChanges}, ${preview.ciRun}::text,
+          ${preview.requestedBy}::uuid, case when ${preview.status} = 'cancelled' then 'cancelled' end, t.started,
           t.started, t.ended, t.ended, ${preview.baseCheckpointId}::uuid, ${preview.baseCheckpointId}::uuid, ${!preview.hasEvents}
         from noted n, (values (${preview.startedAt.toISOString()}::timestamptz, ${preview.endedAt.toISOString()}::timestamptz))
           as t (started, ended)

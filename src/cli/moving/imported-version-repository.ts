@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import type { StoredStatus } from '../../shared/diy/history-info.ts';
 import { movedVersion, movedVersionColumns } from '../../shared/diy/moved-version.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
@@ -16,6 +17,7 @@ const VersionRow = Type.Object({
 /** An imported version as it is stored. */
 export type ImportedVersionRow = Row<typeof VersionRow>;
 
+const IdRow = Type.Object({ id: Type.String() });
 const HeadRow = Type.Object({ sha256: Type.String() });
 
 /** An update of another backend, with the version that it becomes. */
@@ -24,13 +26,15 @@ export interface ImportedUpdate {
   readonly stackId: string;
   readonly entry: string;
   readonly kind: string;
-  readonly status: 'succeeded' | 'failed';
+  readonly status: StoredStatus;
   readonly stackVersion: number;
   readonly message: string;
   readonly environment: string;
   readonly config: string;
   readonly resourceChanges: string;
   readonly ciRun: string | null;
+  /** A user of this server. */
+  readonly requestedBy: string | null;
   readonly startedAt: Date;
   readonly endedAt: Date;
   readonly baseCheckpointId: string | null;
@@ -55,6 +59,19 @@ export function createImportedVersionRepository(db: Queryable) {
         from updates u join imported_versions i on i.update_id = u.id left join checkpoints c on c.id = u.checkpoint_id
         where u.stack_id = ${stackId} and u.stack_version > ${afterVersion} order by u.stack_version limit ${limit}`),
 
+    /** Which of these ids updates have. */
+    listTaken: async (ids: readonly string[]): Promise<ReadonlySet<string>> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* importedVersions.listTaken */ select id from updates where id = any (${sql.array([...ids], 'uuid')})`);
+      return new Set(rows.map(({ id }) => id));
+    },
+
+    findUser: async (login: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* importedVersions.findUser */ select id from users where login = ${login}`);
+      return row?.id ?? null;
+    },
+
     /** SHA-256 of the newest state, in hex; null if the stack has none. */
     findHeadHash: async (stackId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(HeadRow)`
@@ -70,11 +87,11 @@ export function createImportedVersionRepository(db: Queryable) {
         /* importedVersions.insert */
         with inserted as (
           insert into updates (id, stack_id, kind, exclusive, status, stack_version, base_stack_version, message, environment, config,
-                               resource_changes, ci_run, created_at, started_at, ended_at, expires_at, base_checkpoint_id, checkpoint_id,
+                               resource_changes, ci_run, requested_by, end_reason, created_at, started_at, ended_at, expires_at, base_checkpoint_id, checkpoint_id,
                                events_archived)
           select ${update.id}::uuid, ${update.stackId}::uuid, ${update.kind}, true, ${update.status}, ${update.stackVersion}::integer,
             ${update.stackVersion - 1}::integer, ${update.message}, ${update.environment}, ${update.config}, ${update.resourceChanges},
-            ${update.ciRun}::text, t.started, t.started, t.ended, t.ended, ${update.baseCheckpointId}::uuid,
+            ${update.ciRun}::text, ${update.requestedBy}::uuid, case when ${update.status} = 'cancelled' then 'cancelled' end, t.started, t.started, t.ended, t.ended, ${update.baseCheckpointId}::uuid,
             ${update.baseCheckpointId}::uuid, ${!update.hasEvents}
           from (values (${update.startedAt.toISOString()}::timestamptz, ${update.endedAt.toISOString()}::timestamptz)) as t (started, ended)
           returning id

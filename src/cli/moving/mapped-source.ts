@@ -22,6 +22,19 @@ export function toMapping(text: string, previous: readonly StackMapping[] = []):
   return [...previous, { from, project, stack }];
 }
 
+/** Who a user of the source is here. */
+export interface UserMapping {
+  readonly from: string;
+  readonly login: string;
+}
+
+/** Reads `name=login`. Throws InvalidArgumentError. */
+export function toUserMapping(text: string, previous: readonly UserMapping[] = []): UserMapping[] {
+  const at = text.lastIndexOf('=');
+  if (at < 1 || at === text.length - 1) throw new InvalidArgumentError('It is not NAME=LOGIN.');
+  return [...previous, { from: text.slice(0, at), login: text.slice(at + 1) }];
+}
+
 /** The source with other names for some of its stacks, in their states as well. */
 export function mapSource(source: MovingSource, mappings: readonly StackMapping[]): MovingSource {
   if (mappings.length === 0) return source;
@@ -29,12 +42,12 @@ export function mapSource(source: MovingSource, mappings: readonly StackMapping[
   return {
     place: source.place,
     list: async () => {
-      const { stacks, strays } = await source.list();
+      const { stacks, ...others } = await source.list();
       const mapped = stacks.map((stack) => {
         const to = byName.get(stack.name);
         return to ? mapStack(stack, to) : stack;
       });
-      return { stacks: mapped, strays };
+      return { ...others, stacks: mapped };
     },
     close: () => source.close(),
   };

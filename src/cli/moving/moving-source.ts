@@ -17,6 +17,8 @@ export interface SourceEntry {
   readonly id: string;
   /** Its version in the source; null if the source does not number them. */
   readonly stackVersion: number | null;
+  /** The id of its update in the source, which it keeps here if it is free; null if the source has none. */
+  readonly updateId: string | null;
   readonly state: SourceState;
   /** Throws MovingError. */
   info(): Promise<HistoryInfo>;
@@ -50,6 +52,8 @@ export interface SourceContent {
   readonly isBusy: boolean;
   /** The tags, not checked. Throws MovingError. */
   tags(): Promise<object>;
+  /** What is wrong with these entries or previews, so that nothing of the stack may be imported; null if nothing is. */
+  readonly check: ((entries: readonly (SourceEntry | SourcePreview)[]) => Promise<string | null>) | null;
   /** Decrypts secrets of the source's own keys; null if it has no keys. */
   readonly decrypt: Decrypt | null;
 }
@@ -65,11 +69,21 @@ export interface SourceStack {
   open(): Promise<SourceContent>;
 }
 
-/** Where stacks come from: a folder of the CLI's own backend, or a service. */
+/** What a source contains. */
+export interface SourceListing {
+  /** By name. */
+  readonly stacks: readonly SourceStack[];
+  /** Files that are in neither layout of the source. */
+  readonly strays: readonly string[];
+  /** Sentences about the source as a whole. */
+  readonly remarks: readonly string[];
+}
+
+/** Where stacks come from: a folder of the CLI's own backend, a service, or an archive. */
 export interface MovingSource {
   /** For plans and the audit log. */
   readonly place: string;
-  /** All stacks by name. Throws MovingError. */
-  list(): Promise<{ readonly stacks: readonly SourceStack[]; readonly strays: readonly string[] }>;
+  /** Throws MovingError. */
+  list(): Promise<SourceListing>;
   close(): Promise<void>;
 }

@@ -1,15 +1,16 @@
-import { randomUUID } from 'node:crypto';
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import { type HistoryInfo, storedPreview } from '../../shared/diy/history-info.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { createImportedPreviewRepository } from './imported-preview-repository.ts';
-import { createImportedVersionRepository } from './imported-version-repository.ts';
+import { createImportedVersionRepository, type ImportedUpdate } from './imported-version-repository.ts';
 import type { SourceEntry, SourcePreview } from './moving-source.ts';
 
 /** A preview to be committed. */
 export interface PreparedPreview {
   readonly entry: string;
+  /** Its id in the source; null if it has none. */
+  readonly updateId: string | null;
   readonly baseVersion: number | null;
   readonly info: HistoryInfo;
   readonly events: readonly EngineEventText[];
@@ -34,17 +35,16 @@ export function placePreviews(
 export async function insertPreview(
   tx: Queryable,
   stack: { readonly id: string; readonly stackVersion: number; readonly checkpointId: string | null },
-  { baseVersion, entry, events, info }: PreparedPreview,
+  { baseVersion, entry, events, id, info, requestedBy }: PreparedPreview & Pick<ImportedUpdate, 'id' | 'requestedBy'>,
 ): Promise<boolean> {
-  const id = randomUUID();
-  const startedAt = new Date((info.startTime || info.endTime) * 1000);
+  const startedAt = new Date(Math.round((info.startTime || info.endTime) * 1000));
   const isNew = await createImportedPreviewRepository(tx).insert({
     ...{ id, stackId: stack.id, entry, ...storedPreview(info), baseCheckpointId: stack.checkpointId },
     stackVersion: Math.min(Math.max(baseVersion ?? stack.stackVersion, 0), stack.stackVersion),
     ...{ message: info.message, environment: info.environment, config: info.config },
     ...{ resourceChanges: info.resourceChanges, ciRun: ciRunOf(JSON.parse(info.environment) as object) },
-    hasEvents: events.length > 0,
-    ...{ startedAt, endedAt: new Date(Math.max(info.endTime * 1000, startedAt.getTime())) },
+    ...{ requestedBy, hasEvents: events.length > 0 },
+    ...{ startedAt, endedAt: new Date(Math.max(Math.round(info.endTime * 1000), startedAt.getTime())) },
   });
   if (isNew && events.length > 0) await createImportedVersionRepository(tx).insertEvents(id, events);
   return isNew;

@@ -7,10 +7,10 @@ import { formatStackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { operator } from '../admin/operator.ts';
+import { assertWritable } from './assert-writable.ts';
 import { messageOf, readSourceFacts } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceStack } from './moving-source.ts';
-import { assertWritable } from './stack-importer.ts';
 
 /** What a rollback does with a stack of the source. */
 export interface StackRollback {

@@ -42,7 +42,7 @@ export class ServiceSource implements MovingSource {
     } while (token !== '');
     if (stacks.length === 0)
       throw new MovingError(`${githubLogin} sees no stacks of the organization ${this.#organization} in ${this.place}`);
-    return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays: [] };
+    return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays: [], remarks: [] };
   }
 
   async close(): Promise<void> {}
@@ -65,6 +65,7 @@ export class ServiceSource implements MovingSource {
       mayHaveUnrecordedState: newest === undefined,
       ...{ history: updates, previews, notes, fault: null, isBusy },
       tags: async () => (await this.#read(answers.stack, path)).tags ?? {},
+      check: null,
       decrypt: (ciphertexts) => this.#decrypt(path, ciphertexts),
     };
   }
@@ -88,7 +89,7 @@ export class ServiceSource implements MovingSource {
         else if (stackVersion > 0)
           // An update that never began is listed with the version before it, which the older one has.
           found.set(stackVersion, {
-            ...{ id: `${stackVersion}@${startTime}`, stackVersion, startTime },
+            ...{ id: `${stackVersion}@${startTime}`, stackVersion, startTime, updateId: update.updateID ?? null },
             state: this.#stateAt(`${path}/export/${stackVersion}`),
             info: async () => readServiceInfo(page.at(at)),
             events: this.#eventsOf(path, update),

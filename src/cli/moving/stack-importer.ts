@@ -1,14 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import { ciRunOf, operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { MovingError } from '../../shared/diy/diy-layout.ts';
-import { type HistoryInfo, storedOutcome, unrecordedInfo } from '../../shared/diy/history-info.ts';
+import { type HistoryInfo, requesterIn, storedOutcome, unrecordedInfo } from '../../shared/diy/history-info.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
-import { ReadOnlyError } from '../../shared/platform/read-only/read-only-mode.ts';
-import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import {
@@ -17,7 +15,9 @@ import {
 } from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { operator } from '../admin/operator.ts';
+import { assertWritable } from './assert-writable.ts';
 import { messageOf, type StackPlan } from './import-plan.ts';
+import { chooseIds } from './imported-ids.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { counted } from './moving-report.ts';
 import type { SourceContent, SourceEntry, SourceState } from './moving-source.ts';
@@ -43,6 +43,8 @@ interface ImportParts {
   readonly organization: Organization;
   /** For the audit log. */
   readonly from: string;
+  /** Ids of users here, by the names of users of the source. */
+  readonly users?: ReadonlyMap<string, string>;
   /** Changes what arrives: other keys encrypt its secrets here. */
   readonly arrival?: Arrival;
   /** Runs in the transaction that commits versions, up to an entry of the source; null: up to a state without one. */
@@ -66,6 +68,8 @@ interface PreparedVersion {
   readonly entry: string;
   /** Its version in the source; null if the source does not number them. */
   readonly stackVersion: number | null;
+  /** Its id in the source; null if it has none. */
+  readonly updateId: string | null;
   readonly info: HistoryInfo;
   readonly state: NewCheckpoint | null;
   readonly events: readonly EngineEventText[];
@@ -103,7 +107,7 @@ export class StackImporter {
     const leftOut: string[] = [];
     const target = { ref, tags: JSON.stringify(tags), head };
     // Secrets are encrypted for the id of the stack.
-    if (content.decrypt !== null && head === null) target.head = await this.#commit(target, []);
+    if (content.decrypt !== null && head === null) target.head = await this.#commit(target, [], { isLast: false });
     const secrets = arrival ?? this.#secretsOf(content, ref, target.head);
     const maxHeld = content.decrypt === null ? maxHeldVersions : maxHeldOfService;
     let held: Prepared[] = [];
@@ -115,7 +119,7 @@ export class StackImporter {
       heldBytes += prepared.events.reduce((sum, { text }) => sum + text.length, 0);
       done[isVersion(prepared) ? 'versions' : 'previews']++;
       if (heldBytes < maxHeldBytes && held.length < maxHeld) return;
-      target.head = await this.#commit(target, held);
+      target.head = await this.#commit(target, held, { isLast: false });
       [held, heldBytes] = [[], 0];
     };
     const take = async (name: string, prepare: (name: string) => Promise<Prepared>): Promise<void> => {
@@ -131,12 +135,12 @@ export class StackImporter {
     for (const { entry, previews: earlier } of placePreviews(entries, previews)) {
       for (const each of earlier)
         await take(`preview ${each.id}`, async (name) => ({
-          baseVersion: each.baseVersion,
+          ...{ baseVersion: each.baseVersion, updateId: each.id },
           ...(await this.#read(each, name, secrets, leftOut)),
         }));
       if (entry === null) break;
       await take(entry.state.name, async (name) => ({
-        stackVersion: entry.stackVersion,
+        ...{ stackVersion: entry.stackVersion, updateId: entry.updateId },
         ...(await this.#read(entry, name, secrets, leftOut)),
         state: await this.#store(entry.state, secrets),
       }));
@@ -145,10 +149,10 @@ export class StackImporter {
     if (hasUnrecordedState) {
       const info = unrecordedInfo(content.state.modifiedAt);
       const state = await this.#store(content.state, secrets);
-      await hold({ entry: '', stackVersion: null, info, state, events: [] });
+      await hold({ entry: '', stackVersion: null, updateId: null, info, state, events: [] });
       onVersion();
     }
-    if (held.length > 0 || target.head === null || planned.action === 'none') await this.#commit(target, held);
+    await this.#commit(target, held, { isLast: true });
     return { ...done, leftOut };
   }
 
@@ -211,6 +215,7 @@ export class StackImporter {
   async #commit(
     { head, ref, tags }: { ref: StackRef; tags: string; head: StackPlan['head'] },
     prepared: readonly Prepared[],
+    { isLast }: { readonly isLast: boolean },
   ): Promise<NonNullable<StackPlan['head']>> {
     const { context, organization } = this.#parts;
     // Before the transaction, because other stacks of the project would wait for its end.
@@ -219,8 +224,11 @@ export class StackImporter {
       await assertWritable(tx);
       const stacks = createStackRepository(tx);
       const stack = head ? await stacks.lockById(head.stackId) : await this.#create(tx, ref, projectId as string, tags);
-      if (!stack || stack.stackVersion !== (head?.stackVersion ?? 0) || stack.activeUpdateId !== null)
+      const isSame = stack?.stackVersion === (head?.stackVersion ?? 0) && formatStackRef(stack) === formatStackRef(ref);
+      if (!stack || !isSame || stack.activeUpdateId !== null)
         throw new MovingError(`${formatStackRef(ref)} was changed here during the import: plan it again`);
+      // Nobody may update a stack between two transactions: the state that it has then is an old one.
+      if (stack.isImportUnfinished === isLast) await stacks.setImportUnfinished(stack.id, !isLast);
       if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
       if (prepared.length === 0) return { stackId: stack.id, stackVersion: stack.stackVersion };
       const { previews, stackVersion } = await this.#insert(tx, stack, prepared);
@@ -238,7 +246,10 @@ export class StackImporter {
   async #create(tx: Queryable, ref: StackRef, projectId: string, tags: string): Promise<StackRow | null> {
     const stacks = createStackRepository(tx);
     if (await stacks.find(ref)) throw new MovingError(`${formatStackRef(ref)} was created here during the import`);
-    const id = await stacks.insert({ projectId, name: ref.stack, tags });
+    const id = await stacks.insert({ projectId, name: ref.stack, tags }).catch((error: unknown) => {
+      if (violatedConstraint(error) !== 'stacks_name_key') throw error;
+      throw new MovingError(`${formatStackRef(ref)} was created here during the import`);
+    });
     await createAuditRepository(tx).insert(operatorSource(operator()), {
       ...{ action: 'stack.create', organization: ref.organization, object: formatStackRef(ref) },
       details: { stackId: id, from: this.#parts.from },
@@ -254,21 +265,25 @@ export class StackImporter {
     ];
     let { checkpointId, stackVersion } = stack;
     let previews = 0;
-    for (const each of prepared) {
+    const ids = await chooseIds(rows, prepared);
+    for (const [at, each] of prepared.entries()) {
+      const id = ids[at] as string;
+      const environment = JSON.parse(each.info.environment) as object;
+      const requestedBy = this.#parts.users?.get(requesterIn(environment) ?? '') ?? null;
       if (!isVersion(each)) {
-        if (await insertPreview(tx, { id: stack.id, stackVersion, checkpointId }, each)) previews++;
+        const own = { ...each, id, requestedBy };
+        if (await insertPreview(tx, { id: stack.id, stackVersion, checkpointId }, own)) previews++;
         continue;
       }
       const { entry, events, info, state, stackVersion: number } = each;
-      const id = randomUUID();
       stackVersion = Math.max(stackVersion + 1, number ?? 0);
-      const startedAt = new Date((info.startTime || info.endTime) * 1000);
+      const startedAt = new Date(Math.round((info.startTime || info.endTime) * 1000));
       await rows.insert({
         ...{ id, stackId: stack.id, entry, stackVersion, ...storedOutcome(info), baseCheckpointId: checkpointId },
         ...{ message: info.message, environment: info.environment, config: info.config },
-        ...{ resourceChanges: info.resourceChanges, ciRun: ciRunOf(JSON.parse(info.environment) as object) },
-        hasEvents: events.length > 0,
-        ...{ startedAt, endedAt: new Date(Math.max(info.endTime * 1000, startedAt.getTime())) },
+        ...{ resourceChanges: info.resourceChanges, ciRun: ciRunOf(environment) },
+        ...{ requestedBy, hasEvents: events.length > 0 },
+        ...{ startedAt, endedAt: new Date(Math.max(Math.round(info.endTime * 1000), startedAt.getTime())) },
       });
       if (events.length > 0) await rows.insertEvents(id, events);
       if (state === null) continue;
@@ -283,12 +298,6 @@ export class StackImporter {
 
 function isVersion(prepared: Prepared): prepared is PreparedVersion {
   return 'state' in prepared;
-}
-
-/** Throws ReadOnlyError: what comes in while the database is being moved would be lost. */
-export async function assertWritable(db: Queryable): Promise<void> {
-  const { mode } = await createReadOnlyRepository(db).find();
-  if (mode) throw new ReadOnlyError(mode);
 }
 
 /** The address that the CLI finds in states, where it decrypts their secrets. */

@@ -181,7 +181,8 @@ export async function* readBytes(folder: Folder, name: string): AsyncGenerator<B
   yield* inSlices(decompressed(file));
 }
 
-async function* decompressed(file: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+/** Bytes decompressed as their first ones say: gzip, zstd or neither. */
+export async function* decompressed(file: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = file[Symbol.asyncIterator]();
   const head: Buffer[] = [];
   let bytes = 0;

@@ -67,19 +67,25 @@ export function readHistoryInfo(name: string, text: string): HistoryInfo {
   };
 }
 
+/** The status that an imported update has. Only an archive has cancelled ones. */
+export type StoredStatus = 'succeeded' | 'failed' | 'cancelled';
+
 /** The kind and the status with which the service keeps the update. */
 export function storedOutcome({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
   kind: string;
-  status: 'succeeded' | 'failed';
+  status: StoredStatus;
 } {
   const kinds = new Map([...['update', 'refresh', 'destroy', 'import', 'rename'].map((each) => [each, each] as const)]);
-  return { kind: kinds.get(kind) ?? 'update', status: result === 'succeeded' ? 'succeeded' : 'failed' };
+  return {
+    kind: kinds.get(kind) ?? 'update',
+    status: result === 'succeeded' || result === 'cancelled' ? result : 'failed',
+  };
 }
 
 /** The same of a preview, whose kind the service may write with a P, as in `Pupdate`. */
 export function storedPreview({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
   kind: string;
-  status: 'succeeded' | 'failed';
+  status: StoredStatus;
 } {
   if (kind === 'preview' || kind === 'Ppreview') return { ...storedOutcome({ kind, result }), kind: 'preview' };
   return storedOutcome({ kind: kind.replace(/^P/, ''), result });
@@ -123,7 +129,7 @@ export async function toHistoryConfig(
 export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
   const { info = update, requestedBy } = update;
   const requester = requestedBy?.githubLogin ?? requestedBy?.name ?? '';
-  const environment = { ...(info.environment ?? {}), ...(requester === '' ? {} : { [requesterMember]: requester }) };
+  const environment = { ...(info.environment ?? {}), ...requestedIn(requester) };
   const texts = JSON.stringify({
     ...{ kind: info.kind, startTime: info.startTime, endTime: info.endTime, message: info.message },
     ...{ environment, result: info.result, resourceChanges: info.resourceChanges ?? {} },
@@ -133,6 +139,22 @@ export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
     { string: String(string ?? ''), secret: secret === true, object: object === true },
   ]);
   return { ...readHistoryInfo('the update', texts), config: storable(JSON.stringify(Object.fromEntries(config))) };
+}
+
+/** The environment of an update, as JSON text, with who requested it in the source. */
+export function withRequester(environment: string, requester: string | null): string {
+  if (requester === null) return storable(environment);
+  return storable(JSON.stringify({ ...(JSON.parse(environment) as object), ...requestedIn(requester) }));
+}
+
+/** Who requested an imported update in the source; null if that is not known. */
+export function requesterIn(environment: object): string | null {
+  const requester = (environment as Readonly<Record<string, unknown>>)[requesterMember];
+  return typeof requester === 'string' ? requester : null;
+}
+
+function requestedIn(requester: string): object {
+  return requester === '' ? {} : { [requesterMember]: requester };
 }
 
 /** A configuration of the service with other ciphertexts; null keeps one. */
@@ -202,6 +224,6 @@ function secondsOf(value: unknown): number {
 }
 
 /** Postgres stores no NUL. */
-function storable(text: string): string {
+export function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').replaceAll('\\u0000', '\\ufffd').toWellFormed();
 }

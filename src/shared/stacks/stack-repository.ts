@@ -14,6 +14,8 @@ export const StackRow = Type.Object({
   stackVersion: Type.Integer(),
   checkpointId: Nullable(Type.String()),
   activeUpdateId: Nullable(Type.String()),
+  /** Whether an import has brought some of its versions, and others are to come. */
+  isImportUnfinished: Type.Boolean(),
 });
 export type StackRow = Row<typeof StackRow>;
 
@@ -33,7 +35,7 @@ export type StackRepository = ReturnType<typeof createStackRepository>;
 export const stackColumns = sql.fragment`
   s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
   s.tags, s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
-  s.active_update_id as "activeUpdateId"`;
+  s.active_update_id as "activeUpdateId", s.import_unfinished as "isImportUnfinished"`;
 
 export const stackJoins = sql.fragment`stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
 
@@ -131,6 +133,10 @@ export function createStackRepository(db: Queryable) {
     setHead: (id: string, checkpointId: string | null) =>
       db.query(sql.nothing`
         /* stacks.setHead */ update stacks set checkpoint_id = ${checkpointId}, updated_at = now() where id = ${id}`),
+
+    setImportUnfinished: (id: string, isUnfinished: boolean) =>
+      db.query(sql.nothing`
+        /* stacks.setImportUnfinished */ update stacks set import_unfinished = ${isUnfinished} where id = ${id}`),
 
     publishVersion: (id: string, stackVersion: number) =>
       db.query(sql.nothing`

@@ -2,9 +2,12 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, type SqlFragment, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import type { StackRef } from '../stacks/names.ts';
+import { stackNamed } from '../stacks/stack-repository.ts';
 import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const Text = Nullable(Type.String());
+
+const IdRow = Type.Object({ id: Type.String() });
 
 /** The fields that histories and the get call show. The four texts are all null if together they exceed the requested size. */
 const UpdateInfoRow = Type.Object({
@@ -123,6 +126,22 @@ export function createHistoryRepository(db: Queryable) {
       db.maybeOne(sql.prepared('history_find_status', UpdateStatusRow)`
         /* history.findStatus */ select u.id, u.status, not u.events_archived as "mayHaveEventRows",
           u.events_deleted_at is not null as "hasDeletedEvents" from updates u where ${inStack(id, ref)}`),
+
+    /** The update of the stack that had this id where it was imported from; null if none had. */
+    findImported: async (id: string, ref: StackRef): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* history.findImported */
+        select u.id from (
+          select i.update_id from imported_versions i where i.entry = ${id}
+          union all
+          select i.update_id from imported_previews i join stacks s on s.id = i.stack_id join projects p on p.id = s.project_id
+            join organizations o on o.id = p.organization_id
+          where ${stackNamed(ref)} and i.entry = ${id}) i
+        join updates u on u.id = i.update_id join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
+          join organizations o on o.id = p.organization_id
+        where ${stackNamed(ref)} limit 1`);
+      return row?.id ?? null;
+    },
 
     /** The update that produced this version of the stack. */
     findVersionStatus: (stackVersion: number, ref: StackRef) =>

@@ -25,6 +25,7 @@ const LockedRow = Type.Object({
   headVersion: Type.Integer(),
   headCheckpointId: Nullable(Type.String()),
   activeUpdateId: Nullable(Type.String()),
+  isImportUnfinished: Type.Boolean(),
   missingEntries: Nullable(Type.String()),
 });
 
@@ -196,7 +197,7 @@ export function createLockedUpdateRepository(tx: Queryable) {
         /* updates.readWithStack */
         select ${updateColumns}, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project,
           s.name as stack, s.tags, s.stack_version as "headVersion", s.checkpoint_id as "headCheckpointId",
-          s.active_update_id as "activeUpdateId",
+          s.active_update_id as "activeUpdateId", s.import_unfinished as "isImportUnfinished",
           missing_journal_entries(u.id, j.entry_count) as "missingEntries"
         from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
           join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../platform/db/sql.ts';
 import { UnavailableError } from '../../platform/errors/errors.ts';
+import { assertImported } from '../../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../../stacks/stack-repository.ts';
 import { StackBusyError } from '../../updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../updates/update-repository.ts';
@@ -18,7 +19,7 @@ export interface NewVersion {
 
 /**
  * Creates a new version of a locked stack. Writes the update that records it, its checkpoint, the stack's head and the version
- * number in the given transaction. Returns the version. Throws StackBusyError, JournalFaultError, and UnavailableError if the
+ * number in the given transaction. Returns the version. Throws StackBusyError, ImportUnfinishedError, JournalFaultError, and UnavailableError if the
  * stack's current state has pending entries or the sweep has deleted the new state.
  */
 export async function recordVersion(
@@ -27,6 +28,7 @@ export async function recordVersion(
   { updateId, kind, message, requestedBy, state }: NewVersion,
 ): Promise<number> {
   if (stack.activeUpdateId !== null) throw new StackBusyError();
+  assertImported(stack);
   await assertNothingPending(tx, stack.id);
   await assertNoFault(tx, stack.id);
   const stackVersion = stack.stackVersion + 1;

@@ -1,0 +1,153 @@
+import { operatorSource } from '../../../shared/audit/audit-event.ts';
+import type { AppContext } from '../../../shared/context.ts';
+import { MovingError } from '../../../shared/diy/diy-layout.ts';
+import type { Folder } from '../../../shared/platform/blobs/folder.ts';
+import { holdfastVersion } from '../../../shared/platform/config/config.ts';
+import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
+import { operator } from '../../admin/operator.ts';
+import { Progress } from '../../backup/progress.ts';
+import { messageOf } from '../import-plan.ts';
+import { forEachStack } from '../moving-options.ts';
+import { counted, formatBytes } from '../moving-report.ts';
+import { readManifest, writeManifest } from './archive-files.ts';
+import { type ArchiveProtection, keyForExport } from './archive-key.ts';
+import { archiveFormat, type Manifest, type ManifestStack, type Remainder, stateFile } from './archive-layout.ts';
+import { createArchivedStackRepository } from './archived-stack-repository.ts';
+import { StackArchiver } from './stack-archiver.ts';
+
+interface ArchiveExport {
+  readonly context: AppContext;
+  readonly folder: Folder;
+  readonly to: string;
+  readonly organization: { readonly id: string; readonly name: string };
+  readonly stacks: readonly StackRow[];
+  /** Whether these are all stacks of the organization. */
+  readonly isWhole: boolean;
+  readonly protection: ArchiveProtection;
+  readonly parallel: number;
+}
+
+type ManifestHead = Omit<Manifest, 'sha256'>;
+
+/** What an export to an archive has done. */
+interface ArchiveResult {
+  readonly isComplete: boolean;
+  readonly json: object;
+  readonly text: string;
+}
+
+/** Exports stacks to an archive, or what it does not have of them. Throws MovingError if the place has another archive. */
+export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult> {
+  const { context, folder, organization, parallel, protection, stacks, to } = call;
+  const rows = createArchivedStackRepository(context.db);
+  const before = await readEarlier(call, await rows.findInstallation());
+  const { key, keys } = await keyForExport(before?.keys ?? [], protection);
+  const head: ManifestHead = {
+    ...{ format: archiveFormat, isComplete: false, release: holdfastVersion },
+    ...{ installation: await rows.findInstallation(), organization: organization.name },
+    ...{ exportedAt: new Date().toISOString(), keys: [...keys], stacks: before?.stacks ?? [], missing: [] },
+    remainder: await rows.listRemainder(organization.id),
+  };
+  // The key first: without it, what is written now could never be read.
+  await writeManifest(folder, head);
+  const total = await rows.countVersions(stacks.map(({ id }) => id));
+  const progress = new Progress();
+  let done = 0;
+  const parts = { context, folder, key, to, source: operatorSource(operator()) };
+  const onVersion = (count: number): void => {
+    done += count;
+    progress.report('versions', done, Math.max(total, done));
+  };
+  const results = await forEachStack(stacks, parallel, null, async (stack) => {
+    const { id, project } = stack;
+    const place = { id, project, stack: stack.stack };
+    try {
+      const written = await new StackArchiver({ ...parts, onVersion }, stack).run();
+      if (written.counts.versions > 0) await folder.delete(stateFile(id, 'initial'));
+      const { added, counts, index, notes } = written;
+      return { stack: { ...place, index, counts, notes: [...notes] }, added, reason: null };
+    } catch (error) {
+      return { stack: place, added: 0, reason: messageOf(error) };
+    }
+  });
+  const written = results.flatMap(({ stack }) => ('index' in stack ? [stack] : []));
+  const missing = results.flatMap(({ reason, stack }) =>
+    reason === null ? [] : [{ stack: `${stack.project}/${stack.stack}`, reason }],
+  );
+  const kept = keptOf(before?.stacks ?? [], written);
+  await writeManifest(folder, { ...head, isComplete: true, stacks: [...written, ...kept].sort(byName), missing });
+  return resultOf(call, { written, missing, kept, added: sumOf(results, ({ added }) => added) }, head.remainder);
+}
+
+/** The archive that is at the place. Throws MovingError if it is one of another organization. */
+async function readEarlier(
+  { folder, organization, to }: ArchiveExport,
+  installation: string,
+): Promise<Manifest | null> {
+  const found = await readManifest(folder);
+  if (found === null) {
+    for await (const { name } of folder.list('')) {
+      if (name.endsWith('.part')) continue;
+      throw new MovingError(
+        `${to} has other files than those of an archive, such as ${name}: name a folder of its own`,
+      );
+    }
+    return null;
+  }
+  if (found.installation !== installation || found.organization !== organization.name)
+    throw new MovingError(`${to} is an archive of ${found.organization} in another place: name a folder of its own`);
+  return found;
+}
+
+/** Stacks of earlier exports that this one has not written, unless others have their names now. */
+function keptOf(before: readonly ManifestStack[], written: readonly ManifestStack[]): ManifestStack[] {
+  const ids = new Set(written.map(({ id }) => id));
+  const names = new Set(written.map(nameOf));
+  return before.filter((stack) => !ids.has(stack.id) && !names.has(nameOf(stack)));
+}
+
+function resultOf(
+  { isWhole, stacks, to }: ArchiveExport,
+  found: {
+    readonly written: readonly ManifestStack[];
+    readonly missing: Manifest['missing'];
+    readonly kept: readonly ManifestStack[];
+    readonly added: number;
+  },
+  remainder: Remainder,
+): ArchiveResult {
+  const { added, kept, missing, written } = found;
+  const [versions, previews] = [
+    sumOf(written, ({ counts }) => counts.versions),
+    sumOf(written, ({ counts }) => counts.previews),
+  ];
+  const bytes = sumOf(written, ({ counts }) => counts.bytes);
+  const lines = [
+    ...written.flatMap((stack) => stack.notes.map((note) => `${nameOf(stack)}: ${note}`)),
+    ...missing.map(({ reason, stack }) => `${stack}: not exported: ${reason}`),
+    ...(isWhole ? kept.map((stack) => `${nameOf(stack)}: is no longer here, and stays in the archive`) : []),
+    describeRemainder(remainder),
+    `Exported ${counted(written.length, 'stack')} with ${counted(versions, 'version')} (${added} new) and ` +
+      `${counted(previews, 'preview')}, ${formatBytes(bytes)}, to ${to}.`,
+  ];
+  const json = { to, versions, previews, bytes, added, stacks: written, missing, remainder };
+  return { isComplete: written.length === stacks.length, json, text: lines.filter((line) => line !== '').join('\n') };
+}
+
+/** What an archive does not have of an organization; empty if that is nothing. */
+export function describeRemainder(remainder: Remainder): string {
+  const parts = Object.entries(remainder).map(([kind, names]) => `${kind} (${names.join(', ')})`);
+  return parts.length === 0 ? '' : `Not in the archive: ${parts.join('; ')}.`;
+}
+
+function nameOf({ project, stack }: Pick<ManifestStack, 'project' | 'stack'>): string {
+  return `${project}/${stack}`;
+}
+
+function byName(one: ManifestStack, other: ManifestStack): number {
+  return nameOf(one) < nameOf(other) ? -1 : 1;
+}
+
+function sumOf<Item>(items: readonly Item[], of: (item: Item) => number): number {
+  return items.reduce((total, item) => total + of(item), 0);
+}

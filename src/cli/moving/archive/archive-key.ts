@@ -1,0 +1,97 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { sealTo, unsealWith } from '../../../shared/backup/sealing.ts';
+import { MovingError } from '../../../shared/diy/diy-layout.ts';
+import { PassphraseCrypter } from '../../../shared/diy/passphrase-crypter.ts';
+import { decryptWith, encryptWith } from '../../../shared/secrets/key-ring.ts';
+import { bytesOf } from '../../../shared/state/checkpoints/body-buffer.ts';
+import type { SealedKey } from './archive-layout.ts';
+
+const keyBytes = 32;
+
+/** What protects the keys of an archive. */
+export interface ArchiveProtection {
+  readonly recipients: readonly string[];
+  readonly passphrase: string | null;
+}
+
+/** What opens the keys of an archive. */
+export interface ArchiveAccess {
+  /** The text of a file of age identities. */
+  readonly identities: string | null;
+  readonly passphrase: string | null;
+}
+
+/** Encrypts secrets of an archive. The context is the id of their stack in it, so that none can move to another one. */
+export class ArchiveKey {
+  readonly #bytes: Buffer;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  encrypt(stackId: string, plaintext: Buffer): string {
+    return encryptWith(this.#bytes, plaintext, Buffer.from(stackId)).toString('base64');
+  }
+
+  /** Null if it was encrypted with another key, or for another stack. */
+  decrypt(stackId: string, ciphertext: string): Buffer | null {
+    return decryptWith(this.#bytes, Buffer.from(ciphertext, 'base64'), Buffer.from(stackId));
+  }
+}
+
+/**
+ * The key for an export: the one that the archive has, if the passphrase opens it, otherwise a new one. Throws MovingError without
+ * protection, or if the archive has another one.
+ */
+export async function keyForExport(
+  known: readonly SealedKey[],
+  { passphrase, recipients }: ArchiveProtection,
+): Promise<{ readonly key: ArchiveKey; readonly keys: readonly SealedKey[] }> {
+  if (recipients.length === 0 && passphrase === null)
+    throw new MovingError(
+      'Secrets need a protection: name an age --recipient, or set PULUMI_CONFIG_PASSPHRASE to a passphrase',
+    );
+  if (known.some(({ salt }) => (salt === null) !== recipients.length > 0))
+    throw new MovingError('The archive is protected in another way: go on with the same, or name another place');
+  const found = recipients.length > 0 ? null : (known[0] ?? null);
+  if (found !== null) return { key: await openKey(found, { identities: null, passphrase }), keys: known };
+  const bytes = randomBytes(keyBytes);
+  const sealed = await seal(bytes, { passphrase, recipients });
+  return { key: new ArchiveKey(bytes), keys: [...known, sealed] };
+}
+
+/** Opens a key of an archive. Throws MovingError. */
+export async function openKey(
+  { salt, sealed }: SealedKey,
+  { identities, passphrase }: ArchiveAccess,
+): Promise<ArchiveKey> {
+  if (salt === null) {
+    if (identities === null)
+      throw new MovingError('The archive is encrypted to age recipients: name an --identity file');
+    const unseal = await unsealWith(identities);
+    return new ArchiveKey(await gather(unseal(bytesOf(Buffer.from(sealed, 'base64'))())));
+  }
+  if (passphrase === null)
+    throw new MovingError('The archive is encrypted for a passphrase: set PULUMI_CONFIG_PASSPHRASE');
+  const crypter = await PassphraseCrypter.open(passphrase, salt);
+  const bytes = crypter?.decrypt(sealed);
+  if (!bytes) throw new MovingError('PULUMI_CONFIG_PASSPHRASE is not the passphrase of the archive');
+  return new ArchiveKey(bytes);
+}
+
+async function seal(bytes: Buffer, { passphrase, recipients }: ArchiveProtection): Promise<SealedKey> {
+  const id = randomUUID();
+  if (recipients.length > 0) {
+    const sealing = await sealTo(recipients);
+    const sealed = (await gather(sealing.seal(bytesOf(bytes)()))).toString('base64');
+    return { id, recipients: [...sealing.recipients], salt: null, sealed };
+  }
+  const crypter = await PassphraseCrypter.create(passphrase ?? '');
+  return { id, recipients: [], salt: crypter.salt, sealed: crypter.encrypt(bytes) };
+}
+
+async function gather(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of body) parts.push(part);
+  return Buffer.concat(parts);
+}

@@ -1,0 +1,131 @@
+import { type Static, Type } from 'typebox';
+import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
+
+/** Says what is in an archive. Written last. */
+export const manifestFile = 'holdfast-archive.json';
+
+/** Where everything of a stack is. */
+export const stacksFolder = 'stacks/';
+
+export const archiveFormat = 1;
+
+/** A file as it is stored. */
+const ArchivedFile = Type.Object({ name: Type.String(), sha256: Type.String(), bytes: Type.Integer() });
+export type ArchivedFile = Static<typeof ArchivedFile>;
+
+/** A key that encrypts secrets of the archive, encrypted for age recipients, or for a passphrase if it has a salt. */
+const SealedKey = Type.Object({
+  id: Type.String(),
+  recipients: Type.Array(Type.String()),
+  salt: Nullable(Type.String()),
+  sealed: Type.String(),
+});
+export type SealedKey = Static<typeof SealedKey>;
+
+const Counts = Type.Object({
+  versions: Type.Integer(),
+  previews: Type.Integer(),
+  events: Type.Integer(),
+  /** Of all files. */
+  bytes: Type.Integer(),
+});
+export type ArchiveCounts = Static<typeof Counts>;
+
+const ManifestStack = Type.Object({
+  id: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  index: ArchivedFile,
+  counts: Counts,
+  notes: Type.Array(Type.String()),
+});
+export type ManifestStack = Static<typeof ManifestStack>;
+
+/** What an organization has besides its stacks, by name. None of it is in the archive. */
+const Remainder = Type.Record(Type.String(), Type.Array(Type.String()));
+export type Remainder = Static<typeof Remainder>;
+
+export const Manifest = Type.Object({
+  format: Type.Literal(archiveFormat),
+  /** False while an export writes to the archive. */
+  isComplete: Type.Boolean(),
+  release: Type.String(),
+  /** The installation that it was made by. */
+  installation: Type.String(),
+  organization: Type.String(),
+  exportedAt: Type.String(),
+  keys: Type.Array(SealedKey),
+  stacks: Type.Array(ManifestStack),
+  /** Stacks that could not be exported. */
+  missing: Type.Array(Type.Object({ stack: Type.String(), reason: Type.String() })),
+  remainder: Remainder,
+  /** SHA-256 of the members above, as JSON. */
+  sha256: Type.String(),
+});
+export type Manifest = Static<typeof Manifest>;
+
+const Page = Type.Object({ ...ArchivedFile.properties, ...Counts.properties });
+export type ArchivePage = Static<typeof Page>;
+
+/** All that an archive has of a stack. */
+export const StackIndex = Type.Object({
+  id: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  /** JSON text, as the stack has it. */
+  tags: Type.String(),
+  formerNames: Type.Array(Type.Object({ project: Type.String(), stack: Type.String() })),
+  /** Whether an update ran when the stack was exported. */
+  isBusy: Type.Boolean(),
+  /** The state of a stack without versions. */
+  initialState: Nullable(ArchivedFile),
+  /** Ended updates with a version, oldest first. */
+  versions: Type.Array(Page),
+  /** Ended previews. */
+  previews: Type.Array(Page),
+});
+export type StackIndex = Static<typeof StackIndex>;
+
+const ArchivedUpdate = Type.Object({
+  id: Type.String(),
+  /** Order of creation within the stack. */
+  number: Type.Integer(),
+  kind: Type.String(),
+  /** Null for a preview. */
+  version: Nullable(Type.Integer()),
+  /** The version that it began with. */
+  baseVersion: Type.Integer(),
+  status: Type.String(),
+  endReason: Nullable(Type.String()),
+  message: Type.String(),
+  // JSON texts, as they are stored.
+  ...{ environment: Type.String(), config: Type.String(), resourceChanges: Type.String() },
+  requestedBy: Nullable(Type.String()),
+  startedAt: Type.String(),
+  endedAt: Type.String(),
+  state: Nullable(ArchivedFile),
+  /** Why there is no state. */
+  stateFault: Nullable(Type.String()),
+  events: Nullable(ArchivedFile),
+});
+export type ArchivedUpdate = Static<typeof ArchivedUpdate>;
+
+export const PageContent = Type.Object({ updates: Type.Array(ArchivedUpdate) });
+
+/** Where a stack is described. */
+export function indexFile(stackId: string): string {
+  return `${stacksFolder}${stackId}/stack.json`;
+}
+
+/** Where updates are, from this one on. */
+export function pageFile(stackId: string, of: 'versions' | 'previews', at: number): string {
+  return `${stacksFolder}${stackId}/${of}-${String(at).padStart(6, '0')}.json.zst`;
+}
+
+export function stateFile(stackId: string, updateId: string): string {
+  return `${stacksFolder}${stackId}/${updateId}.state.json.zst`;
+}
+
+export function eventsFile(stackId: string, updateId: string): string {
+  return `${stacksFolder}${stackId}/${updateId}.events.jsonl.zst`;
+}

@@ -1,0 +1,217 @@
+import { MovingError } from '../../../shared/diy/diy-layout.ts';
+import type { Folder } from '../../../shared/platform/blobs/folder.ts';
+import { OperatorError } from '../../../shared/platform/errors/errors.ts';
+import type {
+  MovingSource,
+  SourceContent,
+  SourceEntry,
+  SourceListing,
+  SourcePreview,
+  SourceState,
+} from '../moving-source.ts';
+import { readArchivedEvents } from './archive-events.ts';
+import { describeRemainder } from './archive-export.ts';
+import { ArchiveDamagedError, readArchived, readJson, readManifest, readStored } from './archive-files.ts';
+import { type ArchiveAccess, type ArchiveKey, openKey } from './archive-key.ts';
+import {
+  type ArchivedFile,
+  type ArchivedUpdate,
+  type ArchivePage,
+  indexFile,
+  type Manifest,
+  type ManifestStack,
+  manifestFile,
+  PageContent,
+  StackIndex,
+  stacksFolder,
+} from './archive-layout.ts';
+import { infoOf } from './archived-info.ts';
+
+/** The stacks of an archive that `holdfast export --archive` has written. */
+export class ArchiveSource implements MovingSource {
+  readonly place: string;
+  readonly #folder: Folder;
+  readonly #access: ArchiveAccess;
+
+  constructor(folder: Folder, place: string, access: ArchiveAccess) {
+    this.#folder = folder;
+    this.place = place;
+    this.#access = access;
+  }
+
+  async list(): Promise<SourceListing> {
+    const manifest = await readManifest(this.#folder);
+    if (manifest === null) throw new MovingError(`There is no archive in ${this.place}: it needs ${manifestFile}`);
+    if (!manifest.isComplete)
+      throw new MovingError(`The export to ${this.place} has not ended: run it again, it goes on where it was`);
+    const keys = await Promise.all(manifest.keys.map((key) => openKey(key, this.#access)));
+    const stacks = manifest.stacks.map((stack) => ({
+      ...{ name: `${stack.project}/${stack.stack}`, project: stack.project, stack: stack.stack },
+      open: () => this.#open(stack, keys),
+    }));
+    const { missing, organization, remainder } = manifest;
+    const strays = await this.#listStrays(manifest);
+    const remarks = [
+      ...strays.map((name) => `${name} is left out: the archive does not name it`),
+      ...missing.map(({ reason, stack }) => `${stack} is not in the archive: ${reason}`),
+      `The archive is of ${organization}, of ${manifest.exportedAt}, by release ${manifest.release}.`,
+      describeRemainder(remainder),
+    ].filter((line) => line !== '');
+    return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays, remarks };
+  }
+
+  close(): Promise<void> {
+    return this.#folder.close();
+  }
+
+  /** Files of stacks that the manifest does not have. */
+  async #listStrays({ stacks }: Manifest): Promise<string[]> {
+    const ids = new Set(stacks.map(({ id }) => id));
+    const found = new Set<string>();
+    for await (const { name } of this.#folder.list('')) {
+      const [, id] = name.startsWith(stacksFolder) ? name.split('/') : [];
+      if (id === undefined ? name !== manifestFile : !ids.has(id))
+        found.add(id === undefined ? name : stacksFolder + id);
+    }
+    return [...found].sort();
+  }
+
+  async #open(stack: ManifestStack, keys: readonly ArchiveKey[]): Promise<SourceContent> {
+    const folder = this.#folder;
+    const index = await readJson(folder, stack.index, StackIndex);
+    if (index.id !== stack.id || stack.index.name !== indexFile(stack.id))
+      throw new ArchiveDamagedError(`${stack.index.name} is that of another stack`);
+    const { history, withoutState } = await readHistory(folder, index);
+    const previews = await readPreviews(folder, index, history);
+    const newest = history.at(-1);
+    const state = newest?.state ?? stateOf(folder, index.initialState, `the state of ${stack.project}/${stack.stack}`);
+    const notes = withoutState.map((reason) => `without ${reason}`);
+    if (index.isBusy) notes.push('an update of it ran during the export, and comes with the next one');
+    return {
+      state: { ...state, modifiedAt: new Date() },
+      mayHaveUnrecordedState: newest === undefined,
+      ...{ history, previews, notes, fault: null, isBusy: false },
+      tags: async () => JSON.parse(index.tags) as object,
+      check: (entries) => faultOf(folder, index, entries),
+      decrypt: async (ciphertexts) => ciphertexts.map((each) => decryptWith(keys, stack.id, each)),
+    };
+  }
+}
+
+interface WithFiles {
+  readonly files: readonly ArchivedFile[];
+}
+type ArchivedEntry = SourceEntry & WithFiles & { readonly number: number };
+
+/** Versions that have their state, oldest first, and why others have none. Throws ArchiveDamagedError. */
+async function readHistory(
+  folder: Folder,
+  index: StackIndex,
+): Promise<{ history: readonly ArchivedEntry[]; withoutState: readonly string[] }> {
+  const history: ArchivedEntry[] = [];
+  const withoutState = new Map<string, number[]>();
+  const pages = new Pages(folder);
+  let last = 0;
+  for (const page of index.versions) {
+    for (const [at, update] of (await pages.read(page)).entries()) {
+      const version = update.version ?? 0;
+      if (version <= last)
+        throw new ArchiveDamagedError(`${page.name} is not in order: version ${version} follows ${last}`);
+      last = version;
+      const fault = update.stateFault ?? 'it has no state';
+      if (update.state !== null) history.push(entryOf(folder, pages, { page, at }, update));
+      else withoutState.set(fault, [...(withoutState.get(fault) ?? []), version]);
+    }
+  }
+  const reasons = [...withoutState].map(([fault, versions]) =>
+    versions.length > 1 ? `the states of ${versions.length} versions: ${fault}` : `version ${versions[0]}: ${fault}`,
+  );
+  return { history, withoutState: reasons };
+}
+
+/** Previews, oldest first. Throws ArchiveDamagedError. */
+async function readPreviews(
+  folder: Folder,
+  index: StackIndex,
+  history: readonly ArchivedEntry[],
+): Promise<readonly (SourcePreview & WithFiles)[]> {
+  const pages = new Pages(folder);
+  const found: (Omit<SourcePreview, 'before'> & WithFiles & { readonly number: number })[] = [];
+  for (const page of index.previews)
+    for (const [at, { baseVersion, events, id, number }] of (await pages.read(page)).entries())
+      found.push({
+        ...{ id, number, baseVersion },
+        info: async () => infoOf((await pages.read(page))[at] as ArchivedUpdate),
+        events: events === null ? null : () => readArchivedEvents(folder, events),
+        files: events === null ? [] : [events],
+      });
+  let next = 0;
+  return found
+    .sort((a, b) => a.number - b.number)
+    .map((preview) => {
+      while (next < history.length && (history[next]?.number ?? 0) < preview.number) next++;
+      return { ...preview, before: history[next]?.id ?? null };
+    });
+}
+
+/** Pages of updates, of which the last one is kept: the settings of all may be large. */
+class Pages {
+  readonly #folder: Folder;
+  #last: { readonly name: string; readonly updates: Promise<readonly ArchivedUpdate[]> } | null = null;
+
+  constructor(folder: Folder) {
+    this.#folder = folder;
+  }
+
+  read(page: ArchivePage): Promise<readonly ArchivedUpdate[]> {
+    if (this.#last?.name === page.name) return this.#last.updates;
+    const updates = readJson(this.#folder, page, PageContent).then((content) => content.updates);
+    this.#last = { name: page.name, updates };
+    return updates;
+  }
+}
+
+function entryOf(
+  folder: Folder,
+  pages: Pages,
+  { at, page }: { readonly page: ArchivePage; readonly at: number },
+  { events, id, number, state, version }: ArchivedUpdate,
+): ArchivedEntry {
+  return {
+    ...{ id, number, updateId: id, stackVersion: version },
+    state: stateOf(folder, state, ''),
+    info: async () => infoOf((await pages.read(page))[at] as ArchivedUpdate),
+    events: events === null ? null : () => readArchivedEvents(folder, events),
+    files: [state, events].filter((file) => file !== null),
+  };
+}
+
+function stateOf(folder: Folder, file: ArchivedFile | null, name: string): SourceState {
+  const nothing = async function* (): AsyncGenerator<Buffer> {};
+  if (file === null) return { name, bytes: 0, document: nothing };
+  return { name: file.name, bytes: file.bytes, document: () => readArchived(folder, file) };
+}
+
+/** Reads all files of the entries, so that nothing of a damaged stack is imported. */
+async function faultOf(folder: Folder, index: StackIndex, entries: readonly object[]): Promise<string | null> {
+  const own = `${stacksFolder}${index.id}/`;
+  const initial = index.initialState === null ? [] : [index.initialState];
+  try {
+    for (const file of [...initial, ...entries.flatMap((entry) => (entry as WithFiles).files)]) {
+      if (!file.name.startsWith(own)) return `${file.name} is that of another stack`;
+      for await (const _ of readStored(folder, file));
+    }
+    return null;
+  } catch (error) {
+    if (error instanceof OperatorError) return error.message;
+    throw error;
+  }
+}
+
+function decryptWith(keys: readonly ArchiveKey[], stackId: string, ciphertext: string): Buffer | null {
+  for (const key of keys) {
+    const plaintext = key.decrypt(stackId, ciphertext);
+    if (plaintext !== null) return plaintext;
+  }
+  return null;
+}

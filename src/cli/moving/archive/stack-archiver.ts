@@ -1,0 +1,265 @@
+import type { AuditSource } from '../../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
+import type { AppContext } from '../../../shared/context.ts';
+import { reencryptConfig } from '../../../shared/diy/history-info.ts';
+import { type DocumentSecrets, type Reencrypt, reencryptDocument } from '../../../shared/diy/reencrypt-document.ts';
+import { EventsDamagedError } from '../../../shared/events/event-segments.ts';
+import type { Folder } from '../../../shared/platform/blobs/folder.ts';
+import { formatStackRef } from '../../../shared/stacks/names.ts';
+import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
+import { DocumentDamagedError } from '../../../shared/state/checkpoints/document-verifier.ts';
+import { StateDeletedError } from '../../../shared/state/retention/deleted-errors.ts';
+import type { StateDocument } from '../../../shared/state/state-reader.ts';
+import { archivedEvents } from './archive-events.ts';
+import { ArchiveDamagedError, readJson, readUnchecked, writeArchived, writeJson } from './archive-files.ts';
+import type { ArchiveKey } from './archive-key.ts';
+import {
+  type ArchiveCounts,
+  type ArchivedFile,
+  type ArchivedUpdate,
+  type ArchivePage,
+  eventsFile,
+  indexFile,
+  PageContent,
+  pageFile,
+  StackIndex,
+  stateFile,
+} from './archive-layout.ts';
+import { type ArchivedUpdateRow, createArchivedStackRepository } from './archived-stack-repository.ts';
+
+const pageRows = 50;
+
+interface ArchiverParts {
+  readonly context: AppContext;
+  readonly folder: Folder;
+  readonly key: ArchiveKey;
+  /** Who exports, for the audit log. */
+  readonly source: AuditSource;
+  /** The place, for the audit log. */
+  readonly to: string;
+  readonly onVersion: (count: number) => void;
+}
+
+/** What the archive has of a stack now. */
+export interface ArchivedStack {
+  readonly index: ArchivedFile;
+  readonly counts: ArchiveCounts;
+  readonly notes: readonly string[];
+  /** Versions that this export has added. */
+  readonly added: number;
+}
+
+interface Written {
+  readonly versions: ArchivePage[];
+  readonly previews: ArchivePage[];
+  readonly previewIds: Set<string>;
+  lastVersion: number;
+}
+
+/**
+ * Writes all of a stack that the archive does not have. Pages are added, and the index that lists them is replaced after each one, so an
+ * interrupted export goes on where it was.
+ */
+export class StackArchiver {
+  readonly #parts: ArchiverParts;
+  readonly #stack: StackRow;
+  readonly #notes: string[] = [];
+  /** Whether the decryption is in the audit log. */
+  #isAudited = false;
+
+  constructor(parts: ArchiverParts, stack: StackRow) {
+    this.#parts = parts;
+    this.#stack = stack;
+  }
+
+  async run(): Promise<ArchivedStack> {
+    const { context, to } = this.#parts;
+    const { id, organization } = this.#stack;
+    const details = { stackId: id, to };
+    const event = { action: 'stack.export', organization, object: formatStackRef(this.#stack), details } as const;
+    await createAuditRepository(context.db).insert(this.#parts.source, event);
+    const written = await this.#readWritten();
+    const had = countsOf(written.versions).versions;
+    this.#parts.onVersion(had);
+    const rows = createArchivedStackRepository(context.db);
+    for (;;) {
+      const page = await rows.listVersions(id, written.lastVersion, pageRows);
+      if (page.length > 0) await this.#writePage('versions', written, page);
+      if (page.length < pageRows) break;
+    }
+    for (let after = 0; ; ) {
+      const page = await rows.listPreviews(id, after, pageRows);
+      const missing = page.filter((row) => !written.previewIds.has(row.id));
+      if (missing.length > 0) await this.#writePage('previews', written, missing);
+      if (page.length < pageRows) break;
+      after = (page.at(-1) as ArchivedUpdateRow).number;
+    }
+    // Without an own state, an empty stack would come without the one that it was created with.
+    const initial = written.versions.length === 0 ? await this.#writeInitialState() : null;
+    const index = await this.#writeIndex(written, initial);
+    const all = countsOf([...written.versions, ...written.previews]);
+    const counts = { ...all, bytes: all.bytes + (initial?.bytes ?? 0) + index.bytes };
+    return { index, counts, notes: this.#notes, added: counts.versions - had };
+  }
+
+  /** What an earlier export has left, if all of it is there. */
+  async #readWritten(): Promise<Written> {
+    const { folder } = this.#parts;
+    const nothing: Written = { versions: [], previews: [], previewIds: new Set(), lastVersion: 0 };
+    try {
+      const index = await readUnchecked(folder, indexFile(this.#stack.id), StackIndex);
+      if (index === null) return nothing;
+      const sizes = new Map<string, number>();
+      for await (const { bytes, name } of folder.list(`stacks/${this.#stack.id}/`)) sizes.set(name, bytes);
+      const found = { ...nothing, versions: [...index.versions], previews: [...index.previews] };
+      for (const page of [...index.versions, ...index.previews]) {
+        for (const { events, id, state, version } of (await readJson(folder, page, PageContent)).updates) {
+          for (const file of [state, events])
+            if (file !== null && sizes.get(file.name) !== file.bytes)
+              throw new ArchiveDamagedError(`${file.name} is missing or truncated`);
+          if (version === null) found.previewIds.add(id);
+          else found.lastVersion = Math.max(found.lastVersion, version);
+        }
+      }
+      return found;
+    } catch (error) {
+      if (!(error instanceof ArchiveDamagedError)) throw error;
+      this.#notes.push(`written anew, because ${error.message}`);
+      return nothing;
+    }
+  }
+
+  async #writePage(of: 'versions' | 'previews', written: Written, rows: readonly ArchivedUpdateRow[]): Promise<void> {
+    const { folder } = this.#parts;
+    const updates: ArchivedUpdate[] = [];
+    let [events, bytes] = [0, 0];
+    for (const row of rows) {
+      const state = row.stackVersion === null ? { file: null, fault: null } : await this.#writeVersion(row);
+      const engine = row.areEventsDeleted ? { file: null, count: 0 } : await this.#writeEvents(row);
+      updates.push(await this.#updateOf(row, state, engine.file));
+      events += engine.count;
+      bytes += (state.file?.bytes ?? 0) + (engine.file?.bytes ?? 0);
+      if (of === 'versions') {
+        written.lastVersion = row.stackVersion ?? written.lastVersion;
+        this.#parts.onVersion(1);
+      }
+    }
+    const at = written[of].reduce((sum, page) => sum + page[of], 0) + 1;
+    const file = await writeJson(folder, pageFile(this.#stack.id, of, at), { updates });
+    const counts = { versions: 0, previews: 0, [of]: rows.length, events, bytes: bytes + file.bytes };
+    written[of].push({ ...counts, ...file });
+    await this.#writeIndex(written, null);
+  }
+
+  async #updateOf(
+    row: ArchivedUpdateRow,
+    state: { readonly file: ArchivedFile | null; readonly fault: string | null },
+    events: ArchivedFile | null,
+  ): Promise<ArchivedUpdate> {
+    const { baseVersion, endReason, environment, id, kind, message, number, requestedBy, resourceChanges, status } =
+      row;
+    return {
+      ...{
+        id,
+        number,
+        kind,
+        version: row.stackVersion,
+        baseVersion,
+        status,
+        endReason,
+        message,
+        environment,
+        resourceChanges,
+      },
+      config: await reencryptConfig(row.config, this.#reencrypt),
+      ...{ requestedBy, startedAt: row.startedAt.toISOString(), endedAt: row.endedAt.toISOString() },
+      ...{ state: state.file, stateFault: state.fault, events },
+    };
+  }
+
+  /** A version without a readable state is listed with the reason. */
+  async #writeVersion(row: ArchivedUpdateRow): Promise<{ file: ArchivedFile | null; fault: string | null }> {
+    if (row.isStateDeleted) return { file: null, fault: 'retention has deleted it' };
+    const version = row.stackVersion as number;
+    const read = async (): Promise<StateDocument> => {
+      const state = await this.#parts.context.states.readVersion(this.#stack.id, version);
+      if (!state) throw new StateDeletedError(version);
+      return state;
+    };
+    try {
+      const file = await this.#writeState(stateFile(this.#stack.id, row.id), await read(), `version ${version}`);
+      return { file, fault: null };
+    } catch (error) {
+      if (error instanceof StateDeletedError) return { file: null, fault: 'retention has deleted it' };
+      if (!(error instanceof DocumentDamagedError)) throw error;
+      this.#notes.push(`without the state of version ${version}: ${error.message}`);
+      return { file: null, fault: error.message };
+    }
+  }
+
+  async #writeInitialState(): Promise<ArchivedFile | null> {
+    const head = await this.#parts.context.states.readHead(this.#stack);
+    if (!head || head.state.checkpointId === null || head.stack.activeUpdateId !== null) return null;
+    return this.#writeState(stateFile(this.#stack.id, 'initial'), head.state, 'its state');
+  }
+
+  async #writeState(name: string, state: StateDocument, what: string): Promise<ArchivedFile> {
+    const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
+    const change = { provider: async () => null, reencrypt: this.#reencrypt };
+    const file = await writeArchived(this.#parts.folder, name, reencryptDocument(state.bytes, change, found));
+    if (found.provider?.type === 'service' && found.kept > 0)
+      this.#notes.push(`${found.kept} secrets of ${what} are encrypted with the keys of another stack, and stay so`);
+    return file;
+  }
+
+  async #writeEvents({ id, stackVersion }: ArchivedUpdateRow): Promise<{ file: ArchivedFile | null; count: number }> {
+    const events = archivedEvents(this.#parts.context.eventReader, id);
+    try {
+      const first = await events.lines.next();
+      if (first.done === true) return { file: null, count: 0 };
+      const lines = async function* (): AsyncGenerator<Buffer> {
+        yield first.value;
+        yield* events.lines;
+      };
+      const file = await writeArchived(this.#parts.folder, eventsFile(this.#stack.id, id), lines());
+      return { file, count: events.count() };
+    } catch (error) {
+      if (!(error instanceof EventsDamagedError)) throw error;
+      const which = stackVersion === null ? `preview ${id}` : `version ${stackVersion}`;
+      this.#notes.push(`without the events of ${which}: ${error.message}`);
+      return { file: null, count: 0 };
+    }
+  }
+
+  async #writeIndex(written: Written, initialState: ArchivedFile | null): Promise<ArchivedFile> {
+    const { context, folder } = this.#parts;
+    const { activeUpdateId, id, project, stack, tags } = this.#stack;
+    const formerNames = [...(await createArchivedStackRepository(context.db).listFormerNames(id))];
+    const { previews, versions } = written;
+    const isBusy = activeUpdateId !== null;
+    const index: StackIndex = { id, project, stack, tags, formerNames, isBusy, initialState, versions, previews };
+    return writeJson(folder, indexFile(id), index);
+  }
+
+  readonly #reencrypt: Reencrypt & ((ciphertexts: readonly string[]) => Promise<(string | null)[]>) = async (
+    ciphertexts,
+  ) => {
+    const { context, key, source, to } = this.#parts;
+    const { id, organization } = this.#stack;
+    const plaintexts = await context.cipher.decryptEach(
+      [id],
+      ciphertexts.map((each) => Buffer.from(each, 'base64')),
+    );
+    if (!this.#isAudited && plaintexts.some((each) => each !== null)) {
+      this.#isAudited = true;
+      const event = { action: 'secret.decrypt', organization, object: formatStackRef(this.#stack) } as const;
+      await createAuditRepository(context.db).insert(source, { ...event, details: { stackId: id, to } });
+    }
+    return plaintexts.map((each) => each && key.encrypt(id, each));
+  };
+}
+
+function countsOf(pages: readonly ArchivePage[]): ArchiveCounts {
+  const sum = (of: keyof ArchiveCounts): number => pages.reduce((total, page) => total + page[of], 0);
+  return { versions: sum('versions'), previews: sum('previews'), events: sum('events'), bytes: sum('bytes') };
+}

@@ -1,0 +1,73 @@
+import type { PlannedStack } from './import-plan.ts';
+import { alignColumns, counted, formatBytes } from './moving-report.ts';
+
+/** Written with `--plan`. */
+export interface PlanFile {
+  readonly format: 1;
+  readonly from: string;
+  readonly organization: string;
+  readonly stacks: readonly PlannedStack[];
+  /** Files that are in neither layout of the source. */
+  readonly strays: readonly string[];
+}
+
+/** A plan for people. `url` is that of this server, if the source decrypts secrets of its own. */
+export function describePlan(
+  { organization, stacks }: PlanFile,
+  remarks: readonly string[],
+  url: string | null,
+): string {
+  const rows = stacks.map(({ action, bytes, notes, quarantine, secretsProvider, source, versions }) => [
+    ...[source, action, String(versions), formatBytes(bytes), secretsProvider ?? '-'],
+    [...(quarantine === null ? [] : [inQuarantine(quarantine)]), ...notes].join('; '),
+  ]);
+  const totals = stacks.reduce(
+    (sum, { bytes, previews, versions }) => ({
+      ...{ versions: sum.versions + versions, previews: sum.previews + previews, bytes: sum.bytes + bytes },
+    }),
+    { versions: 0, previews: 0, bytes: 0 },
+  );
+  const count = (action: PlannedStack['action']): number => stacks.filter((each) => each.action === action).length;
+  return [
+    ...alignColumns([['STACK', 'ACTION', 'VERSIONS', 'SIZE', 'SECRETS', 'NOTES'], ...rows]),
+    ...remarks,
+    `${organization}: ${count('create')} to create, ${count('continue')} to continue, ${count('none')} complete, ` +
+      `${count('leave out')} left out; ${countedAll(totals)}, ${formatBytes(totals.bytes)}.`,
+    ...describeSecrets(stacks, url),
+    'Nothing was changed. Import with --apply.',
+  ].join('\n');
+}
+
+/** `2 versions and 1 preview`. */
+export function countedAll({ previews, versions }: { readonly versions: number; readonly previews: number }): string {
+  return counted(versions, 'version') + (previews > 0 ? ` and ${counted(previews, 'preview')}` : '');
+}
+
+/** Why the CLI refuses a stack. */
+export function inQuarantine(reason: string): string {
+  return `in quarantine, because the CLI refuses its newest state: ${reason}`;
+}
+
+/** Who keeps the secrets of the stacks. `url` is that of this server, if the source decrypts secrets of its own. */
+function describeSecrets(stacks: readonly PlannedStack[], url: string | null): string[] {
+  const keepers = Map.groupBy(
+    stacks.filter(({ action, secretsProvider }) => action !== 'leave out' && secretsProvider !== null),
+    ({ secretsProvider }) => secretsProvider,
+  );
+  const moved = url === null ? undefined : keepers.get('service');
+  if (moved !== undefined) keepers.delete('service');
+  const kept = [...keepers].map(([type, users]) => `${type} (${counted(users.length, 'stack')})`);
+  return [
+    ...(moved === undefined
+      ? []
+      : [
+          `Secrets of ${counted(moved.length, 'stack')} are encrypted with the keys of this server, which the CLI finds at ${url}.`,
+        ]),
+    ...(kept.length === 0
+      ? []
+      : [
+          `Secrets stay encrypted as they are, by ${kept.join(', ')}: the CLI needs its passphrases and KMS keys as before. ` +
+            '`pulumi stack change-secrets-provider default` moves a stack to the keys of the server.',
+        ]),
+  ];
+}
