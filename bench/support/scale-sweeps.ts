@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
-import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
+import { createAdmissionRepository } from '../../src/shared/jobs/job-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createBlobRepository } from '../../src/shared/state/checkpoints/blob-repository.ts';

@@ -1,7 +1,7 @@
 import { type AppContext, type ContextOverrides, createContext } from './context.ts';
-import { type AdmissionRepository, createAdmissionRepository } from './jobs/admission-repository.ts';
 import type { JobDispatcher } from './jobs/dispatcher.ts';
 import { JobQueueView } from './jobs/job-queue-view.ts';
+import { type AdmissionRepository, createAdmissionRepository } from './jobs/job-repository.ts';
 import { createJobResultRepository, type JobResultRepository } from './jobs/job-result-repository.ts';
 import { registerQueueGauges, registerRedisMetrics } from './jobs/queue-metrics.ts';
 import { QueueMonitor } from './jobs/queue-monitor.ts';

@@ -15,7 +15,7 @@ import type { BodyBuffer } from './state/checkpoints/body-buffer.ts';
 import type { CompactionRepository } from './state/journal/compaction-repository.ts';
 import type { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
 import type { OpenReplays } from './state/journal/incremental/open-replays.ts';
-import type { DatabaseMemory } from './updates/database/database-memory.ts';
+import type { DatabaseMemory } from './updates/rollback-detection/rollback-state.ts';
 import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 
 /** Up to 200,000 rows are counted. */

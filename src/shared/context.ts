@@ -13,10 +13,10 @@ import { NotificationSender } from './events/live/notification-sender.ts';
 import { EventsOfPreviews } from './events/previewed-changes.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
+import { createBlobPlaceRepository } from './platform/blobs/locations/blob-location-repository.ts';
+import { PlacedBlobStore } from './platform/blobs/locations/located-blob-store.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
 import { openBlobs } from './platform/blobs/open-blobs.ts';
-import { createBlobPlaceRepository } from './platform/blobs/places/blob-place-repository.ts';
-import { PlacedBlobStore } from './platform/blobs/places/placed-blob-store.ts';
 import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
 import { MirroredBlobStore } from './platform/blobs/second/mirrored-blob-store.ts';
 import { openSecondStore } from './platform/blobs/second/second-store.ts';
@@ -48,10 +48,10 @@ import { backlogSteps, JournalBacklog } from './state/journal/incremental/journa
 import { JournalWriter } from './state/journal/journal-writer.ts';
 import { createStateParts, type StateOverrides, type StateParts } from './state/state-parts.ts';
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
-import { DatabaseMemory } from './updates/database/database-memory.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
+import { DatabaseMemory } from './updates/rollback-detection/rollback-state.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
-import { WebhookSender } from './webhooks/webhook-sender.ts';
+import { WebhookSender } from './webhooks/delivery-attempt.ts';
 
 /** Everything that both roles share, created once per process and passed explicitly. */
 export interface AppContext extends StateParts, AsyncDisposable {

@@ -7,7 +7,7 @@ import './platform/app/tokens.css';
 import './platform/app/base.css';
 import { useSessionEnded } from './platform/app/session.ts';
 import { queryClient } from './platform/app/trpc.ts';
-import { SendingHalt } from './platform/ui/sending-halt.ts';
+import { SendingHalt } from './platform/ui/submit-block.ts';
 import { router } from './router.tsx';
 
 /** Open forms use this to say that the session has ended. */

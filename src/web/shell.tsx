@@ -1,15 +1,15 @@
 import { Outlet, useParams } from '@tanstack/react-router';
 import { Lock, Mail, Menu as MenuIcon, Search } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
-import { AwayNotice } from './platform/app/away-notice.tsx';
 import { Breadcrumb } from './platform/app/breadcrumb.tsx';
 import { useMe } from './platform/app/me.ts';
+import { AwayNotice } from './platform/app/offline-banner.tsx';
 import { Button } from './platform/ui/button.tsx';
 import { Notice } from './platform/ui/notification.tsx';
-import { Rail } from './rail.tsx';
 import styles from './shell.module.css';
+import { Rail } from './sidebar.tsx';
 
-const RailDrawer = lazy(() => import('./rail-drawer.tsx'));
+const RailDrawer = lazy(() => import('./sidebar-drawer.tsx'));
 const loadPalette = () => import('./command-palette.tsx');
 const CommandPalette = lazy(loadPalette);
 /** The palette is preloaded after this delay: text typed while it loads would be lost. */

@@ -1,5 +1,5 @@
-import type { AdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
+import type { AdmissionRepository } from '../../src/shared/jobs/job-repository.ts';
 import type { JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { QueueMonitor } from '../../src/shared/jobs/queue-monitor.ts';
 import { Queues } from '../../src/shared/jobs/queues.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { createRunRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { startHeartbeat } from '../../src/shared/platform/processes/heartbeat.ts';
 import { measureStorage } from '../../src/workers/access/measure-storage.ts';
 import { startMaintenance } from '../../src/workers/platform/maintenance.ts';

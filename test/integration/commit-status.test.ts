@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { WebhookDelivery } from '../../src/shared/webhooks/webhook-delivery.ts';
+import { WebhookDelivery } from '../../src/shared/webhooks/webhook-dispatcher.ts';
 import { query } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
 import { createStack, ok, type RunningUpdate, type TestStack } from '../support/state.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { lookAtDatabase } from '../../src/shared/updates/database/database-watch.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
+import { lookAtDatabase } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
-import { lookAtDatabase } from '../../src/shared/updates/database/database-watch.ts';
+import { lookAtDatabase } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { bodySamples, listRoutes } from '../support/routes.ts';
 import { ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { type NotedStatements, noteStatements } from '../support/statement-count.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
-import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { createRunRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { beginReconcile, reconcile } from '../../src/shared/state/blobs/reconcile-blobs.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { reconcileInSlices } from '../../src/workers/state/reconcile.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
 import { appRouter } from '../../src/api/router.ts';
-import { lookAtDatabase } from '../../src/shared/updates/database/database-watch.ts';
+import { lookAtDatabase } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { browserOf, PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';

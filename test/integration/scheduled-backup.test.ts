@@ -8,7 +8,7 @@ import { places } from '../../src/shared/backup/manifest.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
-import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { createRunRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
 import { verifyNewestBackup } from '../../src/workers/backup/verify-newest.ts';

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { createArchivingRepository } from '../../src/shared/events/archiving-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
-import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
+import { createAdmissionRepository } from '../../src/shared/jobs/job-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
 import { createDocumentCheckRepository } from '../../src/shared/state/checkpoints/document-check-repository.ts';

@@ -5,7 +5,7 @@ import { checkSecrets, rewrapSecrets } from '../../src/cli/admin/rewrap-secrets.
 import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
 import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
-import { WebhookDelivery } from '../../src/shared/webhooks/webhook-delivery.ts';
+import { WebhookDelivery } from '../../src/shared/webhooks/webhook-dispatcher.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { deleteOldDeliveries } from '../../src/workers/webhooks/delete-deliveries.ts';
 import { runAdminCommand } from '../support/admin.ts';

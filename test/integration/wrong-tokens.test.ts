@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { hashToken, mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
-import { startSweeper } from '../../src/workers/sweeper.ts';
+import { startSweeper } from '../../src/workers/scheduled-tasks.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { type NotedStatements, noteStatements } from '../support/statement-count.ts';

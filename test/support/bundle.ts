@@ -4,7 +4,7 @@ import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { bundleTask } from '../../src/shared/bundle/bundle-repository.ts';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
-import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { createRunRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { keepBundle } from '../../src/workers/bundle/keep-bundle.ts';
 import { deployment, ok, type TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';

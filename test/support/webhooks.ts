@@ -1,4 +1,4 @@
-import { WebhookDelivery } from '../../src/shared/webhooks/webhook-delivery.ts';
+import { WebhookDelivery } from '../../src/shared/webhooks/webhook-dispatcher.ts';
 import { query } from './database.ts';
 import { ok, type TestStack } from './state.ts';
 import type { TestApp, TestResponse } from './test-app.ts';

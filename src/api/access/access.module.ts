@@ -4,7 +4,7 @@ import { registerAccessPolicyRoutes } from './access-policy.routes.ts';
 import { AccessPolicyService } from './access-policy-service.ts';
 import { GrantService } from './grant-service.ts';
 import { registerGrantRoutes } from './grants.routes.ts';
-import { LimitQueries } from './limit-queries.ts';
+import { LimitQueries } from './quota-queries.ts';
 import { RoleService } from './role-service.ts';
 import { registerRoleRoutes } from './roles.routes.ts';
 import { StackAccessService } from './stack-access-service.ts';

@@ -26,7 +26,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertNoRun } from '../platform/audit-trail/ci-runs.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { assertTokenLimit } from './token-limit.ts';
+import { assertTokenLimit } from './max-tokens.ts';
 
 export type { ListedTokenRow, TokenRow };
 

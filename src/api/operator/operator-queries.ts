@@ -6,7 +6,7 @@ import { createArchivingRepository } from '../../shared/events/archiving-reposit
 import type { QueueName } from '../../shared/jobs/queue-names.ts';
 import { nextTime } from '../../shared/platform/config/schedule.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { createRunRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
 import { createStateIndexRepository } from '../../shared/search/state-index-repository.ts';
 import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { hasPermission } from '../../shared/access/permissions.ts';
-import { assertAdmitted } from '../access/admission.ts';
+import { assertAdmitted } from '../access/authorize-call.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, StackInput, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan, stackScanMutation } from '../access/procedures/trpc.ts';
 import { permissionsInPath } from '../access/stack-access.ts';

@@ -2,7 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { compactJournal } from '../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
-import { QueueAwayError } from '../../shared/platform/redis/queue-away.ts';
+import { QueueAwayError } from '../../shared/platform/redis/queue-unavailable.ts';
 
 /**
  * Maximum size of a journal and its base that the API compacts itself when no worker can be reached: in a thread, but in its own

@@ -10,8 +10,8 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { createStatisticsRepository } from '../../shared/statistics/statistics-repository.ts';
 import { countsOf, describeUnusual } from '../../shared/statistics/update-counts.ts';
-import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
+import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import type { WaitingRun } from '../../shared/updates/update-queue-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { holdAccess } from '../access/locked-access.ts';
@@ -25,9 +25,9 @@ import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } f
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
+import { lockLimits } from './rule-checks.ts';
 import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
-import { lockLimits } from './update-admission.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;

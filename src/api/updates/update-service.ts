@@ -5,15 +5,15 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { JournalFaultError, JournalGapError } from '../../shared/state/journal/journal-fault.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
-import { lookAtDatabase } from '../../shared/updates/database/database-watch.ts';
+import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
+import { lookAtDatabase } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
+import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import {
   type Completion,
   createLockedUpdateRepository,
   type LockedUpdate,
-} from '../../shared/updates/locked-update-repository.ts';
-import { noteEnded } from '../../shared/updates/lost-leases.ts';
-import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
+} from '../../shared/updates/update-lifecycle-repository.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
@@ -21,10 +21,10 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
 import { compactSoon } from './compact-soon.ts';
-import { leaseTakenAway } from './lost-lease.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { findOutputLosses, type OutputLosses, recordOutputLosses } from './output-losses.ts';
-import { LimitsChangedError } from './update-admission.ts';
+import { leaseTakenAway } from './revoked-lease-error.ts';
+import { LimitsChangedError } from './rule-checks.ts';
 import { type CreatedUpdate, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';

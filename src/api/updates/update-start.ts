@@ -15,7 +15,7 @@ import {
   type NewStart,
   type Start,
   type Started,
-} from '../../shared/updates/locked-update-repository.ts';
+} from '../../shared/updates/update-lifecycle-repository.ts';
 import { holdAccess, lostDuringCall } from '../access/locked-access.ts';
 import { deniedBy } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';

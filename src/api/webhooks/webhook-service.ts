@@ -7,20 +7,20 @@ import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
+import { claimSeconds, secretOwner } from '../../shared/webhooks/delivery-attempt.ts';
 import {
   type ClaimedDelivery,
   createDeliveryRepository,
   type DeliveryRow,
   type LoggedDeliveryRow,
 } from '../../shared/webhooks/delivery-repository.ts';
-import { createWebhookEventRepository } from '../../shared/webhooks/event-repository.ts';
 import { originOf } from '../../shared/webhooks/webhook.ts';
+import { createWebhookEventRepository } from '../../shared/webhooks/webhook-event-repository.ts';
 import {
   createWebhookRepository,
   type WebhookPlace,
   type WebhookRow,
 } from '../../shared/webhooks/webhook-repository.ts';
-import { claimSeconds, secretOwner } from '../../shared/webhooks/webhook-sender.ts';
 import { holdAccess, holdManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import { assertPermission } from '../access/stack-access.ts';

@@ -14,8 +14,8 @@ import { createTokenRepository, type TokenRepository } from '../../shared/identi
 import { createIssuerRepository, type IssuerRepository } from '../../shared/identity/trust/issuer-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { endLostUpdates } from '../../shared/updates/end-revoked-leases.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
-import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
 import type { OpenSession } from './admin-session.ts';
 import { placeRuleOf } from './audit-places.ts';
 import { operator } from './operator.ts';

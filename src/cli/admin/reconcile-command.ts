@@ -3,7 +3,7 @@ import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
-import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { createRunRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { beginReconcile, reconcile } from '../../shared/state/blobs/reconcile-blobs.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';

@@ -1,6 +1,6 @@
 import { openBlobStore } from '../../shared/platform/blobs/blob-stores.ts';
-import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
-import { PlacedBlobStore } from '../../shared/platform/blobs/places/placed-blob-store.ts';
+import { createBlobPlaceRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
+import { PlacedBlobStore } from '../../shared/platform/blobs/locations/located-blob-store.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
 import { openSecondStore, type SecondStore } from '../../shared/platform/blobs/second/second-store.ts';
 import type { Config } from '../../shared/platform/config/config.ts';

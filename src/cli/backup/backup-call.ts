@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { type Unseal, unsealWith } from '../../shared/backup/backup-encryption.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
 import { openBackup } from '../../shared/backup/backup-list.ts';
 import { type Manifest, readManifest } from '../../shared/backup/manifest.ts';
-import { type Unseal, unsealWith } from '../../shared/backup/sealing.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 

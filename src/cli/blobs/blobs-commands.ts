@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { beginMove, MoveError, type MoveParts, openMove } from '../../shared/moves/begin-move.ts';
-import { copyBlobs, verifyBlobs } from '../../shared/moves/compare-places.ts';
-import { finishMove, switchPlaces } from '../../shared/moves/end-move.ts';
+import { beginMove, MoveError, type MoveParts, openMove } from '../../shared/blob-moves/begin-move.ts';
+import { copyBlobs, verifyBlobs } from '../../shared/blob-moves/compare-locations.ts';
+import { finishMove, switchPlaces } from '../../shared/blob-moves/end-move.ts';
+import { createBlobPlaceRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
+import { formatPlace } from '../../shared/platform/blobs/locations/location-url.ts';
 import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
-import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
-import { formatPlace } from '../../shared/platform/blobs/places/place-url.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';

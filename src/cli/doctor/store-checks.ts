@@ -8,8 +8,8 @@ import {
   BlobStoreUnavailableError,
 } from '../../shared/platform/blobs/blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from '../../shared/platform/blobs/blob-stores.ts';
-import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
-import { formatPlace, parsePlace } from '../../shared/platform/blobs/places/place-url.ts';
+import { createBlobPlaceRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
+import { formatPlace, parsePlace } from '../../shared/platform/blobs/locations/location-url.ts';
 import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts';
 import type { Visit } from './visit.ts';
 

@@ -5,8 +5,8 @@ import {
   BlobStoreUnavailableError,
 } from '../platform/blobs/blob-store.ts';
 import { listBlobs } from './backup-content.ts';
+import type { Unseal } from './backup-encryption.ts';
 import type { Manifest } from './manifest.ts';
-import type { Unseal } from './sealing.ts';
 
 /** The blobs of a backup as a blob store that nothing can be written to. */
 export class BackupBlobs implements BlobStore {

@@ -1,7 +1,7 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import type { Unseal } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { type BlobCopy, type Manifest, type ManifestHead, readBlobList } from './manifest.ts';
-import type { Unseal } from './sealing.ts';
 import { isIntact, Meter, readSmall, type StoredObject } from './stored-bytes.ts';
 
 /** The blobs of a backup. Throws BackupError for a list that is damaged. */

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
-import type { RunRepository } from '../platform/maintenance/run-repository.ts';
+import type { RunRepository } from '../platform/maintenance/scheduled-task-repository.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
 /** Names of the tasks that back up and verify. */

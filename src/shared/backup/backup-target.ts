@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { openBlobStore } from '../platform/blobs/blob-stores.ts';
-import { parsePlace } from '../platform/blobs/places/place-url.ts';
+import { parsePlace } from '../platform/blobs/locations/location-url.ts';
 import type { S3Options } from '../platform/blobs/s3-client.ts';
 import type { Config } from '../platform/config/config.ts';
 import { BackupError } from './backup-error.ts';

@@ -4,6 +4,7 @@ import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.
 import { once } from '../platform/blobs/blob-streams.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { listBlobs } from './backup-content.ts';
+import { blobPrefix, type Sealing } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
 import {
@@ -15,7 +16,6 @@ import {
   writeBlobList,
   writeManifest,
 } from './manifest.ts';
-import { blobPrefix, type Sealing } from './sealing.ts';
 import { Meter, type Pace, readSmall, type StoredObject, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { type Static, Type } from 'typebox';
 import { once } from '../platform/blobs/blob-streams.ts';
 import { standard } from '../platform/schema/standard-schema.ts';
+import type { Sealing, Unseal } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
-import type { Sealing, Unseal } from './sealing.ts';
 import { StoredObject } from './stored-bytes.ts';
 
 const TableCopy = Type.Object({

@@ -1,10 +1,10 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Database } from '../platform/db/database.ts';
+import { sealTo } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { createBlobHoldRepository } from './blob-hold-repository.ts';
 import { type BackupProgress, createBackup } from './create-backup.ts';
 import type { Manifest } from './manifest.ts';
-import { sealTo } from './sealing.ts';
 import { Pace } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 

@@ -3,7 +3,7 @@ import type { Database } from '../platform/db/database.ts';
 import { repeatAtStart } from '../platform/db/postgres-start.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
-import { endLostUpdates, noteEnded } from '../updates/lost-leases.ts';
+import { endLostUpdates, noteEnded } from '../updates/end-revoked-leases.ts';
 import { applyBootstrap } from './bootstrap.ts';
 
 /**

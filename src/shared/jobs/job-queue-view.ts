@@ -1,8 +1,8 @@
 import type { Job as QueuedJob } from 'bullmq';
 import { Value } from 'typebox/value';
 import { redisCall } from '../platform/redis/redis.ts';
-import type { AdmissionRepository } from './admission-repository.ts';
 import { Job } from './definitions.ts';
+import type { AdmissionRepository } from './job-repository.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
 import { type QueueName, type QueueState, queueNames } from './queue-names.ts';
 import type { JobData, Queues } from './queues.ts';

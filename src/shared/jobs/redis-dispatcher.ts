@@ -4,7 +4,7 @@ import { Value } from 'typebox/value';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import { fromRejection, JobPendingError, type Outcome } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import { QueueAwayError } from '../platform/redis/queue-away.ts';
+import { QueueAwayError } from '../platform/redis/queue-unavailable.ts';
 import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
 import type { Job } from './definitions.ts';
 import {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { redisCall } from '../platform/redis/redis.ts';
-import type { AdmissionRepository } from './admission-repository.ts';
 import type { Job } from './definitions.ts';
 import type { DispatchOptions } from './dispatcher.ts';
+import type { AdmissionRepository } from './job-repository.ts';
 import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 

@@ -6,7 +6,7 @@ import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import { stackExists, stackNotFound } from '../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
-import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/admitted-changes.ts';
+import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/state-edits.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import type { DocumentVerifier } from './checkpoints/document-verifier.ts';

@@ -16,7 +16,7 @@ import { Section } from '../platform/ui/page.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { GrantDialog } from './grant-dialog.tsx';
-import type { GrantPlace } from './grant-place.ts';
+import type { GrantPlace } from './grant-owner.ts';
 import { PermissionSet } from './permission-set.tsx';
 
 /** Grants to a team or on a stack, for admins of the organization. */

@@ -8,8 +8,8 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
+import { KeyNumbers } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 

@@ -9,7 +9,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { PaperNote } from '../platform/ui/paper-note.tsx';
+import { PaperNote } from '../platform/ui/print-note.tsx';
 import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
 import { StackFilterBar } from './stack-filter-bar.tsx';

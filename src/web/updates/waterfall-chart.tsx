@@ -4,7 +4,7 @@ import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { CutName } from '../platform/ui/cut-name.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
-import { useWindowRows } from '../platform/ui/window-rows.ts';
+import { useWindowRows } from '../platform/ui/virtual-rows.ts';
 import { viewOperation } from './operations.ts';
 import { isActive } from './update-status.ts';
 import { type LiveProgress, useNowSeconds } from './use-update.ts';

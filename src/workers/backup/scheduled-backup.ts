@@ -8,7 +8,7 @@ import type { AppContext } from '../../shared/context.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { isDue } from '../../shared/platform/config/schedule.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
-import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import type { RunRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 
 const lookEverySeconds = 300;

@@ -3,7 +3,7 @@ import { constants, setPriority } from 'node:os';
 import { type Backups, backupTasks, type Drill, readBackupStatus } from '../../shared/backup/backup-status.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { findPostgresBinaries } from '../../shared/platform/db/postgres-binaries.ts';
-import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import type { RunRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 import { lastVerifiedAt } from './scheduled-backup.ts';
 

@@ -8,7 +8,7 @@ import {
   readThere,
   type StateThere,
   stateNames,
-} from '../../shared/bundle/bundle-place.ts';
+} from '../../shared/bundle/bundle-location.ts';
 import type { BundledRow, BundlePlace, BundleRepository, DueRow } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { configFile, entryOf, historyOf, MovingError, stateFile, tagsFile } from '../../shared/diy/diy-layout.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serverSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import type { BundleSettings } from '../../shared/bundle/bundle-place.ts';
+import type { BundleSettings } from '../../shared/bundle/bundle-location.ts';
 import { type BundlePlace, bundleTask, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { metaFile } from '../../shared/diy/diy-layout.ts';
@@ -10,7 +10,7 @@ import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
 import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
-import { assertStoreReachable } from '../platform/bad-items.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 import { BundleWriter, ClaimLostError } from './bundle-writer.ts';
 

@@ -1,5 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
-import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import type { RunRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 
 /** A maintenance task that only one process runs at a time. */
 export interface Maintenance {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
 import { Value } from 'typebox/value';
-import type { AdmissionRepository, JobAdmission } from '../../shared/jobs/admission-repository.ts';
 import { Job, JobHead } from '../../shared/jobs/definitions.ts';
+import type { AdmissionRepository, JobAdmission } from '../../shared/jobs/job-repository.ts';
 import type { JobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../shared/jobs/queues.ts';
@@ -18,8 +18,8 @@ import {
 } from '../../shared/platform/payloads/payload-store.ts';
 import { disconnectRedis, type RedisConnection } from '../../shared/platform/redis/redis.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
-import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';
 import type { JobHandlers } from './handlers.ts';
+import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './job-verifier.ts';
 
 /**
  * A worker that does not renew its locks for this long loses its jobs to others, which check for such jobs at half this interval;

@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value';
 import type { AppContext } from '../../shared/context.ts';
-import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import type { RunRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import {
   beginReconcile,
   ReconcileCounts,

@@ -6,8 +6,8 @@ import { compactEndedUpdates } from '../../../src/workers/updates/expire-leases.
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../test-app.ts';
 import type { TestSettings } from '../test-settings.ts';
 import { until } from '../until.ts';
-import { type SeededWorld, seedWorlds } from './seeded-world.ts';
-import { differingRows, nameWorlds, readConstants, readRows } from './world-rows.ts';
+import { differingRows, nameWorlds, readConstants, readRows } from './fixture-rows.ts';
+import { type SeededWorld, seedWorlds } from './seeded-fixture.ts';
 
 /** Worlds that are played at once. */
 const atOnce = 6;

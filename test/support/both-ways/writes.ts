@@ -6,7 +6,7 @@ import { deployment } from '../state.ts';
 import type { TestApp, TestResponse } from '../test-app.ts';
 import { changeStatement } from './changes.ts';
 import { changeBefore, withoutTimes } from './late-changes.ts';
-import type { SeededWorld } from './seeded-world.ts';
+import type { SeededWorld } from './seeded-fixture.ts';
 
 /** Which number a write has, compared with those before it. */
 type Order = 'next' | 'repeated' | 'old';

@@ -15,7 +15,7 @@ import type { OrganizationRates } from '../../platform/rates/organization-rates.
 import type { RequestRates } from '../../platform/rates/request-rates.ts';
 import type { StateScan, StateScans } from '../../platform/scans/state-scans.ts';
 import { clientAddress } from '../../platform/server/client-address.ts';
-import { assertAdmitted, type CallerAccess, type Place } from '../admission.ts';
+import { assertAdmitted, type CallerAccess, type Place } from '../authorize-call.ts';
 
 /** The place of a call without a target. */
 export const nowhere: Place = { organization: null, project: null, stack: null };

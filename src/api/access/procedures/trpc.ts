@@ -3,7 +3,7 @@ import type { Permission } from '../../../shared/access/permissions.ts';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
-import type { CallerAccess, Place } from '../admission.ts';
+import type { CallerAccess, Place } from '../authorize-call.ts';
 import { nowhere, type ProcedureContext, type RequestCalls } from './context.ts';
 import { causeOf, shapeOf } from './errors.ts';
 import { input, OrganizationInput, StackInput } from './inputs.ts';

@@ -5,7 +5,7 @@ import { mapDatabaseError } from '../../../shared/platform/db/sqlstate.ts';
 import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
-import type { Place } from '../../access/admission.ts';
+import type { Place } from '../../access/authorize-call.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { LiveHub, type LiveTopic } from './live-hub.ts';
 import type { LiveStream } from './live-stream.ts';

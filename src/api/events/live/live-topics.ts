@@ -2,7 +2,7 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { InvalidRequestError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
 import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
-import { assertAdmitted, type Place } from '../../access/admission.ts';
+import { assertAdmitted, type Place } from '../../access/authorize-call.ts';
 import { OrganizationNotVisibleError } from '../../access/organizations.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import type { LiveTopic } from './live-hub.ts';

@@ -1,7 +1,7 @@
 import { type TrackedEnvelope, tracked } from '@trpc/server';
 import { Type } from 'typebox';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
-import type { Place } from '../../access/admission.ts';
+import type { Place } from '../../access/authorize-call.ts';
 import { input, text } from '../../access/procedures/inputs.ts';
 import { router, userProcedure } from '../../access/procedures/trpc.ts';
 import type { LiveService } from './live-service.ts';

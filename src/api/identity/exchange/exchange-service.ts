@@ -20,9 +20,9 @@ import { addressGroup, clientAddress } from '../../platform/server/client-addres
 import type { Authenticator } from '../credentials/authenticator.ts';
 import { ExchangeError, refusedGrant } from './exchange-errors.ts';
 import type { ExchangeRequest } from './exchange-request.ts';
+import { tokenFor, tokenName } from './exchanged-token.ts';
 import { claimedIssuer, type IdToken, keysOf, verifyIdToken } from './id-token.ts';
-import { IssuerKeys } from './issuer-keys.ts';
-import { tokenFor, tokenName } from './token-for.ts';
+import { IssuerKeys } from './jwks-cache.ts';
 
 export interface ExchangedToken {
   readonly token: string;

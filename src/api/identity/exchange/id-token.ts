@@ -10,7 +10,7 @@ import {
 } from 'jose';
 import type { IssuerRow } from '../../../shared/identity/trust/issuer-repository.ts';
 import { refusedGrant } from './exchange-errors.ts';
-import type { IssuerKeys, KeyOfToken } from './issuer-keys.ts';
+import type { IssuerKeys, KeyOfToken } from './jwks-cache.ts';
 
 /** Never `none`, and never HMAC: a public key would be its secret. */
 const algorithms = [

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
-import { assertAdmitted, type CallerAccess } from '../../access/admission.ts';
+import { assertAdmitted, type CallerAccess } from '../../access/authorize-call.ts';
 import { actionOf } from '../../platform/audit-trail/declared-action.ts';
 import type { Access, Caller, Lease } from '../../platform/http/request.ts';
 import type { Authenticator } from '../credentials/authenticator.ts';

@@ -7,7 +7,7 @@ import { OperatorError } from '../errors/errors.ts';
 import { parseAllowList } from '../outgoing/address-rules.ts';
 import { trustAuthorities } from '../tls/trust.ts';
 import { expected } from './expected.ts';
-import { frontProblems } from './front.ts';
+import { frontProblems } from './http-server-config.ts';
 import { installationRoot } from './installation.ts';
 import { oidcProblems } from './oidc.ts';
 import { isSchedule } from './schedule.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type AllowList, parseAllowList } from '../outgoing/address-rules.ts';
-import { frontConfig, trustedProxiesOf } from './front.ts';
+import { frontConfig, trustedProxiesOf } from './http-server-config.ts';
 import { oidcConfig } from './oidc.ts';
 import { addressingOf } from './s3-addressing.ts';
 import type { Settings } from './settings.ts';

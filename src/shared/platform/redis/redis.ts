@@ -4,7 +4,7 @@ import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start
 import type { Logger } from '../logger/logger.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { type TlsFiles, takeTlsFiles, tlsFaultOf } from '../tls/trust.ts';
-import { QueueAwayError } from './queue-away.ts';
+import { QueueAwayError } from './queue-unavailable.ts';
 import { parseRedisUrl, type RedisTarget } from './redis-url.ts';
 
 /** Redis would evict queued writes when its memory is full. */

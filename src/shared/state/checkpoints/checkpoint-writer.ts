@@ -2,8 +2,8 @@ import { type Static, type TObject, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
-import type { DatabaseMemory } from '../../updates/database/database-memory.ts';
 import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import type { DatabaseMemory } from '../../updates/rollback-detection/rollback-state.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
 import {

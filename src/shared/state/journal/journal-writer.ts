@@ -1,6 +1,6 @@
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
-import type { DatabaseMemory } from '../../updates/database/database-memory.ts';
 import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import type { DatabaseMemory } from '../../updates/rollback-detection/rollback-state.ts';
 import type { WriteBody } from '../checkpoints/body-buffer.ts';
 import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
 import type { JournalBacklog } from './incremental/journal-backlog.ts';

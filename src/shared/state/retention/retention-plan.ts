@@ -1,5 +1,5 @@
 import type { RuleSettings } from '../../updates/rules/rule-kinds.ts';
-import { VersionSieve } from '../../updates/rules/version-sieve.ts';
+import { VersionSieve } from '../../updates/rules/version-retention.ts';
 import type { KeptVersion, OldUpdate, RetentionRepository } from './retention-repository.ts';
 
 /** Rows of a statement. */

@@ -11,7 +11,7 @@ import { Dialog, DialogActions } from '../../platform/ui/dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../../platform/ui/field.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { isWhole, newScope, type Scope, ScopesField } from './scopes-field.tsx';
-import { daySeconds, livesWithin, useMaxSeconds, usualDays } from './token-life.ts';
+import { daySeconds, livesWithin, useMaxSeconds, usualDays } from './token-lifetime.ts';
 import type { TokenOwner } from './token-owner.ts';
 
 const powers = [

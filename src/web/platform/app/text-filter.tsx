@@ -1,6 +1,6 @@
 import { TextField } from '../ui/field.tsx';
+import { useTypedText } from './debounced-text.ts';
 import { LoginField } from './suggest-fields.tsx';
-import { useTypedText } from './typed-text.ts';
 
 /** A field that filters a list once the user pauses. `value`: the text in the URL. */
 export function TextFilter({

@@ -3,7 +3,7 @@ import styles from './action-dialog.module.css';
 import { Button } from './button.tsx';
 import { Dialog, DialogActions } from './dialog.tsx';
 import { TextField } from './field.tsx';
-import { SendingHalt } from './sending-halt.ts';
+import { SendingHalt } from './submit-block.ts';
 
 /**
  * Confirms a change, with the fields that it needs. The dialog stays open until the change has succeeded, and the caller closes

@@ -12,11 +12,11 @@ import { CutName } from '../../platform/ui/cut-name.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { ListSearch, ListSection } from '../../platform/ui/list-bar.tsx';
 import { fetchMore } from '../../platform/ui/paged-list.ts';
-import { PaperNote } from '../../platform/ui/paper-note.tsx';
+import { PaperNote } from '../../platform/ui/print-note.tsx';
 import { RowButton } from '../../platform/ui/row-button.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
-import { WindowList } from '../../platform/ui/window-list.tsx';
+import { WindowList } from '../../platform/ui/virtual-list.tsx';
 import styles from './resource-list.module.css';
 import { ResourcePanel } from './resource-panel.tsx';
 

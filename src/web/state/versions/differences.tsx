@@ -1,8 +1,8 @@
 import type { StackDifference, VersionDifference } from '../../platform/app/contract.ts';
 import { shortType } from '../../platform/app/resource-name.ts';
+import { OpeningList, OpeningRow } from '../../platform/ui/accordion-list.tsx';
 import { isRedacted } from '../../platform/ui/json-tree.ts';
 import { Redacted } from '../../platform/ui/json-view.tsx';
-import { OpeningList, OpeningRow } from '../../platform/ui/opening-list.tsx';
 import { viewOperation } from '../../updates/operations.ts';
 import { listPaths } from './listed-paths.ts';
 import styles from './version-diff.module.css';

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import type { BlobStore } from '../blob-store.ts';
 import { openBlobStore } from '../blob-stores.ts';
-import { parsePlace } from '../places/place-url.ts';
+import { parsePlace } from '../locations/location-url.ts';
 
 /** The store of another site. */
 export interface SecondStore {
