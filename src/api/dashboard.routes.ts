@@ -3,7 +3,7 @@ import cookie from '@fastify/cookie';
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ForbiddenError, UnauthenticatedError, UnsupportedMediaTypeError } from '../shared/platform/errors/errors.ts';
-import type { Place } from './access/authorize-call.ts';
+import type { CallTarget } from './access/authorize-call.ts';
 import { type Holder, nowhere, type ProcedureServices, RequestCalls } from './access/procedures/context.ts';
 import { shapeOf, shapeOfReply } from './access/procedures/errors.ts';
 import { assertDeclared } from './access/procedures/trpc.ts';
@@ -80,7 +80,7 @@ async function findHolder(request: FastifyRequest, services: DashboardServices):
   if (request.headers.authorization !== undefined) {
     const token = credential(request, ['token', 'bearer']);
     if (token === null) throw new UnauthenticatedError('This call needs an API token: Authorization: token <token>');
-    const findAt = async (place: Place) => {
+    const findAt = async (place: CallTarget) => {
       const caller = await credentials.findCaller(request.raw, token, place);
       if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
       return caller;

@@ -1,8 +1,8 @@
 import { Dialog } from './platform/ui/dialog.tsx';
-import { Rail } from './sidebar.tsx';
+import { Sidebar } from './sidebar.tsx';
 
 /** The navigation above the page, where there is no space beside it. */
-export default function RailDrawer({
+export default function SidebarDrawer({
   onClose,
   organization,
 }: {
@@ -11,7 +11,7 @@ export default function RailDrawer({
 }) {
   return (
     <Dialog title="Navigation" place="side" isOpen onClose={onClose}>
-      <Rail organization={organization} onLeave={onClose} />
+      <Sidebar organization={organization} onLeave={onClose} />
     </Dialog>
   );
 }

@@ -28,7 +28,7 @@ const themeIcons = { system: Monitor, light: Sun, dark: Moon } as const satisfie
 const themeNames = { system: 'Same as system', light: 'Light', dark: 'Dark' } as const satisfies Record<Theme, string>;
 
 /** The navigation at the side. `onLeave`: called when the user chooses a link. */
-export function Rail({
+export function Sidebar({
   onLeave,
   organization,
 }: {

@@ -3,9 +3,9 @@ import { bundleOf } from '../shared/bundle/bundle-location.ts';
 import type { AppContext } from '../shared/context.ts';
 import { createRateCounterRepository } from '../shared/identity/rate-counter-repository.ts';
 import { createExchangeRepository } from '../shared/identity/trust/exchange-repository.ts';
-import { createAdmissionRepository } from '../shared/jobs/job-repository.ts';
+import { createJobRepository } from '../shared/jobs/job-repository.ts';
 import { createJobResultRepository } from '../shared/jobs/job-result-repository.ts';
-import { createRunRepository } from '../shared/platform/maintenance/scheduled-task-repository.ts';
+import { createScheduledTaskRepository } from '../shared/platform/maintenance/scheduled-task-repository.ts';
 import { measureStorage } from './access/measure-storage.ts';
 import { measureUsage } from './access/measure-usage.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/audit-retention.ts';
@@ -48,14 +48,14 @@ const rateCounterLifeSeconds = 600;
 const exchangesAtOnce = 5_000;
 
 /** Starts the sweeps and the reconcile task. Each runs on its own schedule, in one process at a time. */
-export function startSweeper(context: AppContext): void {
+export function startScheduledTasks(context: AppContext): void {
   const { blobs, config, db, lifecycle } = context;
-  const admissions = createAdmissionRepository(db);
+  const admissions = createJobRepository(db);
   const jobResults = createJobResultRepository(db);
   const failedLookups = createRateCounterRepository(db, 'failedLookups');
   const rateCounters = createRateCounterRepository(db, 'requests');
   const exchanges = createExchangeRepository(db);
-  const runs = createRunRepository(db);
+  const runs = createScheduledTaskRepository(db);
   const bundle = bundleOf(config);
   const { format, receiverUrl } = config.audit;
   const receiver =

@@ -6,7 +6,7 @@ import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { createAuditSendingRepository } from '../../src/shared/audit/audit-sending-repository.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { createRunRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
+import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { createHeldOutgoingRepository } from '../../src/shared/platform/outgoing/held-outgoing-repository.ts';
 import { dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { type AuditReceiver, receiverCalls, sendAudit } from '../../src/workers/audit/send-audit.ts';
@@ -209,7 +209,7 @@ test('two workers do not send at once', async () => {
     return 200;
   };
   const config = { ...app.context.config, sweepSeconds: 1 };
-  const runs = createRunRepository(app.context.db);
+  const runs = createScheduledTaskRepository(app.context.db);
   const run = (signal: AbortSignal) => sendAudit({ db: app.context.db, logger }, receiver(), signal);
   const task = { name: 'send-audit', everySeconds: 1, run };
   const stops = [1, 2, 3].map(() => startMaintenance({ ...app.context, config }, runs, randomUUID(), task));

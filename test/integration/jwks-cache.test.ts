@@ -3,7 +3,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decodeProtectedHeader } from 'jose';
-import { IssuerKeys, type IssuerKeysOptions } from '../../src/api/identity/exchange/jwks-cache.ts';
+import { JwksCache, type JwksCacheOptions } from '../../src/api/identity/exchange/jwks-cache.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { type AllowList, parseAllowList } from '../../src/shared/platform/outgoing/address-rules.ts';
 import { Outgoing, type OutgoingError, type ResolveHost } from '../../src/shared/platform/outgoing/outgoing.ts';
@@ -19,9 +19,9 @@ function allow(text: string): AllowList {
 }
 
 describe('keys of an issuer', () => {
-  const keysOf = (issuer: TestIssuer, more: Partial<IssuerKeysOptions> = {}) =>
-    new IssuerKeys({ outgoing: issuer.outgoing(), logger, outageMs: 600_000, ...more });
-  const find = async (keys: IssuerKeys, issuer: TestIssuer, signer = issuer.keys.at(-1)) => {
+  const keysOf = (issuer: TestIssuer, more: Partial<JwksCacheOptions> = {}) =>
+    new JwksCache({ outgoing: issuer.outgoing(), logger, outageMs: 600_000, ...more });
+  const find = async (keys: JwksCache, issuer: TestIssuer, signer = issuer.keys.at(-1)) => {
     const token = await issuer.sign('acme', {}, signer ? { key: signer } : {});
     const [header = '', payload = '', signature = ''] = token.split('.');
     return keys.of(issuer.url)(decodeProtectedHeader(token) as never, { protected: header, payload, signature });

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createRateCounterRepository } from '../../src/shared/identity/rate-counter-repository.ts';
-import { createAdmissionRepository } from '../../src/shared/jobs/job-repository.ts';
+import { createJobRepository } from '../../src/shared/jobs/job-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { createProcessRepository } from '../../src/shared/platform/processes/process-repository.ts';
 import {
@@ -97,7 +97,7 @@ const tables: readonly Kept[] = [
     old: '61 minutes',
     columns: 'id, job, expires_at',
     values: `${id}, '{}', $`,
-    sweep: () => createAdmissionRepository(db()).deleteExpired(3600),
+    sweep: () => createJobRepository(db()).deleteExpired(3600),
   },
   {
     table: 'failed_lookups',

@@ -1,5 +1,5 @@
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
-import type { RequestedPlace } from '../../shared/identity/identity-repository.ts';
+import type { RequestedTarget } from '../../shared/identity/identity-repository.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -11,7 +11,7 @@ import { OrganizationNotVisibleError } from './organizations.ts';
 import { assertPermission } from './stack-access.ts';
 
 /** The target of a call. */
-export type Place = RequestedPlace;
+export type CallTarget = RequestedTarget;
 
 export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organization' | 'stack' }>;
 
@@ -19,17 +19,17 @@ export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organi
  * Throws unless the caller, found at `place`, has this access there: NotFoundError for anything they must not know of, otherwise
  * ForbiddenError. `action`: the action of the call in the audit log, if any.
  */
-export function assertAdmitted(
+export function assertAuthorized(
   caller: Caller,
   access: CallerAccess,
-  place: Place,
+  place: CallTarget,
   action: AuditAction | null = null,
 ): void {
   assertHasAccess(caller, access, place);
   assertMayRun(caller, access, action);
 }
 
-function assertHasAccess(caller: Caller, access: CallerAccess, place: Place): void {
+function assertHasAccess(caller: Caller, access: CallerAccess, place: CallTarget): void {
   if (access.kind === 'user') {
     if (caller.isProvisioning) throw onlyProvisions();
     return;

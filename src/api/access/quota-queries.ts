@@ -13,7 +13,7 @@ export interface Limit {
 }
 
 /** Limits of organizations, for the dashboard. */
-export class LimitQueries {
+export class QuotaQueries {
   readonly #context: Pick<ApiContext, 'config' | 'db' | 'payloads' | 'quotas'>;
 
   constructor(context: Pick<ApiContext, 'config' | 'db' | 'payloads' | 'quotas'>) {

@@ -1,4 +1,8 @@
-import { createTokenRepository, type TokenOwner, type TokenReach } from '../../shared/identity/token-repository.ts';
+import {
+  createTokenRepository,
+  type TokenOwner,
+  type TokenOwnerFilter,
+} from '../../shared/identity/token-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 
@@ -11,8 +15,12 @@ const maxTokens: Readonly<Record<TokenOwner['kind'], number>> = {
 };
 
 /** Throws ConflictError if the owner has the maximum number of tokens. Concurrent calls wait until the transaction ends. */
-export async function assertTokenLimit(tx: Queryable, kind: TokenOwner['kind'], reach: TokenReach): Promise<void> {
+export async function assertTokenLimit(
+  tx: Queryable,
+  kind: TokenOwner['kind'],
+  ownerFilter: TokenOwnerFilter,
+): Promise<void> {
   const most = maxTokens[kind];
-  if ((await createTokenRepository(tx).countForNew(reach, most)) >= most)
+  if ((await createTokenRepository(tx).countForNew(ownerFilter, most)) >= most)
     throw new ConflictError(`There are ${most} valid tokens here, the maximum: revoke one first`);
 }

@@ -10,7 +10,11 @@ import { compactSoon } from './compact-soon.ts';
  * Cancels the update whose lease was revoked, unless it has ended already, so that its stack is free when the holder is notified.
  * Returns the error for the holder's call.
  */
-export async function leaseTakenAway(context: ApiContext, update: UpdateRow, loss: LeaseLoss): Promise<LeaseLostError> {
+export async function revokedLeaseError(
+  context: ApiContext,
+  update: UpdateRow,
+  loss: LeaseLoss,
+): Promise<LeaseLostError> {
   if (isActive(update.status)) {
     try {
       const ended = await expireUpdate(context.db, update.id);

@@ -14,7 +14,7 @@ import { createUpdateRuleRepository, type StackWithRules } from '../../shared/up
 import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import type { WaitingRun } from '../../shared/updates/update-queue-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import { holdAccess } from '../access/locked-access.ts';
+import { lockAccess } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
@@ -107,7 +107,7 @@ export async function prepareCreation(
   const unindexed = isPreview ? [] : await findUnindexed(context, found, call);
   let isCounting = !isPreview && isLimited(found.updateRules);
   const run = async (tx: Queryable, audit: AuditTrail, place: string | null = null): Promise<CreatedUpdate> => {
-    const access = await holdAccess(tx, ref.organization, caller);
+    const access = await lockAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);

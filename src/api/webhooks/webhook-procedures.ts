@@ -61,7 +61,7 @@ interface Changing extends Calling {
 }
 
 /** Implementation of the webhook procedures, for organizations and stacks alike. */
-export const webhookCalls = {
+export const webhookProcedures = {
   list: async ({ services }: Calling, owner: WebhookOwner, { cursor, limit = defaultPage }: Paged) => {
     const [after] = decodeCursor(cursor, After) ?? [null];
     const { isCut, rows } = await services.webhooks.listPage(owner, after, limit);

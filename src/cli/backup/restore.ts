@@ -3,7 +3,7 @@ import { copyBlobs } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
 import type { Manifest } from '../../shared/backup/manifest.ts';
 import { findWrittenAfter, type WrittenStack } from '../../shared/backup/restore-diff.ts';
-import { assertKnownMigrations, loadTables } from '../../shared/backup/restore-tables.ts';
+import { assertKnownMigrations, restoreTables } from '../../shared/backup/restore-tables.ts';
 import { createStackHeadRepository, type StackHeadRepository } from '../../shared/backup/stack-head-repository.ts';
 import { createTableCopyRepository, type TableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { openOwnBlobs } from '../../shared/platform/blobs/open-blobs.ts';
@@ -116,7 +116,7 @@ async function restoreInto(
         await blobs.close();
       }
       await migrate(start, { count: manifest.migrations.length });
-      await loadTables(copies, target, manifest, {
+      await restoreTables(copies, target, manifest, {
         onTable: (done, total) => progress.report('tables', done, total),
         beforeCommit: () => copies.markRestore(manifest.id),
         unseal,

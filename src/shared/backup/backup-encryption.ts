@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { BackupError } from './backup-error.ts';
 
 /** How the contents of a backup are encrypted. Lists of blobs and the head of the manifest stay readable. */
-export interface Sealing {
+export interface BackupEncryption {
   /** The age recipients; empty: nothing is encrypted. */
   readonly recipients: readonly string[];
   /** Encrypts a body, in chunks of 64 KiB. */
@@ -10,12 +10,12 @@ export interface Sealing {
 }
 
 /** Decrypts what a Sealing has encrypted. Throws BackupError for bytes that were changed or are for another recipient. */
-export type Unseal = (body: AsyncIterable<Buffer>) => AsyncIterable<Buffer>;
+export type Decrypt = (body: AsyncIterable<Buffer>) => AsyncIterable<Buffer>;
 
-export const unsealed: Sealing = { recipients: [], seal: (body) => body };
+export const unsealed: BackupEncryption = { recipients: [], seal: (body) => body };
 
 /** Encrypts to age recipients (`age1…`). Throws BackupError for one that is none. */
-export async function sealTo(recipients: readonly string[]): Promise<Sealing> {
+export async function encryptToRecipients(recipients: readonly string[]): Promise<BackupEncryption> {
   if (recipients.length === 0) return unsealed;
   // Imported on demand: few processes make encrypted backups.
   const { Encrypter } = await import('age-encryption');
@@ -36,7 +36,7 @@ export async function sealTo(recipients: readonly string[]): Promise<Sealing> {
 }
 
 /** Decrypts with the identities in the text of an identity file of age. Throws BackupError. */
-export async function unsealWith(identityFile: string): Promise<Unseal> {
+export async function decryptWithIdentities(identityFile: string): Promise<Decrypt> {
   const { Decrypter } = await import('age-encryption');
   const decrypter = new Decrypter();
   const lines = identityFile.split('\n').map((line) => line.trim());

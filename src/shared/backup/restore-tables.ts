@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { createZstdDecompress } from 'node:zlib';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { migrationNames } from '../platform/db/migrate.ts';
-import type { Unseal } from './backup-encryption.ts';
+import type { Decrypt } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import type { Manifest, TableCopy } from './manifest.ts';
 import { Meter } from './stored-bytes.ts';
@@ -20,7 +20,7 @@ export function assertKnownMigrations({ id, migrations, release }: Manifest): vo
  * keys proves that no row refers to a missing one. `beforeCommit` runs in the transaction. `unseal`: null if the backup is not encrypted.
  * Throws BackupError.
  */
-export async function loadTables(
+export async function restoreTables(
   copies: TableCopyRepository,
   target: BlobStore,
   manifest: Manifest,
@@ -31,7 +31,7 @@ export async function loadTables(
   }: {
     readonly beforeCommit?: () => Promise<unknown>;
     readonly onTable?: (done: number, total: number) => void;
-    readonly unseal: Unseal | null;
+    readonly unseal: Decrypt | null;
   },
 ): Promise<void> {
   await copies.begin();
@@ -59,7 +59,7 @@ async function loadTable(
   copies: TableCopyRepository,
   target: BlobStore,
   table: TableCopy,
-  unseal: Unseal | null,
+  unseal: Decrypt | null,
 ): Promise<void> {
   const { name, object } = table;
   await copies.addPartitions(table);

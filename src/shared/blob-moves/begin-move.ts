@@ -3,9 +3,9 @@ import path from 'node:path';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from '../platform/blobs/blob-stores.ts';
 import { once } from '../platform/blobs/blob-streams.ts';
-import type { BlobPlaceRepository, BlobPlaces } from '../platform/blobs/locations/blob-location-repository.ts';
-import { type PlacedBlobStore, placeKey } from '../platform/blobs/locations/located-blob-store.ts';
-import { formatPlace, parsePlace } from '../platform/blobs/locations/location-url.ts';
+import type { BlobLocationRepository, BlobLocations } from '../platform/blobs/locations/blob-location-repository.ts';
+import { type LocatedBlobStore, locationKey } from '../platform/blobs/locations/located-blob-store.ts';
+import { formatLocation, parseLocation } from '../platform/blobs/locations/location-url.ts';
 import type { Config } from '../platform/config/config.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
@@ -16,14 +16,14 @@ export class MoveError extends OperatorError {
 }
 
 export interface MoveParts {
-  readonly blobs: PlacedBlobStore;
+  readonly blobs: LocatedBlobStore;
   readonly blobRows: BlobRepository;
-  readonly places: BlobPlaceRepository;
+  readonly places: BlobLocationRepository;
 }
 
 /** Both stores of a move, and what the database says about it. */
 export interface Move {
-  readonly row: BlobPlaces;
+  readonly row: BlobLocations;
   readonly main: BlobStore;
   readonly other: BlobStore;
 }
@@ -48,15 +48,15 @@ export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copy
 
 /**
  * Begins to move the blobs to `to`, or resumes: from now on, each process writes new blobs to both places. Marks both, so that a process that
- * finds another store in a place does not use it. Throws MoveError, PlaceUrlError and BlobStoreUnavailableError.
+ * finds another store in a place does not use it. Throws MoveError, LocationUrlError and BlobStoreUnavailableError.
  */
 export async function beginMove(parts: MoveParts, to: string, config: Config['blobs']): Promise<void> {
   const { blobs, places } = parts;
   const row = await blobs.read();
-  const target = parsePlace(to, config);
-  const targetUrl = formatPlace(target);
-  const mainUrl = row?.mainUrl ?? formatPlace(config);
-  assertApart(parsePlace(mainUrl, config), target);
+  const target = parseLocation(to, config);
+  const targetUrl = formatLocation(target);
+  const mainUrl = row?.mainUrl ?? formatLocation(config);
+  assertApart(parseLocation(mainUrl, config), target);
   if (row?.phase === 'copying' && row.otherUrl === targetUrl) return;
   if (row && row.phase !== 'settled')
     throw new MoveError(
@@ -69,8 +69,8 @@ export async function beginMove(parts: MoveParts, to: string, config: Config['bl
   const store = await openBlobStore(target);
   try {
     await assertNotForeign(parts, store, targetUrl);
-    const mainId = row?.mainId ?? (await markPlace(main, mainUrl));
-    const otherId = await markPlace(store, targetUrl);
+    const mainId = row?.mainId ?? (await markLocation(main, mainUrl));
+    const otherId = await markLocation(store, targetUrl);
     if (mainId === otherId)
       throw new MoveError(
         `${targetUrl} says that it is the place where the blobs are: delete its object places/${mainId}`,
@@ -83,13 +83,13 @@ export async function beginMove(parts: MoveParts, to: string, config: Config['bl
 }
 
 /** Returns the id of a place, after it has written it there if there is none. */
-async function markPlace(store: BlobStore, url: string): Promise<string> {
-  const { blobs } = await store.list(placeKey(''));
-  const [first, ...others] = blobs.map(({ key }) => key.slice(placeKey('').length));
+async function markLocation(store: BlobStore, url: string): Promise<string> {
+  const { blobs } = await store.list(locationKey(''));
+  const [first, ...others] = blobs.map(({ key }) => key.slice(locationKey('').length));
   if (others.length > 0) throw new MoveError(`${url} has several objects places/…: only one can say which place it is`);
   if (first !== undefined) return first;
   const id = randomUUID();
-  await store.put(placeKey(id), once(Buffer.from(`${url}\n`)));
+  await store.put(locationKey(id), once(Buffer.from(`${url}\n`)));
   return id;
 }
 
@@ -118,5 +118,5 @@ function assertApart(main: BlobStoreConfig, target: BlobStoreConfig): void {
     if (one === two || one.startsWith(`${two}/`) || two.startsWith(`${one}/`))
       throw new MoveError(`The blobs are in ${one}: choose a folder that is neither in it nor above it`);
   }
-  if (formatPlace(main) === formatPlace(target)) throw new MoveError('The blobs are there already');
+  if (formatLocation(main) === formatLocation(target)) throw new MoveError('The blobs are there already');
 }

@@ -1,11 +1,11 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
-import type { BlobPlaceRepository } from '../platform/blobs/locations/blob-location-repository.ts';
-import { placeKey } from '../platform/blobs/locations/located-blob-store.ts';
+import type { BlobLocationRepository } from '../platform/blobs/locations/blob-location-repository.ts';
+import { locationKey } from '../platform/blobs/locations/located-blob-store.ts';
 import { type Move, MoveError, type MoveParts, openMove } from './begin-move.ts';
 import { inParallel, type PassOptions } from './compare-locations.ts';
 
 /** Makes the other place the main one. Throws MoveError if it is not verified, or a backup runs. */
-export async function switchPlaces(places: BlobPlaceRepository): Promise<void> {
+export async function switchLocations(places: BlobLocationRepository): Promise<void> {
   if (await places.lockBackups()) throw new MoveError('A backup is being made: repeat this when it has ended');
   if (!(await places.switch()))
     throw new MoveError('The other place is not verified: `holdfast blobs verify` comes first, without faults');
@@ -30,7 +30,7 @@ export async function finishMove(
   const move = await openMove(parts, 'switched');
   const result = await emptyPlace(move, options);
   await places.settle('switched');
-  await move.other.delete(placeKey(row.otherId as string));
+  await move.other.delete(locationKey(row.otherId as string));
   return result;
 }
 

@@ -4,7 +4,7 @@ import { markOf } from '../diy/move-document.ts';
 import type { Folder } from '../platform/blobs/folder.ts';
 import { type Config, ConfigError } from '../platform/config/config.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
-import type { BundlePlace } from './bundle-repository.ts';
+import type { BundleLocation } from './bundle-repository.ts';
 
 /** Where the bundle is, and the passphrase for its secrets. */
 export interface BundleSettings {
@@ -26,7 +26,7 @@ export class BundleChangedError extends OperatorError {
 }
 
 /** `project/stack`. */
-export function pathOf({ project, stack }: BundlePlace): string {
+export function pathOf({ project, stack }: BundleLocation): string {
   return `${project}/${stack}`;
 }
 
@@ -41,7 +41,7 @@ export interface StateThere {
 const headBytes = 2048;
 
 /** The state files of a stack: usually one, two if somebody has also compressed it. */
-export async function readThere(folder: Folder, where: BundlePlace): Promise<StateThere[]> {
+export async function readThere(folder: Folder, where: BundleLocation): Promise<StateThere[]> {
   const found: StateThere[] = [];
   for (const name of stateNames(where)) {
     const file = await folder.open(name);
@@ -58,7 +58,7 @@ export async function readThere(folder: Folder, where: BundlePlace): Promise<Sta
 }
 
 /** The names that the CLI reads a state under. */
-export function stateNames(where: BundlePlace): string[] {
+export function stateNames(where: BundleLocation): string[] {
   const name = stateFile(pathOf(where));
   return [name, `${name}.gz`, `${name}.zst`];
 }
@@ -72,7 +72,7 @@ export function isOurs(
 }
 
 /** Whether somebody works on the stack there. */
-export async function isLocked(folder: Folder, where: BundlePlace): Promise<boolean> {
+export async function isLocked(folder: Folder, where: BundleLocation): Promise<boolean> {
   for await (const _ of folder.list(locksOf(pathOf(where)))) return true;
   return false;
 }

@@ -31,10 +31,10 @@ export interface JobAdmission {
   readonly outcome: Outcome | null;
 }
 
-export type AdmissionRepository = ReturnType<typeof createAdmissionRepository>;
+export type JobRepository = ReturnType<typeof createJobRepository>;
 
 /** The rights of each queued job, by job id. Only the id is trusted from Redis. */
-export function createAdmissionRepository(db: Queryable) {
+export function createJobRepository(db: Queryable) {
   return {
     /** Admits a job for `seconds` from now. */
     insert: async (id: string, job: Job, encryption: BodyEncryption | null, seconds: number): Promise<void> => {

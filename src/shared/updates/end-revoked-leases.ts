@@ -11,7 +11,7 @@ const batchSize = 100;
  * Cancels updates that lost their lease with the token, user or membership under which they were started. The next reader or
  * sweep compacts their journals. Safe on any number of replicas. Returns the updates that this call ended.
  */
-export async function endLostUpdates(db: Database): Promise<ExpiredUpdate[]> {
+export async function endRevokedLeases(db: Database): Promise<ExpiredUpdate[]> {
   const ended: ExpiredUpdate[] = [];
   for (;;) {
     const lost = await createUpdateRepository(db).listLost(batchSize);

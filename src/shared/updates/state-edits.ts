@@ -29,7 +29,7 @@ export const Admission = Type.Object({ ...StackHead.properties, deadline: Type.S
 export type Admission = Readonly<Static<typeof Admission>>;
 
 /** A change of a stack's state outside an update, without a sequence number: an import or a rename. */
-export interface AdmittedChange {
+export interface StateEdit {
   readonly stackId: string;
   /** Id of the update that records the change, chosen before the change is made. */
   readonly updateId: string;
@@ -38,13 +38,13 @@ export interface AdmittedChange {
   readonly source?: AuditSource | undefined;
 }
 
-/** The rights of a caller on stacks of an organization; see holdRights. */
+/** The rights of a caller on stacks of an organization; see lockRights. */
 interface Rights {
   mayWrite(stack: RuledStack): boolean;
   mayManage(stack: RuledStack): boolean;
   mayBecome(organizationId: string, stack: RuledStack, next: RuledStack): Promise<boolean>;
 }
-type HoldRights = (tx: Queryable, tokenId: string, organization: string) => Promise<Rights>;
+type LockRights = (tx: Queryable, tokenId: string, organization: string) => Promise<Rights>;
 
 /**
  * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, no rule or grant may begin or cease to
@@ -73,8 +73,8 @@ export class StackChangedError extends ConflictError {
 }
 
 /** The change is too late, or its caller was already informed that it failed. */
-export class ChangeGivenUpError extends ConflictError {
-  override readonly name = 'ChangeGivenUpError';
+export class ChangeTimedOutError extends ConflictError {
+  override readonly name = 'ChangeTimedOutError';
   override readonly code = givenUpCode;
   constructor() {
     super('This call took too long and was abandoned: nothing was changed. Please retry');
@@ -84,22 +84,22 @@ export class ChangeGivenUpError extends ConflictError {
 const committed: Outcome = { result: 'committed' };
 const givenUp: Outcome = {
   result: 'rejected',
-  rejection: { code: givenUpCode, status: 409, message: new ChangeGivenUpError().message },
+  rejection: { code: givenUpCode, status: 409, message: new ChangeTimedOutError().message },
 };
 
 /**
  * Commits changes without a sequence number that would identify late ones: only on the head for which they were admitted, only
  * before their deadline, and never after their caller was informed that they failed.
  */
-export class AdmittedChanges {
+export class StateEdits {
   readonly #db: Database;
   readonly #waitSeconds: number;
-  readonly #holdRightsOf: HoldRights;
+  readonly #lockRightsOf: LockRights;
 
-  constructor(db: Database, waitSeconds: number, holdRights: HoldRights) {
+  constructor(db: Database, waitSeconds: number, lockRights: LockRights) {
     this.#db = db;
     this.#waitSeconds = waitSeconds;
-    this.#holdRightsOf = holdRights;
+    this.#lockRightsOf = lockRights;
   }
 
   /** The head that a new change would replace. Throws NotFoundError, StackBusyError. */
@@ -120,7 +120,7 @@ export class AdmittedChanges {
    * Whether an earlier run has committed the change. Throws like `commit` if it can no longer be committed. Call before work
    * that would be wasted in these cases.
    */
-  async isCommitted(change: AdmittedChange): Promise<boolean> {
+  async isCommitted(change: StateEdit): Promise<boolean> {
     const outcomes = createChangeOutcomeRepository(this.#db);
     if (await wasCommitted(outcomes, change)) return true;
     try {
@@ -135,15 +135,15 @@ export class AdmittedChanges {
 
   /**
    * Makes the change in one transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier
-   * run has committed it. Throws StackChangedError, StackBusyError, FrozenError, ChangeGivenUpError, NotFoundError, ForbiddenError and what `work`
+   * run has committed it. Throws StackChangedError, StackBusyError, FrozenError, ChangeTimedOutError, NotFoundError, ForbiddenError and what `work`
    * throws, without changing anything.
    */
   async commit(
-    change: AdmittedChange,
+    change: StateEdit,
     work: (tx: Queryable, stack: StackRow, assertMayBecome: AssertMayBecome) => Promise<void>,
   ): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
-      const rights = await this.#holdRights(tx, change);
+      const rights = await this.#lockRights(tx, change);
       const stack = assertFound(await createUpdateRuleRepository(tx).lockStack(change.stackId));
       const outcomes = createChangeOutcomeRepository(tx);
       // Reliable here: another run of the same change would hold the lock on the stack's row.
@@ -160,7 +160,7 @@ export class AdmittedChanges {
       });
       // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
       if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline)))
-        throw new ChangeGivenUpError();
+        throw new ChangeTimedOutError();
     });
   }
 
@@ -191,10 +191,10 @@ export class AdmittedChanges {
   }
 
   /** Null: an operator. Before the stack is locked, as everywhere. */
-  async #holdRights(tx: Queryable, { source, stackId }: AdmittedChange): Promise<Rights | null> {
+  async #lockRights(tx: Queryable, { source, stackId }: StateEdit): Promise<Rights | null> {
     if (!source || source.tokenId === null) return null;
     const { organization } = assertFound(await createStackRepository(tx).findById(stackId));
-    return this.#holdRightsOf(tx, source.tokenId, organization);
+    return this.#lockRightsOf(tx, source.tokenId, organization);
   }
 
   /** Prevents the change from being committed, unless it already was. */
@@ -214,19 +214,16 @@ export class AdmittedChanges {
   }
 }
 
-/** Throws ChangeGivenUpError. */
-async function wasCommitted(
-  outcomes: ChangeOutcomeRepository,
-  { updateId, admission }: AdmittedChange,
-): Promise<boolean> {
+/** Throws ChangeTimedOutError. */
+async function wasCommitted(outcomes: ChangeOutcomeRepository, { updateId, admission }: StateEdit): Promise<boolean> {
   const outcome = await outcomes.find(updateId);
   if (outcome?.result === 'committed') return true;
   if (outcome) throw fromRejection(outcome.rejection);
-  if (await outcomes.isPast(admission.deadline)) throw new ChangeGivenUpError();
+  if (await outcomes.isPast(admission.deadline)) throw new ChangeTimedOutError();
   return false;
 }
 
-function isOfUser({ source }: AdmittedChange): boolean {
+function isOfUser({ source }: StateEdit): boolean {
   return source?.actor === 'user';
 }
 

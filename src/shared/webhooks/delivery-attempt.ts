@@ -36,7 +36,7 @@ export function secretOwner(webhookId: string): string {
 }
 
 /** Makes attempts to deliver events, in workers and for calls that wait for one. */
-export class WebhookSender {
+export class DeliveryAttempts {
   readonly #db: Database;
   readonly #outgoing: Outgoing;
   readonly #secrets: EncryptedSecrets;

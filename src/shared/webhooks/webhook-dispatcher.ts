@@ -2,7 +2,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
-import { claimSeconds, type WebhookSender } from './delivery-attempt.ts';
+import { claimSeconds, type DeliveryAttempts } from './delivery-attempt.ts';
 import { type ClaimedDelivery, createDeliveryRepository, type DeliveryShare } from './delivery-repository.ts';
 
 /** Attempts of this process at once. */
@@ -13,11 +13,11 @@ interface Parts {
   readonly db: Database;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly webhookSender: WebhookSender;
+  readonly deliveryAttempts: DeliveryAttempts;
 }
 
 /** Delivers events to webhooks: in any number of processes, each attempt in one of them. */
-export class WebhookDelivery {
+export class WebhookDispatcher {
   readonly #parts: Parts;
   readonly #share: DeliveryShare;
   readonly #running = new Set<Promise<void>>();
@@ -43,9 +43,9 @@ export class WebhookDelivery {
   }
 
   async #attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<void> {
-    const { logger, metrics, webhookSender } = this.#parts;
+    const { logger, metrics, deliveryAttempts } = this.#parts;
     try {
-      const { state } = await webhookSender.attempt(delivery, signal);
+      const { state } = await deliveryAttempts.attempt(delivery, signal);
       metrics.webhookAttempts.labels(state === 'waiting' ? 'retried' : state).inc();
     } catch (error) {
       metrics.webhookAttempts.labels('error').inc();
@@ -62,7 +62,7 @@ export class WebhookDelivery {
 /** Delivers due events until the process stops. */
 export function startWebhooks(context: Parts & { readonly lifecycle: Lifecycle }, share: DeliveryShare): void {
   const { lifecycle, logger } = context;
-  const delivery = new WebhookDelivery(context, share);
+  const delivery = new WebhookDispatcher(context, share);
   const stop = new AbortController();
   let turn: Promise<unknown> | null = null;
   const timer = setInterval(() => {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { serverSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { BundleSettings } from '../../shared/bundle/bundle-location.ts';
-import { type BundlePlace, bundleTask, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
+import { type BundleLocation, bundleTask, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { metaFile } from '../../shared/diy/diy-layout.ts';
 import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
@@ -100,7 +100,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
   let failures = 0;
   let done = 0;
   const attempt = async (
-    where: BundlePlace & { stackId: string; changedAt: string | null },
+    where: BundleLocation & { stackId: string; changedAt: string | null },
     work: () => Promise<number | null>,
   ): Promise<void> => {
     const began = performance.now();

@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value';
 import { JobHead } from '../../shared/jobs/definitions.ts';
-import type { AdmissionRepository, JobAdmission } from '../../shared/jobs/job-repository.ts';
+import type { JobAdmission, JobRepository } from '../../shared/jobs/job-repository.ts';
 import { JobData } from '../../shared/jobs/queues.ts';
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
@@ -32,8 +32,8 @@ export class NotAdmittedError extends Error {
 }
 
 /** Looks up the rights of queued jobs. Trusts only the job id from Redis, which must refer to a row written by an API. */
-export class AdmittedJobs {
-  readonly #admissions: AdmissionRepository;
+export class JobVerifier {
+  readonly #admissions: JobRepository;
   readonly #metrics: Metrics;
   readonly #warning: LimitedWarning;
 
@@ -42,7 +42,7 @@ export class AdmittedJobs {
     logger,
     metrics,
   }: {
-    readonly admissions: AdmissionRepository;
+    readonly admissions: JobRepository;
     readonly logger: Logger;
     readonly metrics: Metrics;
   }) {

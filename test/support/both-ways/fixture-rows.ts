@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { SeededWorld } from './seeded-fixture.ts';
+import type { SeededFixture } from './seeded-fixture.ts';
 
 type Queries = pg.Client | pg.Pool;
 
@@ -51,7 +51,7 @@ export async function readConstants(client: Queries): Promise<ReadonlySet<string
   return constants;
 }
 
-/** What only one of two databases has, by the name of its world. */
+/** What only one of two databases has, by the name of its fixture. */
 export function differingRows(left: readonly string[], right: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const line of left) counts.set(line, (counts.get(line) ?? 0) + 1);
@@ -61,10 +61,10 @@ export function differingRows(left: readonly string[], right: readonly string[])
   );
 }
 
-/** Replaces the ids of worlds by their names. */
-export function nameWorlds(lines: readonly string[], worlds: readonly SeededWorld[]): string[] {
+/** Replaces the ids of fixtures by their names. */
+export function nameFixtures(lines: readonly string[], fixtures: readonly SeededFixture[]): string[] {
   const names = new Map<string, string>();
-  for (const { ids, name, tokens } of worlds) {
+  for (const { ids, name, tokens } of fixtures) {
     for (const [what, id] of Object.entries(ids)) names.set(id, `${name}.${what}`);
     for (const [holder, { id }] of Object.entries(tokens)) names.set(id, `${name}.token.${holder}`);
   }

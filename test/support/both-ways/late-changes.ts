@@ -3,7 +3,7 @@ import pg from 'pg';
 
 /** The statements before which changes are made late: none that decides comes before them in a call. */
 const deciding =
-  /\/\* (identity\.holdAccess|updates\.(start|complete)|checkpoints\.commit|journalEntries\.append|guards\.lockJournal|engineEvents\.append) \*\//;
+  /\/\* (identity\.lockAccess|updates\.(start|complete)|checkpoints\.commit|journalEntries\.append|guards\.lockJournal|engineEvents\.append) \*\//;
 
 interface LateChange {
   change: (() => Promise<void>) | null;

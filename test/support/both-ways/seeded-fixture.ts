@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { hashToken } from '../../../src/shared/platform/crypto/secret-token.ts';
 
 /** An organization with a stack and a webhook in a database, with the ids that its rows have there and in each copy. */
-export interface SeededWorld {
+export interface SeededFixture {
   /** Of the organization, unique. */
   readonly name: string;
   readonly ids: Readonly<Record<'organization' | 'project' | 'stack' | 'admin' | 'member', string>>;
@@ -13,10 +13,10 @@ export interface SeededWorld {
 type Holder = 'admin' | 'member';
 const holders: readonly Holder[] = ['admin', 'member'];
 
-/** Puts worlds into the database in which nothing has happened. */
-export async function seedWorlds(client: pg.Client, count: number): Promise<SeededWorld[]> {
-  const worlds = Array.from({ length: count }, (_, index) => named(`w${index}`));
-  const of = (rows: (world: SeededWorld) => readonly object[]): object[] => worlds.flatMap(rows);
+/** Puts fixtures into the database in which nothing has happened. */
+export async function seedFixtures(client: pg.Client, count: number): Promise<SeededFixture[]> {
+  const fixtures = Array.from({ length: count }, (_, index) => named(`w${index}`));
+  const of = (rows: (fixture: SeededFixture) => readonly object[]): object[] => fixtures.flatMap(rows);
   await insert(
     client,
     'organizations',
@@ -62,10 +62,10 @@ export async function seedWorlds(client: pg.Client, count: number): Promise<Seed
       })),
     ),
   );
-  return worlds;
+  return fixtures;
 }
 
-function named(name: string): SeededWorld {
+function named(name: string): SeededFixture {
   const id = () => randomUUID();
   const token = (holder: Holder) => ({ id: id(), token: `test-${name}-${holder}-${id()}` });
   return {

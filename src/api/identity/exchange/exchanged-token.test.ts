@@ -6,7 +6,7 @@ import { allPermissions } from '../../../shared/access/permissions.ts';
 import { rolePermissions } from '../../../shared/access/roles.ts';
 import type { TokenScope } from '../../../shared/identity/token-scopes.ts';
 import type { PolicyRow } from '../../../shared/identity/trust/issuer-repository.ts';
-import { tokenFor, tokenName } from './exchanged-token.ts';
+import { exchangedToken, tokenName } from './exchanged-token.ts';
 
 const Name = fc.option(fc.constantFrom('a', 'b', 'a*'));
 const Scope: fc.Arbitrary<TokenScope> = fc.record({
@@ -42,8 +42,8 @@ test('no token exceeds the permissions or lifetime of its policy', () => {
         const now = new Date(0);
         const held = { organizationId: 'o', name: 'ci', maxSeconds: ofIssuer, now } as never;
         const kind = tokenKind === 'service' ? 'organization' : tokenKind;
-        const request = { kind, owner: null, admin: admin && tokenKind === 'organization', lifeSeconds: asked };
-        const token = tokenFor({
+        const request = { kind, owner: null, admin: admin && tokenKind === 'organization', lifetimeSeconds: asked };
+        const token = exchangedToken({
           asked: { ...request, organization: 'acme', idToken: '', scope: '' },
           ...{ held, policy, hash: Buffer.alloc(0), suffix: '00000000' },
           verified: { claims: { sub: 's' }, identity: '', endsAt: now },

@@ -22,9 +22,9 @@ const maxDescriptionChars = 250;
 const runClaims = ['run_id', 'pipeline_id', 'build_number', 'job_id', 'jti'];
 
 /** The token that a policy gives, with at most its permissions and lifetime. */
-export function tokenFor({ asked, hash, held, policy, suffix, verified }: Given): NewToken {
+export function exchangedToken({ asked, hash, held, policy, suffix, verified }: Given): NewToken {
   const { claims } = verified;
-  const limits = [asked.lifeSeconds, policy.maxSeconds, held.maxSeconds ?? defaultLifeSeconds];
+  const limits = [asked.lifetimeSeconds, policy.maxSeconds, held.maxSeconds ?? defaultLifeSeconds];
   const seconds = Math.min(...limits.filter((each) => each !== null));
   return {
     owner: ownerOf(held, policy, asked),

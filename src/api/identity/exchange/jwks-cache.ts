@@ -24,7 +24,7 @@ interface Entry {
   pending: Promise<void> | null;
 }
 
-export interface IssuerKeysOptions {
+export interface JwksCacheOptions {
   readonly outgoing: Pick<Outgoing, 'call'>;
   readonly logger: Logger;
   /** How long keys are used after the last successful fetch. */
@@ -44,11 +44,11 @@ const fetchMs = 5_000;
  * Keys of issuers, from their discovery documents. Kept in memory; fetched again when they are old, or when a token names a key that
  * is missing. For any number of tokens, there is one request to an issuer at a time, and no more than the cool-down allows.
  */
-export class IssuerKeys {
-  readonly #options: Required<IssuerKeysOptions>;
+export class JwksCache {
+  readonly #options: Required<JwksCacheOptions>;
   readonly #entries = new LRUCache<string, Entry>({ max: capacity });
 
-  constructor(options: IssuerKeysOptions) {
+  constructor(options: JwksCacheOptions) {
     this.#options = { freshMs: 600_000, coolDownMs: 10_000, ...options };
   }
 

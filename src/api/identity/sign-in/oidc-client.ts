@@ -6,7 +6,7 @@ import { AppError, UnauthenticatedError, UnavailableError } from '../../../share
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
 /** Values that must match when the browser comes back. */
-export interface ProviderChecks {
+export interface OidcChecks {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
@@ -20,7 +20,7 @@ const maxResponseBytes = 1024 * 1024;
 const metadataMs = 10 * 60_000;
 
 /** Speaks OpenID Connect with the provider: authorization code with PKCE, state and nonce. */
-export class ProviderClient {
+export class OidcClient {
   readonly #config: OidcConfig;
   readonly #redirectUri: string;
   readonly #logger: Logger;
@@ -33,7 +33,7 @@ export class ProviderClient {
   }
 
   /** Begins a sign-in: where to send the browser, and what to check later. Throws UnavailableError if the provider is down. */
-  async begin(): Promise<{ readonly address: string; readonly checks: ProviderChecks }> {
+  async begin(): Promise<{ readonly address: string; readonly checks: OidcChecks }> {
     return this.#asked('begin', async () => {
       const client = await this.#client();
       const verifier = openid.randomPKCECodeVerifier();
@@ -54,7 +54,7 @@ export class ProviderClient {
    * Exchanges the code with which the browser came back. `search`: the query of its request. Returns the claims of the ID token, and
    * additional claims of the user info endpoint. Throws UnauthenticatedError, and UnavailableError if the provider is down.
    */
-  async finish(search: string, { nonce, state, verifier }: ProviderChecks): Promise<Claims> {
+  async finish(search: string, { nonce, state, verifier }: OidcChecks): Promise<Claims> {
     return this.#asked('finish', async () => {
       const client = await this.#client();
       const returned = new URL(this.#redirectUri);

@@ -23,7 +23,7 @@ interface Person {
 }
 
 /** Finds or creates the user for an account of the provider, and applies its group mapping. */
-export class ProviderPeople {
+export class OidcPeople {
   readonly #config: OidcConfig;
   readonly #logger: Logger;
   readonly #mapping: ReturnType<typeof readGroupMapping>;

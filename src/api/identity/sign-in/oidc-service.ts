@@ -7,8 +7,8 @@ import { NotFoundError, UnauthenticatedError } from '../../../shared/platform/er
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
-import { type ProviderChecks, ProviderClient } from './oidc-client.ts';
-import { ProviderPeople } from './oidc-people.ts';
+import { type OidcChecks, OidcClient } from './oidc-client.ts';
+import { OidcPeople } from './oidc-people.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 /** Where the provider sends people back to. */
@@ -20,17 +20,17 @@ export const flowSeconds = 900;
 /** Each begun sign-in takes a row until it ends. */
 const beginnings = { name: 'provider', attempts: 300, perSeconds: 900, blockSeconds: 60 };
 
-interface Flow extends ProviderChecks {
+interface Flow extends OidcChecks {
   readonly next: string;
 }
 
 /** Signing in with the provider of the settings. */
-export class ProviderService {
+export class OidcService {
   readonly #db: Database;
   readonly #sessions: SessionService;
   readonly #limiter: AttemptLimiter;
-  readonly #client: ProviderClient | null;
-  readonly #people: ProviderPeople | null;
+  readonly #client: OidcClient | null;
+  readonly #people: OidcPeople | null;
   /** Name of the provider for people; null: there is none. */
   readonly name: string | null;
 
@@ -44,8 +44,8 @@ export class ProviderService {
     this.#limiter = new AttemptLimiter(db, beginnings);
     const { oidc } = config;
     this.name = oidc?.name ?? null;
-    this.#client = oidc && new ProviderClient(oidc, new URL(callbackPath, config.publicUrl).href, logger);
-    this.#people = oidc && new ProviderPeople(oidc, logger);
+    this.#client = oidc && new OidcClient(oidc, new URL(callbackPath, config.publicUrl).href, logger);
+    this.#people = oidc && new OidcPeople(oidc, logger);
   }
 
   /**

@@ -2,20 +2,20 @@ import { Type } from 'typebox';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { clearFlowCookie, readFlowCookie, safeNext, setFlowCookie, setSessionCookie, visitOf } from './cookies.ts';
-import { callbackPath, flowSeconds, type ProviderService } from './oidc-service.ts';
+import { callbackPath, flowSeconds, type OidcService } from './oidc-service.ts';
 import { pageTags } from './page-routes.ts';
 
 /** What the routes call. */
 export interface Services {
   readonly config: Config;
-  readonly provider: ProviderService;
+  readonly provider: OidcService;
 }
 
 const access = { kind: 'public' } as const;
 const responses = { 303: Type.Null() };
 
 /** Sign-in with the identity provider. */
-export function registerProviderRoutes(app: RouteScope, { config, provider }: Services): void {
+export function registerOidcRoutes(app: RouteScope, { config, provider }: Services): void {
   app.get(
     '/sign-in/provider',
     {

@@ -20,7 +20,7 @@ import { runView } from './run-view.ts';
 import { SupersededError } from './superseding.ts';
 import type { UpdateQueue } from './update-queue.ts';
 import { describeHolder, describeWait } from './update-queue-messages.ts';
-import type { Place } from './waiting-call.ts';
+import type { QueueEntry } from './waiting-call.ts';
 
 /** The CLI follows this many redirects of a call. */
 const maxHops = 9;
@@ -135,7 +135,7 @@ export class QueuedCreation {
 
   async #wait(
     creation: PreparedCreation,
-    place: Place,
+    place: QueueEntry,
     { audit, caller, ref, waiting }: Pick<CreationRequest, 'caller' | 'ref'> & Waiting,
   ): Promise<QueuedUpdate & { isKept?: true }> {
     const { config, logger, metrics } = this.#context;
@@ -188,7 +188,7 @@ export class QueuedCreation {
   /** Returns the update; otherwise the rule that defers it, or null: another update holds the lock. */
   async #attempt(
     creation: PreparedCreation,
-    place: Place,
+    place: QueueEntry,
     audit: AuditTrail,
   ): Promise<CreatedUpdate | DeferredError | null> {
     // The call was admitted before it waited.
@@ -204,7 +204,7 @@ export class QueuedCreation {
   /** Notifies webhooks once that a freeze blocks the waiting update. Returns whether they were notified. */
   async #notifyOfWait(
     creation: PreparedCreation,
-    { id }: Place,
+    { id }: QueueEntry,
     by: { error: FrozenError; caller: Caller },
   ): Promise<boolean> {
     try {
@@ -219,7 +219,7 @@ export class QueuedCreation {
     }
   }
 
-  async #superseded({ id }: Place): Promise<Error> {
+  async #superseded({ id }: QueueEntry): Promise<Error> {
     const by = await this.#places.findLoss(id);
     return by
       ? new SupersededError(by)
@@ -227,7 +227,7 @@ export class QueuedCreation {
   }
 
   /** A StackBusyError with the lock holder and the time that the call has waited in vain. */
-  async #refusal({ stackId, lockWaitSeconds }: PreparedCreation, place: Place | null): Promise<StackBusyError> {
+  async #refusal({ stackId, lockWaitSeconds }: PreparedCreation, place: QueueEntry | null): Promise<StackBusyError> {
     const holder = await this.#places.findHolder(stackId);
     const position = place && (await this.#places.positionOf(place.id, stackId));
     return new StackBusyError(

@@ -4,8 +4,8 @@ import type { Tuning } from './tuning.ts';
 
 type Given = Partial<Settings>;
 
-/** Returns the problems in the settings of `FrontConfig` and in the trusted proxies. */
-export function frontProblems(settings: Given): string[] {
+/** Returns the problems in the settings of `HttpServerConfig` and in the trusted proxies. */
+export function httpServerProblems(settings: Given): string[] {
   const problems: string[] = [];
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {
     if (!parseNetwork(entry))
@@ -21,7 +21,7 @@ export function frontProblems(settings: Given): string[] {
 }
 
 /** Limits and TLS of client connections, applied before authentication. */
-export function frontConfig(settings: Settings, tuning: Tuning) {
+export function httpServerConfig(settings: Settings, tuning: Tuning) {
   const { HOLDFAST_TLS_CERT_FILE: certFile, HOLDFAST_TLS_KEY_FILE: keyFile } = settings;
   return {
     /** Applies to trusted proxies and to all other clients separately. */

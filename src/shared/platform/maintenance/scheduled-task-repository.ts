@@ -20,10 +20,10 @@ const RunRow = Type.Object({
 });
 const maxError = 500;
 
-export type RunRepository = ReturnType<typeof createRunRepository>;
+export type ScheduledTaskRepository = ReturnType<typeof createScheduledTaskRepository>;
 
 /** Which process runs which maintenance task, by the database clock: one row per task. */
-export function createRunRepository(db: Queryable) {
+export function createScheduledTaskRepository(db: Queryable) {
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {
     /**

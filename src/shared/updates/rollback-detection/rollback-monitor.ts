@@ -7,15 +7,15 @@ import type { Lifecycle } from '../../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { fencedBy, type ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
-import { endLostUpdates, noteEnded } from '../end-revoked-leases.ts';
+import { endRevokedLeases, noteEnded } from '../end-revoked-leases.ts';
 import { createDatabaseIdentityRepository } from './database-identity-repository.ts';
-import type { DatabaseMemory, SeenDatabase } from './rollback-state.ts';
+import type { RollbackState, SeenDatabase } from './rollback-state.ts';
 
-const lookEveryMs = 1_000;
+const checkEveryMs = 1_000;
 
 interface Parts {
   readonly db: Database;
-  readonly databaseMemory: DatabaseMemory;
+  readonly rollbackState: RollbackState;
   readonly lifecycle: Lifecycle;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -26,7 +26,7 @@ interface Parts {
  * Checks the database now, then every second, and on each new connection before its first use. After a restore or a failover, acknowledged
  * writes may be missing: all active updates end.
  */
-export async function startDatabaseWatch(parts: Parts): Promise<void> {
+export async function startRollbackMonitor(parts: Parts): Promise<void> {
   const { db, lifecycle, logger } = parts;
   const { isKnown } = await createDatabaseIdentityRepository(db).read(null);
   if (!isKnown)
@@ -34,15 +34,15 @@ export async function startDatabaseWatch(parts: Parts): Promise<void> {
       'Postgres does not report its system identifier or timeline: run `holdfast admin after-restore` after each failover that may have lost writes',
     );
   watchConnections(parts);
-  await lookAtDatabase(parts);
+  await checkForRollback(parts);
   let looking: Promise<void> | null = null;
   const timer = setInterval(() => {
-    looking ??= runFirst(() => lookAtDatabase(parts))
+    looking ??= runFirst(() => checkForRollback(parts))
       .catch((error: unknown) => logger.debug({ err: error }, 'the database could not be checked'))
       .finally(() => {
         looking = null;
       });
-  }, lookEveryMs);
+  }, checkEveryMs);
   timer.unref();
   lifecycle.onClose('work', 'database watch', async () => {
     clearInterval(timer);
@@ -59,39 +59,39 @@ export function watchConnections(parts: Omit<Parts, 'lifecycle'>): void {
 }
 
 /** Ends all active updates if the database is another one than before, or at an earlier point than this process has seen. */
-export async function lookAtDatabase(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
-  const { databaseMemory, db, logger, metrics } = parts;
+export async function checkForRollback(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
+  const { rollbackState, db, logger, metrics } = parts;
   await db.onConnection((connection) => compare(parts, connection));
-  if (!databaseMemory.takeLoss()) return;
+  if (!rollbackState.takeLoss()) return;
   try {
-    for (const update of await endLostUpdates(db)) noteEnded({ logger, metrics }, update);
+    for (const update of await endRevokedLeases(db)) noteEnded({ logger, metrics }, update);
   } catch (error) {
-    databaseMemory.noteLoss();
+    rollbackState.noteLoss();
     throw error;
   }
 }
 
-/** Ends the leases of all active updates after a loss. `lookAtDatabase` then cancels the updates. */
+/** Ends the leases of all active updates after a loss. `checkForRollback` then cancels the updates. */
 async function compare(
-  { databaseMemory, logger, metrics, readOnly }: Omit<Parts, 'db' | 'lifecycle'>,
+  { rollbackState, logger, metrics, readOnly }: Omit<Parts, 'db' | 'lifecycle'>,
   connection: Connection,
 ): Promise<void> {
-  const { seen } = databaseMemory;
+  const { seen } = rollbackState;
   const identity = createDatabaseIdentityRepository(connection);
   const present = await identity.read(seen);
   const { change, fencedSince, readOnlyReason: reason, readOnlySince: since } = present;
-  databaseMemory.noteOutgoing(present.isOutgoingHeld);
+  rollbackState.noteOutgoing(present.isOutgoingHeld);
   const ordered = since === null || reason === null ? null : { since, reason };
   readOnly.remember(fencedSince ? fencedBy(fencedSince) : ordered);
   if (change === 'none') {
-    databaseMemory.remember(present);
+    rollbackState.remember(present);
     return;
   }
   const order = { isOrdered: false, why: change, seen, source: serverSource };
   const ended = await connection.transaction((tx) => endLeasesAfterLoss(tx, order));
-  databaseMemory.remember(await identity.read(null));
+  rollbackState.remember(await identity.read(null));
   if (ended === null) return;
-  databaseMemory.noteLoss();
+  rollbackState.noteLoss();
   metrics.databaseChanges.inc();
   logger.error(
     { ended, change },
@@ -100,8 +100,8 @@ async function compare(
 }
 
 /** For frequent calls: checks once for all concurrent callers. */
-export function lookTogether(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
-  return parts.databaseMemory.lookTogether(() => lookAtDatabase(parts));
+export function checkTogether(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
+  return parts.rollbackState.checkTogether(() => checkForRollback(parts));
 }
 
 interface LossOrder {
@@ -113,7 +113,7 @@ interface LossOrder {
 
 /**
  * Ends the leases of all active updates if the database is another one than before, or at an earlier point than `seen`, or if it
- * `isOrdered`. Runs in a transaction. Returns how many there were; null if there was no reason. `endLostUpdates` cancels them.
+ * `isOrdered`. Runs in a transaction. Returns how many there were; null if there was no reason. `endRevokedLeases` cancels them.
  */
 export async function endLeasesAfterLoss(tx: Queryable, order: LossOrder): Promise<number | null> {
   const { isOrdered, seen = null, source, why } = order;

@@ -7,7 +7,7 @@ export interface SeenDatabase {
 }
 
 /** What this process knows about the database from its last checks, and what a database restored to an earlier point lacks. */
-export class DatabaseMemory {
+export class RollbackState {
   #seen: SeenDatabase | null = null;
   #lostAt: Date | null = null;
   #isOutgoingHeld = false;
@@ -70,7 +70,7 @@ export class DatabaseMemory {
   }
 
   /** Runs `look`, or waits for the check that is running. */
-  lookTogether(look: () => Promise<void>): Promise<void> {
+  checkTogether(look: () => Promise<void>): Promise<void> {
     this.#looking ??= look().finally(() => {
       this.#looking = null;
     });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { RuleSettings } from './rule-kinds.ts';
-import { VersionSieve } from './version-retention.ts';
+import { VersionRetention } from './version-retention.ts';
 
 type Settings = RuleSettings<'keep-versions'>;
 const now = new Date('2026-11-30T12:00:00Z');
@@ -9,7 +9,7 @@ const hourMs = 3_600_000;
 
 /** Of these times, newest first, the ones that are kept. */
 function kept(settings: Settings, times: readonly Date[], at = now): Date[] {
-  const sieve = new VersionSieve(settings, at);
+  const sieve = new VersionRetention(settings, at);
   return times.filter((time) => sieve.keeps(time));
 }
 

@@ -6,7 +6,7 @@ const dayMs = 86_400_000;
  * Decides which versions of a stack a rule `keep-versions` keeps. Days and months are those of UTC. A version that is the last of its day
  * or month stays so until that is over for the rule, so what is kept does not depend on when the rule is applied.
  */
-export class VersionSieve {
+export class VersionRetention {
   readonly #newest: number;
   readonly #allFrom: number;
   readonly #dailyFrom: number;

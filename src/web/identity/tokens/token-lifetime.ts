@@ -12,7 +12,7 @@ const lives = [
 const defaultDays = 90;
 
 /** The lifetimes to choose from: the ones that the organization permits with its maximum at the end, or also no expiry. */
-export function livesWithin(maxSeconds: number | null): readonly (readonly [string, string])[] {
+export function lifetimesWithin(maxSeconds: number | null): readonly (readonly [string, string])[] {
   if (maxSeconds === null) return [...lives, ['0', 'No end']];
   const most = Math.floor(maxSeconds / daySeconds);
   const shorter = lives.filter(([days]) => Number(days) < most);

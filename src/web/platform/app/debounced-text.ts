@@ -5,7 +5,7 @@ import { isTyping } from './is-typing.ts';
  * Text of a field that is applied once the user pauses, in milliseconds. `value`: the trimmed text in the URL. The field
  * follows when the URL changes by other means, such as "back".
  */
-export function useTypedText(value: string, onPause: (text: string) => void, pauseMs = 250) {
+export function useDebouncedText(value: string, onPause: (text: string) => void, pauseMs = 250) {
   const [draft, setDraft] = useState(value);
   const [seen, setSeen] = useState(value);
   if (value !== seen) {

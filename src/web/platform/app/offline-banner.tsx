@@ -8,7 +8,7 @@ import { useIsReached } from './reachability.ts';
 import { queryClient } from './trpc.ts';
 
 /** Appears above a page whose data may be old because it cannot be refreshed. A page without data says so itself. */
-export function AwayNotice() {
+export function OfflineBanner() {
   const isAway = !useIsReached();
   const error = useSyncExternalStore(subscribe, findError);
   if (!isAway && error === null) return null;

@@ -2,7 +2,7 @@ import { type ReactNode, useState } from 'react';
 import styles from './accordion-list.module.css';
 
 /** A list of expandable resources. */
-export function OpeningList<Item>({
+export function AccordionList<Item>({
   items,
   keyOf,
   row,
@@ -21,7 +21,7 @@ export function OpeningList<Item>({
 }
 
 /** An item of the list. `children`: called when it is open. */
-export function OpeningRow({
+export function AccordionRow({
   children,
   fact,
   isOpen: isOpenFirst = false,

@@ -3,7 +3,7 @@ import styles from './print-note.module.css';
 import { maxPrintedRows } from './virtual-rows.ts';
 
 /** On paper, says below the loaded rows that the list continues. `children`: where to find the whole list. */
-export function PaperNote({
+export function PrintNote({
   children,
   count,
   hasMore = false,

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { Skeleton } from './skeleton.tsx';
 import styles from './stat-tiles.module.css';
 
-export interface KeyNumber {
+export interface StatTile {
   readonly name: string;
   /** Undefined while it is loading. */
   readonly value: ReactNode;
@@ -12,7 +12,7 @@ export interface KeyNumber {
 }
 
 /** A few key numbers before the details. */
-export function KeyNumbers({ statistics }: { readonly statistics: readonly KeyNumber[] }) {
+export function StatTiles({ statistics }: { readonly statistics: readonly StatTile[] }) {
   return (
     <dl className={styles['figures']}>
       {statistics.map(({ name, note, tone, value }) => (

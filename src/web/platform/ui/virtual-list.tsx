@@ -1,12 +1,12 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 import styles from './virtual-list.module.css';
-import { useWindowRows } from './virtual-rows.ts';
+import { useVirtualRows } from './virtual-rows.ts';
 
 /** The next page of a list is fetched when this many rows are left. */
 const rowsAhead = 50;
 
 /** A long list that scrolls with the page: only the rows that are in view are elements. */
-export function WindowList<Item>({
+export function VirtualList<Item>({
   items,
   keyOf,
   label,
@@ -15,7 +15,7 @@ export function WindowList<Item>({
   rowPx,
 }: {
   readonly items: readonly Item[];
-  /** A stable function, like the items: see useWindowRows. */
+  /** A stable function, like the items: see useVirtualRows. */
   readonly keyOf: (item: Item) => string | number;
   readonly label?: string;
   /** Called repeatedly while the last rows are in view, for lists that may have more. */
@@ -25,7 +25,7 @@ export function WindowList<Item>({
   readonly rowPx: number;
 }) {
   const list = useRef<HTMLOListElement>(null);
-  const { height, lastIndex, measure, rows } = useWindowRows({ items, keyOf, list, rowPx });
+  const { height, lastIndex, measure, rows } = useVirtualRows({ items, keyOf, list, rowPx });
   useEffect(() => {
     if (lastIndex >= items.length - rowsAhead) onEnd?.();
   });

@@ -19,7 +19,7 @@ export const maxPrintedRows = 1_000;
  * rows follow each other on paper. `items` and `keyOf` must stay identical
  * between calls while nothing has changed: otherwise all items are measured again at each step of scrolling.
  */
-export function useWindowRows<Item>({
+export function useVirtualRows<Item>({
   items,
   keyOf,
   list,

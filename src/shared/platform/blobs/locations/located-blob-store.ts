@@ -9,24 +9,24 @@ import {
   BlobStoreUnavailableError,
 } from '../blob-store.ts';
 import { openBlobStore } from '../blob-stores.ts';
-import type { BlobPlace, BlobPlaceRepository, BlobPlaces } from './blob-location-repository.ts';
-import { parsePlace } from './location-url.ts';
+import type { BlobLocation, BlobLocationRepository, BlobLocations } from './blob-location-repository.ts';
+import { parseLocation } from './location-url.ts';
 
 /** The object that says which place a store is. */
-export const placeKey = (id: string): string => `places/${id}`;
+export const locationKey = (id: string): string => `places/${id}`;
 
 /** How old the known places of a read may be, in ms. It may find nothing there, and asks again. */
 const maxAgeMs = 1_000;
 
 interface Known {
-  readonly row: BlobPlaces | null;
+  readonly row: BlobLocations | null;
   /** Null: the store of the settings. */
-  readonly main: BlobPlace | null;
-  readonly other: BlobPlace | null;
+  readonly main: BlobLocation | null;
+  readonly other: BlobLocation | null;
 }
 
 interface PlacedStoreParts {
-  readonly places: Pick<BlobPlaceRepository, 'find' | 'noteFault'>;
+  readonly places: Pick<BlobLocationRepository, 'find' | 'noteFault'>;
   /** The store of the settings. */
   readonly own: BlobStore;
   readonly config: Config['blobs'];
@@ -37,7 +37,7 @@ interface PlacedStoreParts {
  * runs, a blob is written to both places and read from where it is. Processes learn of a move at different times: a write asks the database
  * after the upload, and its blob is in each place that must have it before the call returns.
  */
-export class PlacedBlobStore implements BlobStore {
+export class LocatedBlobStore implements BlobStore {
   readonly #places: PlacedStoreParts['places'];
   readonly #own: BlobStore;
   readonly #config: Config['blobs'];
@@ -134,12 +134,12 @@ export class PlacedBlobStore implements BlobStore {
   }
 
   /** What the database says, asked now; null: the settings name the place. */
-  async read(): Promise<BlobPlaces | null> {
+  async read(): Promise<BlobLocations | null> {
     return (await this.#ask()).row;
   }
 
   /** Opens a place; null is the store of the settings. Throws BlobStoreUnavailableError, also if another store is there. */
-  async storeOf(place: BlobPlace | null): Promise<BlobStore> {
+  async storeOf(place: BlobLocation | null): Promise<BlobStore> {
     if (place === null) return this.#own;
     let opening = this.#opened.get(place.id);
     if (!opening) {
@@ -150,11 +150,11 @@ export class PlacedBlobStore implements BlobStore {
     return opening;
   }
 
-  async #openPlace({ id, url }: BlobPlace): Promise<BlobStore> {
+  async #openPlace({ id, url }: BlobLocation): Promise<BlobStore> {
     // The settings may reach the place in another way, as with other credentials or another path.
-    const isOwn = await this.#own.stat(placeKey(id)).catch(() => null);
+    const isOwn = await this.#own.stat(locationKey(id)).catch(() => null);
     if (isOwn) return this.#own;
-    const config = parsePlace(url, this.#config);
+    const config = parseLocation(url, this.#config);
     const elsewhere = (): BlobStoreUnavailableError =>
       new BlobStoreUnavailableError(
         'misconfigured',
@@ -164,7 +164,7 @@ export class PlacedBlobStore implements BlobStore {
     if (config.kind === 'files' && !existsSync(path.join(config.directory, 'blobs'))) throw elsewhere();
     const store = await openBlobStore(config);
     try {
-      if ((await store.stat(placeKey(id))) === null) throw elsewhere();
+      if ((await store.stat(locationKey(id))) === null) throw elsewhere();
       return store;
     } catch (error) {
       await store.close();
@@ -187,7 +187,7 @@ export class PlacedBlobStore implements BlobStore {
   async #find<T>(run: (store: BlobStore) => Promise<T | null>): Promise<T | null> {
     const tried = new Set<BlobStore>();
     const faults: unknown[] = [];
-    const attempt = async (place: BlobPlace | null, decides: boolean): Promise<T | null> => {
+    const attempt = async (place: BlobLocation | null, decides: boolean): Promise<T | null> => {
       try {
         const store = await this.storeOf(place);
         if (tried.has(store)) return null;
@@ -210,7 +210,7 @@ export class PlacedBlobStore implements BlobStore {
     return elsewhere;
   }
 
-  async #orNull(place: BlobPlace | null, isMain: boolean): Promise<BlobStore | null> {
+  async #orNull(place: BlobLocation | null, isMain: boolean): Promise<BlobStore | null> {
     try {
       return await this.storeOf(place);
     } catch (error) {

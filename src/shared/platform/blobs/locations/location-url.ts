@@ -5,8 +5,8 @@ import { OperatorError } from '../../errors/errors.ts';
 import type { BlobStoreConfig } from '../blob-stores.ts';
 
 /** The text names no folder or bucket. */
-export class PlaceUrlError extends OperatorError {
-  override readonly name = 'PlaceUrlError';
+export class LocationUrlError extends OperatorError {
+  override readonly name = 'LocationUrlError';
 }
 
 const timeoutMs = 30_000;
@@ -14,16 +14,16 @@ const timeoutMs = 30_000;
 /**
  * Reads a place: a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings.
  * `?endpoint=`, `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS
- * files. Throws PlaceUrlError.
+ * files. Throws LocationUrlError.
  */
-export function parsePlace(place: string, own: Config['blobs']): BlobStoreConfig {
+export function parseLocation(place: string, own: Config['blobs']): BlobStoreConfig {
   if (!place.startsWith('s3://')) {
     if (/^[a-z0-9+.-]+:\/\//i.test(place))
-      throw new PlaceUrlError(`${place} is neither a folder nor s3://bucket/prefix`);
+      throw new LocationUrlError(`${place} is neither a folder nor s3://bucket/prefix`);
     return { kind: 'files', directory: path.resolve(place) };
   }
   const url = new URL(place);
-  if (url.hostname === '') throw new PlaceUrlError(`${place} names no bucket: s3://bucket/prefix`);
+  if (url.hostname === '') throw new LocationUrlError(`${place} names no bucket: s3://bucket/prefix`);
   const like = own.kind === 's3' ? own : null;
   const prefix = url.pathname.replace(/^\/|\/$/g, '');
   const { searchParams: options } = url;
@@ -39,8 +39,8 @@ export function parsePlace(place: string, own: Config['blobs']): BlobStoreConfig
   };
 }
 
-/** The text from which `parsePlace` reads the same place, with any settings. */
-export function formatPlace(config: BlobStoreConfig): string {
+/** The text from which `parseLocation` reads the same place, with any settings. */
+export function formatLocation(config: BlobStoreConfig): string {
   if (config.kind === 'files') return path.resolve(config.directory);
   const url = new URL(`s3://${config.bucket}/${config.prefix ?? ''}`);
   const { endpoint, forcePathStyle, profile, region } = config;
