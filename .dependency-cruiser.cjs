@@ -44,7 +44,7 @@ const onlyIn = (name, packages, places) => ({
  */
 const domains = {
   shared:
-    'platform audit stacks access drift secrets updates identity state events jobs policies search statistics webhooks backup moves diy bundle',
+    'platform audit stacks access drift secrets updates identity state events jobs policies search statistics webhooks backup blob-moves diy bundle',
   api: 'platform access audit drift policies search updates state events secrets stacks identity operator statistics webhooks',
   workers: 'platform access audit backup bundle drift events identity policies search stacks state statistics updates webhooks',
   web: 'platform access audit drift identity policies search secrets updates operator state statistics webhooks stacks',

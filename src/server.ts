@@ -19,12 +19,12 @@ import type { Logger } from './shared/platform/logger/logger.ts';
 import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
 import { startSiteWatch } from './shared/platform/site/site-watch.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
-import { startDatabaseWatch } from './shared/updates/database/database-watch.ts';
-import { startWebhooks } from './shared/webhooks/webhook-delivery.ts';
+import { startRollbackMonitor } from './shared/updates/rollback-detection/rollback-monitor.ts';
+import { startWebhooks } from './shared/webhooks/webhook-dispatcher.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
+import { startScheduledTasks } from './workers/scheduled-tasks.ts';
 import { startIndexing } from './workers/search/index-states.ts';
 import { startScrub } from './workers/state/scrub-loop.ts';
-import { startSweeper } from './workers/sweeper.ts';
 
 /** A running server with both roles in one process. */
 export interface RunningServer extends Listening, AsyncDisposable {
@@ -90,10 +90,10 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     await bootstrapAtStart(context);
     const isFirst = isEmbedded && !config.bootstrapFile;
     const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
-    await repeatAtStart(() => startDatabaseWatch(context), wait);
+    await repeatAtStart(() => startRollbackMonitor(context), wait);
     await repeatAtStart(() => startSiteWatch(context), wait);
     startHeartbeat(context, 'server');
-    startSweeper(context);
+    startScheduledTasks(context);
     startScrub(context);
     startIndexing(context);
     startWebhooks(context, 'all');

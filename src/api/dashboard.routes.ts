@@ -3,13 +3,13 @@ import cookie from '@fastify/cookie';
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ForbiddenError, UnauthenticatedError, UnsupportedMediaTypeError } from '../shared/platform/errors/errors.ts';
-import type { Place } from './access/admission.ts';
+import type { CallTarget } from './access/authorize-call.ts';
 import { type Holder, nowhere, type ProcedureServices, RequestCalls } from './access/procedures/context.ts';
 import { shapeOf, shapeOfReply } from './access/procedures/errors.ts';
 import { assertDeclared } from './access/procedures/trpc.ts';
 import type { Authenticator } from './identity/credentials/authenticator.ts';
 import { credential } from './identity/plugins/credential.ts';
-import { assertSameOrigin, readSessionCookie } from './identity/sign-in/browser.ts';
+import { assertSameOrigin, readSessionCookie } from './identity/sign-in/cookies.ts';
 import type { SessionService } from './identity/sign-in/session-service.ts';
 import type { UserService } from './identity/user-service.ts';
 import { Refusals } from './platform/audit-trail/refusals.ts';
@@ -80,7 +80,7 @@ async function findHolder(request: FastifyRequest, services: DashboardServices):
   if (request.headers.authorization !== undefined) {
     const token = credential(request, ['token', 'bearer']);
     if (token === null) throw new UnauthenticatedError('This call needs an API token: Authorization: token <token>');
-    const findAt = async (place: Place) => {
+    const findAt = async (place: CallTarget) => {
       const caller = await credentials.findCaller(request.raw, token, place);
       if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
       return caller;

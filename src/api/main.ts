@@ -5,8 +5,8 @@ import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startSiteWatch } from '../shared/platform/site/site-watch.ts';
-import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
-import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
+import { startRollbackMonitor } from '../shared/updates/rollback-detection/rollback-monitor.ts';
+import { startWebhooks } from '../shared/webhooks/webhook-dispatcher.ts';
 import { buildApi } from './app.ts';
 import { createApiContext } from './create-api-context.ts';
 import { type Listening, listen } from './platform/http/listen.ts';
@@ -16,7 +16,7 @@ export async function startApi(config: Config, logger: Logger): Promise<Listenin
   const context = await createClusterContext(config, logger);
   try {
     await bootstrapAtStart(context);
-    await startDatabaseWatch(context);
+    await startRollbackMonitor(context);
     await startSiteWatch(context);
     // The replica serves without them, too.
     await context.db

@@ -1,7 +1,7 @@
 import { accessRouter } from './access/access.trpc.ts';
 import { grantsRouter } from './access/grants.trpc.ts';
-import { limitsRouter } from './access/limits.trpc.ts';
 import { mergeRouters, router } from './access/procedures/trpc.ts';
+import { quotasRouter } from './access/quotas.trpc.ts';
 import { rolesRouter } from './access/roles.trpc.ts';
 import { auditRouter } from './audit/audit.trpc.ts';
 import { eventsRouter } from './events/events.trpc.ts';
@@ -49,7 +49,7 @@ export const appRouter = router({
   approvals: approvalsRouter,
   policies: policiesRouter,
   webhooks: webhooksRouter,
-  limits: limitsRouter,
+  limits: quotasRouter,
   members: membersRouter,
   teams: teamsRouter,
   roles: rolesRouter,

@@ -1,7 +1,7 @@
 import { type AppContext, type ContextOverrides, createContext } from './context.ts';
-import { type AdmissionRepository, createAdmissionRepository } from './jobs/admission-repository.ts';
 import type { JobDispatcher } from './jobs/dispatcher.ts';
 import { JobQueueView } from './jobs/job-queue-view.ts';
+import { createJobRepository, type JobRepository } from './jobs/job-repository.ts';
 import { createJobResultRepository, type JobResultRepository } from './jobs/job-result-repository.ts';
 import { registerQueueGauges, registerRedisMetrics } from './jobs/queue-metrics.ts';
 import { QueueMonitor } from './jobs/queue-monitor.ts';
@@ -28,7 +28,7 @@ const jobLifeBeyondWaitMs = 600_000;
 export interface ClusterContext extends AppContext {
   /** Fails fast while Redis is down. */
   readonly producer: RedisConnection;
-  readonly admissions: AdmissionRepository;
+  readonly admissions: JobRepository;
   readonly jobResults: JobResultRepository;
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
@@ -89,7 +89,7 @@ export async function createClusterContext(
       context.lifecycle.onClose('stores', 'redis worker connection', async () => disconnectRedis(connection));
       return connection;
     };
-    const admissions = createAdmissionRepository(context.db);
+    const admissions = createJobRepository(context.db);
     const jobResults = createJobResultRepository(context.db);
     const queries = new JobQueueView(queues, monitor, admissions);
     return { ...context, producer, connectWorker, admissions, jobResults, queues, monitor, queries };

@@ -15,7 +15,7 @@ import type { BodyBuffer } from './state/checkpoints/body-buffer.ts';
 import type { CompactionRepository } from './state/journal/compaction-repository.ts';
 import type { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
 import type { OpenReplays } from './state/journal/incremental/open-replays.ts';
-import type { DatabaseMemory } from './updates/database/database-memory.ts';
+import type { RollbackState } from './updates/rollback-detection/rollback-state.ts';
 import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 
 /** Up to 200,000 rows are counted. */
@@ -27,7 +27,7 @@ const bundleCountEveryMs = 10_000;
 interface MeasuredParts {
   readonly config: Config;
   readonly db: Database;
-  readonly databaseMemory: DatabaseMemory;
+  readonly rollbackState: RollbackState;
   readonly readOnly: ReadOnlyMode;
   readonly hasSecondStore: boolean;
   readonly payloads: PayloadStore;
@@ -51,7 +51,7 @@ function registerProcessGauges(
     incrementalCompaction,
     db,
     bufferedBodyBytes,
-    databaseMemory,
+    rollbackState,
     openReplays,
     payloads,
     readOnly,
@@ -90,7 +90,7 @@ function registerProcessGauges(
     readOnly.isFenced ? 1 : 0,
   );
   metrics.gauge('holdfast_outgoing_held', '1 while a restored database sends no webhooks and audit events.', () =>
-    databaseMemory.isOutgoingHeld ? 1 : 0,
+    rollbackState.isOutgoingHeld ? 1 : 0,
   );
   // Registered before the metrics that query the database, so that the pool's values do not count those queries.
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);

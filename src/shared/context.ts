@@ -13,10 +13,10 @@ import { NotificationSender } from './events/live/notification-sender.ts';
 import { EventsOfPreviews } from './events/previewed-changes.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
+import { createBlobLocationRepository } from './platform/blobs/locations/blob-location-repository.ts';
+import { LocatedBlobStore } from './platform/blobs/locations/located-blob-store.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
 import { openBlobs } from './platform/blobs/open-blobs.ts';
-import { createBlobPlaceRepository } from './platform/blobs/places/blob-place-repository.ts';
-import { PlacedBlobStore } from './platform/blobs/places/placed-blob-store.ts';
 import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
 import { MirroredBlobStore } from './platform/blobs/second/mirrored-blob-store.ts';
 import { openSecondStore } from './platform/blobs/second/second-store.ts';
@@ -48,10 +48,10 @@ import { backlogSteps, JournalBacklog } from './state/journal/incremental/journa
 import { JournalWriter } from './state/journal/journal-writer.ts';
 import { createStateParts, type StateOverrides, type StateParts } from './state/state-parts.ts';
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
-import { DatabaseMemory } from './updates/database/database-memory.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
+import { RollbackState } from './updates/rollback-detection/rollback-state.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
-import { WebhookSender } from './webhooks/webhook-sender.ts';
+import { DeliveryAttempts } from './webhooks/delivery-attempt.ts';
 
 /** Everything that both roles share, created once per process and passed explicitly. */
 export interface AppContext extends StateParts, AsyncDisposable {
@@ -60,7 +60,7 @@ export interface AppContext extends StateParts, AsyncDisposable {
   readonly metrics: Metrics;
   readonly lifecycle: Lifecycle;
   readonly db: Database;
-  readonly databaseMemory: DatabaseMemory;
+  readonly rollbackState: RollbackState;
   readonly readOnly: ReadOnlyMode;
   readonly blobs: BlobStore;
   /** Both stores, each by itself; null: blobs are written to one store. */
@@ -90,7 +90,7 @@ export interface AppContext extends StateParts, AsyncDisposable {
   /** Calls to servers whose URLs users provide. */
   readonly outgoing: Outgoing;
   readonly secrets: EncryptedSecrets;
-  readonly webhookSender: WebhookSender;
+  readonly deliveryAttempts: DeliveryAttempts;
   /** Checked before a write is acknowledged; null: no other server can take over the data. */
   readonly fence: WriteFence | null;
 }
@@ -131,10 +131,10 @@ export async function createContext(
     throw error;
   });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
-  const places = createBlobPlaceRepository(db);
+  const places = createBlobLocationRepository(db);
   const second = await openSecondStore(config);
   const placed = overrides.blobs
-    ? new PlacedBlobStore({ places, own: overrides.blobs, config: config.blobs })
+    ? new LocatedBlobStore({ places, own: overrides.blobs, config: config.blobs })
     : await openBlobs({ config, db, logger, second });
   const mirror = second && !second.isReplicated ? { main: placed, second: second.store } : null;
   const queue = createCopyQueueRepository(db);
@@ -151,8 +151,8 @@ export async function createContext(
   const encryptedSecrets = new EncryptedSecrets(ring);
   const stacks = createStackRepository(db);
   const updates = createUpdateRepository(db);
-  const databaseMemory = new DatabaseMemory();
-  const foundation = { config, db, databaseMemory, lifecycle, logger, blobs, mirror, dataKeys, stacks, updates };
+  const rollbackState = new RollbackState();
+  const foundation = { config, db, rollbackState, lifecycle, logger, blobs, mirror, dataKeys, stacks, updates };
   const state = createStateParts(foundation, overrides);
   const { checkpoints, copies, documents, verifier } = state;
   const events = createEventRepository(db);
@@ -164,7 +164,7 @@ export async function createContext(
   registerContextGauges(metrics, {
     config,
     db,
-    databaseMemory,
+    rollbackState,
     readOnly,
     hasSecondStore: mirror !== null,
     payloads,
@@ -183,7 +183,7 @@ export async function createContext(
     metrics,
     lifecycle,
     db,
-    databaseMemory,
+    rollbackState,
     readOnly,
     blobs,
     mirror,
@@ -209,7 +209,7 @@ export async function createContext(
         baseUrns: new BaseUrns({ checkpoints, verifier }),
         previewed: new EventsOfPreviews({ events: eventReader }),
       },
-      databaseMemory,
+      rollbackState,
       journal: state.journal,
       backlog: new JournalBacklog(...backlogSteps(config.redisUrl !== null)),
       metrics,
@@ -221,7 +221,7 @@ export async function createContext(
     quotas,
     outgoing,
     secrets: encryptedSecrets,
-    webhookSender: new WebhookSender({ db, outgoing, secrets: encryptedSecrets, logger }),
+    deliveryAttempts: new DeliveryAttempts({ db, outgoing, secrets: encryptedSecrets, logger }),
     fence: overrides.fence ?? null,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };

@@ -7,12 +7,12 @@ import './platform/app/tokens.css';
 import './platform/app/base.css';
 import { useSessionEnded } from './platform/app/session.ts';
 import { queryClient } from './platform/app/trpc.ts';
-import { SendingHalt } from './platform/ui/sending-halt.ts';
+import { SubmitBlock } from './platform/ui/submit-block.ts';
 import { router } from './router.tsx';
 
 /** Open forms use this to say that the session has ended. */
 function SessionHalt({ children }: { readonly children: ReactNode }) {
-  return <SendingHalt value={useSessionEnded() ? <Ended /> : null}>{children}</SendingHalt>;
+  return <SubmitBlock value={useSessionEnded() ? <Ended /> : null}>{children}</SubmitBlock>;
 }
 
 function Ended() {

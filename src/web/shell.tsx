@@ -1,15 +1,15 @@
 import { Outlet, useParams } from '@tanstack/react-router';
 import { Lock, Mail, Menu as MenuIcon, Search } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
-import { AwayNotice } from './platform/app/away-notice.tsx';
 import { Breadcrumb } from './platform/app/breadcrumb.tsx';
 import { useMe } from './platform/app/me.ts';
+import { OfflineBanner } from './platform/app/offline-banner.tsx';
 import { Button } from './platform/ui/button.tsx';
 import { Notice } from './platform/ui/notification.tsx';
-import { Rail } from './rail.tsx';
 import styles from './shell.module.css';
+import { Sidebar } from './sidebar.tsx';
 
-const RailDrawer = lazy(() => import('./rail-drawer.tsx'));
+const SidebarDrawer = lazy(() => import('./sidebar-drawer.tsx'));
 const loadPalette = () => import('./command-palette.tsx');
 const CommandPalette = lazy(loadPalette);
 /** The palette is preloaded after this delay: text typed while it loads would be lost. */
@@ -40,7 +40,7 @@ export function Shell() {
       </a>
       <div className={styles['shell']}>
         <aside className={styles['rail']}>
-          <Rail organization={organization} onLeave={() => {}} />
+          <Sidebar organization={organization} onLeave={() => {}} />
         </aside>
         <header className={styles['bar']}>
           <Button
@@ -65,14 +65,14 @@ export function Shell() {
           </button>
         </header>
         <main id="content" className={styles['content']} tabIndex={-1}>
-          <AwayNotice />
+          <OfflineBanner />
           <ReadOnlyNotice />
           <InvitationNotice />
           <Outlet />
         </main>
       </div>
       <Suspense>
-        {isRailOpen ? <RailDrawer organization={organization} onClose={() => setIsRailOpen(false)} /> : null}
+        {isRailOpen ? <SidebarDrawer organization={organization} onClose={() => setIsRailOpen(false)} /> : null}
         {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
       </Suspense>
     </>

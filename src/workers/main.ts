@@ -5,24 +5,24 @@ import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startSiteWatch } from '../shared/platform/site/site-watch.ts';
-import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
-import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
+import { startRollbackMonitor } from '../shared/updates/rollback-detection/rollback-monitor.ts';
+import { startWebhooks } from '../shared/webhooks/webhook-dispatcher.ts';
 import { createJobHandlers, dropPayload } from './platform/handlers.ts';
 import { startHealthServer } from './platform/health-server.ts';
 import { startQueueWorkers } from './platform/queue-workers.ts';
+import { startScheduledTasks } from './scheduled-tasks.ts';
 import { startIndexing } from './search/index-states.ts';
 import { startScrub } from './state/scrub-loop.ts';
-import { startSweeper } from './sweeper.ts';
 
 /** Starts a worker process, which runs the jobs of both queues and the sweeps. */
 export async function startWorker(config: Config, logger: Logger): Promise<{ context: AppContext; url: string }> {
   const context = await createClusterContext(config, logger, {}, { opensSecrets: false });
   try {
-    await startDatabaseWatch(context);
+    await startRollbackMonitor(context);
     await startSiteWatch(context);
     startHeartbeat(context, 'worker');
     startClusterJobs(context);
-    startSweeper(context);
+    startScheduledTasks(context);
     startScrub(context);
     startIndexing(context);
     startWebhooks(context, context.secrets.hasKeys ? 'all' : 'unsigned');

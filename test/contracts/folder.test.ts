@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
-import { openFolder, PlaceError } from '../../src/shared/platform/blobs/open-folder.ts';
+import { LocationError, openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { writeDiyFolder } from '../support/diy-folder.ts';
@@ -45,7 +45,7 @@ test('a folder on a disk keeps names, and shows files when they are complete', a
 });
 
 test.each(['gs://bucket', 's3:///prefix', 'https://example.com'])('%s is refused', async (place) => {
-  await expect(openFolder(place, defaults)).rejects.toThrow(PlaceError);
+  await expect(openFolder(place, defaults)).rejects.toThrow(LocationError);
 });
 
 await describeOnS3('versitygw', (server) => {

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Type } from 'typebox';
-import { type AdmissionRepository, createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
 import { JobQueueView } from '../../src/shared/jobs/job-queue-view.ts';
+import { createJobRepository, type JobRepository } from '../../src/shared/jobs/job-repository.ts';
 import { createJobResultRepository, type JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
@@ -30,7 +30,7 @@ const lockMs = 2_000;
 await describeOnRedis((server) => {
   let database: TestDatabase;
   let db: Database;
-  let admissions: AdmissionRepository;
+  let admissions: JobRepository;
   let jobResults: JobResultRepository;
   let redis: Redis;
   const open: { close(): Promise<void> }[] = [];
@@ -40,7 +40,7 @@ await describeOnRedis((server) => {
   beforeAll(async () => {
     database = await createTestDatabase();
     db = await openDatabase({ ...parseConfig({}).database, url: database.url, poolSize: 20 });
-    admissions = createAdmissionRepository(db);
+    admissions = createJobRepository(db);
     jobResults = createJobResultRepository(db);
   });
   afterAll(async () => {
@@ -490,7 +490,7 @@ await describeOnRedis((server) => {
           () => dispatcher.enqueue(compactionJob()),
         ]) {
           const { outcome, ms } = await timed(call);
-          expect(outcome).toBe('QueueAwayError');
+          expect(outcome).toBe('QueueUnavailableError');
           expect(ms).toBeLessThan(soonMs);
         }
       } finally {
@@ -505,7 +505,9 @@ await describeOnRedis((server) => {
       let opened: ApiSide;
       try {
         opened = await api({ evenIfAway: true });
-        expect(await timed(() => opened.dispatcher.run(compactionJob()))).toMatchObject({ outcome: 'QueueAwayError' });
+        expect(await timed(() => opened.dispatcher.run(compactionJob()))).toMatchObject({
+          outcome: 'QueueUnavailableError',
+        });
       } finally {
         await server().restart();
       }
@@ -523,7 +525,7 @@ await describeOnRedis((server) => {
       server().pause();
       try {
         const { outcome, ms } = await timed(() => dispatcher.run(compactionJob(), { fairnessKey: 'org' }));
-        expect(outcome).toBe('QueueAwayError');
+        expect(outcome).toBe('QueueUnavailableError');
         expect(ms).toBeLessThan(15_000);
       } finally {
         server().resume();
@@ -538,7 +540,7 @@ await describeOnRedis((server) => {
       const run = timed(() => dispatcher.run(compactionJob(), { onlyWhileReachable: true }));
       await until(() => held.arrived() === 1, 'it runs');
       proxy.refuse();
-      expect(await run).toMatchObject({ outcome: 'QueueAwayError' });
+      expect(await run).toMatchObject({ outcome: 'QueueUnavailableError' });
       held.open();
       proxy.accept();
     });

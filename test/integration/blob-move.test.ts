@@ -8,14 +8,14 @@ import pg from 'pg';
 import { listBlobs } from '../../src/shared/backup/backup-content.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
-import { beginMove, type MoveParts, openMove } from '../../src/shared/moves/begin-move.ts';
-import { copyBlobs, verifyBlobs } from '../../src/shared/moves/compare-places.ts';
-import { finishMove, switchPlaces } from '../../src/shared/moves/end-move.ts';
+import { beginMove, type MoveParts, openMove } from '../../src/shared/blob-moves/begin-move.ts';
+import { copyBlobs, verifyBlobs } from '../../src/shared/blob-moves/compare-locations.ts';
+import { finishMove, switchLocations } from '../../src/shared/blob-moves/end-move.ts';
 import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
+import { createBlobLocationRepository } from '../../src/shared/platform/blobs/locations/blob-location-repository.ts';
+import { LocatedBlobStore } from '../../src/shared/platform/blobs/locations/located-blob-store.ts';
 import { openBlobs } from '../../src/shared/platform/blobs/open-blobs.ts';
-import { createBlobPlaceRepository } from '../../src/shared/platform/blobs/places/blob-place-repository.ts';
-import { PlacedBlobStore } from '../../src/shared/platform/blobs/places/placed-blob-store.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
@@ -38,7 +38,7 @@ let folders = 0;
 let here: string;
 let there: string;
 
-const places = () => createBlobPlaceRepository(app.context.db);
+const places = () => createBlobLocationRepository(app.context.db);
 const status = () => places().find();
 
 async function moving<T>(work: (parts: MoveParts) => Promise<T>): Promise<T> {
@@ -55,7 +55,7 @@ const copy = (again = false) =>
     return copyBlobs(parts, await openMove(parts, 'copying'), { again });
   });
 const verify = () => moving(async (parts) => verifyBlobs(parts, await openMove(parts, 'copying')));
-const switchOver = () => app.context.db.inTransaction((tx) => switchPlaces(createBlobPlaceRepository(tx)));
+const switchOver = () => app.context.db.inTransaction((tx) => switchLocations(createBlobLocationRepository(tx)));
 const finish = (empty = false) => moving((parts) => finishMove(parts, { empty }));
 
 /** Starts the command, and kills it as soon as the condition holds. */
@@ -153,7 +153,7 @@ test('a move goes on after its command was killed in each phase', async () => {
   await client.connect();
   await client.query('begin');
   await client.query('select 1 from blob_places for update');
-  const waits = `select 1 from pg_stat_activity where query like '%blobPlaces.switch%' and wait_event_type = 'Lock'`;
+  const waits = `select 1 from pg_stat_activity where query like '%blobLocations.switch%' and wait_event_type = 'Lock'`;
   await killWhen(watched(waits), 'switch');
   await client.query('commit');
   await client.end();
@@ -266,7 +266,7 @@ test('a process that finds another store where the blobs are writes nothing ther
     find: async () => row && { ...row, mainUrl: path.join(app.dataDir, 'none') },
     noteFault: async () => true,
   };
-  const store = new PlacedBlobStore({ own, config, places });
+  const store = new LocatedBlobStore({ own, config, places });
   await expect(store.put('checkpoints/aa/x', bytesOf(Buffer.from('x'))())).rejects.toThrow(BlobStoreUnavailableError);
   await expect(store.stat('checkpoints/aa/x')).rejects.toThrow(BlobStoreUnavailableError);
   expect((await own.list('')).blobs).toEqual([]);

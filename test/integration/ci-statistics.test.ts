@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { startHeartbeat } from '../../src/shared/platform/processes/heartbeat.ts';
 import { measureStorage } from '../../src/workers/access/measure-storage.ts';
 import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
@@ -348,7 +348,7 @@ describe('for operators', () => {
     });
 
     const { config, db, logger, metrics, readOnly } = apps[0].context;
-    const runs = createRunRepository(db);
+    const runs = createScheduledTaskRepository(db);
     const everySlice = { config: { ...config, sweepSeconds: 0.05 }, logger, metrics, readOnly };
     let outcome = async (): Promise<unknown> => 7;
     const stop = startMaintenance(everySlice, runs, randomUUID(), {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { lookAtDatabase } from '../../src/shared/updates/database/database-watch.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
+import { checkForRollback } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -16,7 +16,7 @@ test('updates end in a restored copy of the database, on another timeline and by
   await using database = await createTestDatabase();
   await using app = await createTestApp({ database });
   const member = await join(app);
-  const look = () => lookAtDatabase(app.context);
+  const look = () => checkForRollback(app.context);
 
   // What is noted for the first time, and what is noted already, ends nothing.
   const update = await leaveRunning(app, member);
@@ -60,14 +60,14 @@ test('updates end in a restored copy of the database, on another timeline and by
 test('a copy made of the database is another one', async () => {
   await using database = await createTestDatabase();
   const first = await createTestApp({ database });
-  await lookAtDatabase(first.context);
+  await checkForRollback(first.context);
   await leaveRunning(first, await join(first));
   await first[Symbol.asyncDispose]();
   await using copy = await createTestDatabase(database);
   await using app = await createTestApp({ database: copy });
   const running = `select 1 from updates where status in ('not started', 'running')`;
   expect(await query(app, running)).toHaveLength(1);
-  await lookAtDatabase(app.context);
+  await checkForRollback(app.context);
   expect(await query(app, running)).toHaveLength(0);
 });
 
@@ -75,7 +75,7 @@ test('complete detects another database before any other check', async () => {
   await using database = await createTestDatabase();
   await using app = await createTestApp({ database });
   const member = await join(app);
-  await lookAtDatabase(app.context);
+  await checkForRollback(app.context);
   const running = await startUpdate(app, member.stack, { journal: true });
   await ok(append(app, running, creation(1, 'one', member.stack)));
   await query(app, `update installation set timeline = '7' || timeline`);

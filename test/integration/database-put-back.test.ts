@@ -6,8 +6,8 @@ import { Type } from 'typebox';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { lookAtDatabase, watchConnections } from '../../src/shared/updates/database/database-watch.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
+import { checkForRollback, watchConnections } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { type PostgresSpec, preparePostgres } from '../../testkit/cluster-postgres.ts';
 import { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { findFixedPorts } from '../../testkit/fixed-ports.ts';
@@ -73,7 +73,7 @@ test('a copy of the data directory that is put back ends the updates that are in
   const copied = await query(app, 'select 1 from updates');
   await ok(append(app, early, creation(7, 'lost', member.stack)));
   const owner = await leaveRunning(app, await join(app));
-  for (const each of [app, other]) await lookAtDatabase(each.context);
+  for (const each of [app, other]) await checkForRollback(each.context);
 
   await restart(app, () => putBack(copy, spec.dataDir));
   expect(await query(app, 'select 1 from updates')).toHaveLength(copied.length);
@@ -93,7 +93,7 @@ test('a copy of the data directory that is put back ends the updates that are in
   // The other process notices that it was noted.
   const next = await startUpdate(app, member.stack, { journal: true });
   await ok(append(app, next, creation(1, 'next', member.stack)));
-  for (const each of [other, app, other]) await lookAtDatabase(each.context);
+  for (const each of [other, app, other]) await checkForRollback(each.context);
   await ok(complete(app, next));
   expect(await losses(app)).toHaveLength(1);
 });
@@ -103,11 +103,11 @@ test('a restart after a crash ends nothing', async () => {
   const member = await join(app);
   const running = await leaveRunning(app, member);
   const before = (await losses(app)).length;
-  await lookAtDatabase(app.context);
+  await checkForRollback(app.context);
   for (const name of ['a', 'b']) {
     await ok(append(app, running, creation(name === 'a' ? 11 : 13, name, member.stack)));
     await restart(app);
-    await lookAtDatabase(app.context);
+    await checkForRollback(app.context);
   }
   expect(await losses(app)).toHaveLength(before);
 });
@@ -120,7 +120,7 @@ test('a loss is noticed before new writes overtake it', async () => {
   const copy = path.join(home, 'postgres', 'small-copy');
   await copyRunningPostgres(spec, copy);
   await ok(append(app, running, creation(7, 'lost', member.stack)));
-  await lookAtDatabase(app.context);
+  await checkForRollback(app.context);
   const before = (await losses(app)).length;
 
   await restart(app, () => putBack(copy, spec.dataDir));
@@ -131,7 +131,7 @@ test('a loss is noticed before new writes overtake it', async () => {
   const refused = await append(app, running, creation(9, 'late', member.stack));
   expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('pulumi refresh')]);
   expect(await losses(app)).toHaveLength(before + 1);
-  await lookAtDatabase(app.context);
+  await checkForRollback(app.context);
   expect((await getUpdate(app, member.owner, running)).status).toBe('cancelled');
 });
 
@@ -145,7 +145,7 @@ test.each(['journal entries', 'a checkpoint'])('the loss of %s after the last lo
     isJournal
       ? append(app, running, creation(name === 'lost' ? 7 : 9, name, member.stack))
       : saveState(app, running, 3, name);
-  await lookAtDatabase(app.context);
+  await checkForRollback(app.context);
   const copy = path.join(home, 'postgres', `copy-without-${isJournal}`);
   await copyRunningPostgres(spec, copy);
   await ok(write('lost'));

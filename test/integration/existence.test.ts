@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
-import { lookAtDatabase } from '../../src/shared/updates/database/database-watch.ts';
+import { checkForRollback } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { bodySamples, listRoutes } from '../support/routes.ts';
 import { ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { type NotedStatements, noteStatements } from '../support/statement-count.ts';
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await ok(app.call('POST', `${dead.path}/cancel`, { auth: other.auth }));
   held['a dead lease'] = dead.lease;
   // Notes which database it is: the first look at it does more than later ones.
-  await lookAtDatabase(app.context);
+  await checkForRollback(app.context);
   // Records the last use.
   await ok(app.call('GET', '/api/user', { auth: own.auth }));
   statements = noteStatements(app);

@@ -7,7 +7,7 @@ import {
   type ApprovalFilter,
   createApprovalQueryRepository,
 } from '../../src/api/updates/approvals/approval-query-repository.ts';
-import { createGrantRepository, type GrantPlace } from '../../src/shared/access/grant-repository.ts';
+import { createGrantRepository, type GrantCursor } from '../../src/shared/access/grant-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
 import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
@@ -219,14 +219,14 @@ test('the holder of a token is found among many, without grants that do not conc
 
 test('pages of grants are read without the others', async () => {
   const [organization] = (await client.query<{ id: string }>(`select id from organizations where name = 'org-1'`)).rows;
-  const page = (after: GrantPlace | null) =>
+  const page = (after: GrantCursor | null) =>
     planOf(client, (db) =>
       createGrantRepository(db).listPage(organization?.id as string, { subject: null, after, limit: 50 }),
     );
-  const { rows } = await client.query<GrantPlace>(
+  const { rows } = await client.query<GrantCursor>(
     `select id, (extract(epoch from created_at) * 1000000)::float8 as micros from grants order by created_at, id offset 5000 limit 1`,
   );
-  for (const after of [null, rows[0] as GrantPlace]) {
+  for (const after of [null, rows[0] as GrantCursor]) {
     const plan = await page(after);
     expect(plan.returned).toBe(50);
     // With the user of each.

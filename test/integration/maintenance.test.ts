@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
-import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
-import { startSweeper } from '../../src/workers/sweeper.ts';
+import { startScheduledTasks } from '../../src/workers/scheduled-tasks.ts';
 import { query } from '../support/database.ts';
 import { expireLeases } from '../support/expire-leases.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -52,7 +52,7 @@ const times = { claimSeconds: 30, everySeconds: 10 };
 
 describe('a claim', () => {
   beforeEach(() => query(app, 'truncate maintenance_runs'));
-  const runs = () => createRunRepository(app.context.db);
+  const runs = () => createScheduledTaskRepository(app.context.db);
 
   test('belongs to one process until it is released and due again', async () => {
     const claims = await Promise.all([one, two].map((holder) => runs().claim('x', holder, times)));
@@ -136,7 +136,7 @@ test('a hanging blob sweep delays neither expired leases, nor compactions, nor t
       app,
       `update blobs set unreferenced_since = now() - interval '1 day' where unreferenced_since is not null`,
     );
-    startSweeper(app.context);
+    startScheduledTasks(app.context);
     const isPendingDeletion = async () =>
       (await query(app, 'select 1 from blobs where pending_deletion_since is not null')).length > 0;
     await until(isPendingDeletion, 'the sweep hangs');
@@ -145,7 +145,7 @@ test('a hanging blob sweep delays neither expired leases, nor compactions, nor t
     const hasJournal = async () =>
       (await query(app, 'select 1 from journals where update_id = $1', [update.id])).length > 0;
     await until(async () => !(await hasJournal()), 'the journal is compacted');
-    const reconciled = () => createRunRepository(app.context.db).findResult('reconcile');
+    const reconciled = () => createScheduledTaskRepository(app.context.db).findResult('reconcile');
     await until(async () => (await reconciled()) !== null, 'store and database are compared');
   } finally {
     deletions.resolve();

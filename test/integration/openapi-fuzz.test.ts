@@ -61,7 +61,7 @@ afterAll(async () => {
 });
 
 /** What calls to some operations are made with. */
-interface Aim {
+interface FuzzTarget {
   /** Pattern of `METHOD /path`; all operations without it. A path and a method apart would each do. */
   readonly operations?: string;
   readonly auth: string;
@@ -70,13 +70,13 @@ interface Aim {
   readonly cookie?: string;
 }
 
-function toToml(aims: readonly Aim[]): string {
+function toToml(targets: readonly FuzzTarget[]): string {
   const text = (value: string) => JSON.stringify(value);
   const table = (entries: Readonly<Record<string, string>>) =>
     `{ ${Object.entries(entries)
       .map(([key, value]) => `${text(key)} = ${text(value)}`)
       .join(', ')} }`;
-  return aims
+  return targets
     .map(({ operations, auth, cookie, parameters }) =>
       [
         ...(operations === undefined ? [] : ['[[operations]]', `include-name-regex = ${text(operations)}`]),
@@ -93,11 +93,11 @@ function toToml(aims: readonly Aim[]): string {
 }
 
 async function fuzz(
-  aims: readonly Aim[],
+  targets: readonly FuzzTarget[],
   options: readonly string[],
 ): Promise<{ code: number | null; output: string }> {
   const config = path.join(directory, `${Math.random().toString(36).slice(2)}.toml`);
-  writeFileSync(config, toToml(aims));
+  writeFileSync(config, toToml(targets));
   const seed = wanted === undefined ? ['--seed', '1'] : [];
   const child = spawn(
     schemathesis as string,
@@ -119,10 +119,10 @@ async function fuzz(
   return { code, output };
 }
 
-async function expectConforming(aims: readonly Aim[], options: readonly string[] = []): Promise<void> {
+async function expectConforming(targets: readonly FuzzTarget[], options: readonly string[] = []): Promise<void> {
   if (schemathesis === null) return;
   faults.length = 0;
-  const { code, output } = await fuzz(aims, options);
+  const { code, output } = await fuzz(targets, options);
   if (code !== 0) throw new Error(`schemathesis ended with ${code}:\n${output}\n${faults.slice(0, 5).join('')}`);
   expect(faults).toEqual([]);
   if (wanted !== undefined) process.stderr.write(output);
@@ -151,7 +151,7 @@ const at = (stack: TestStack, more: Readonly<Record<string, string>> = {}): Reco
 });
 
 /** Calls to policy packs and groups that exist, each of which is removed by one kind of call only. */
-async function policyAims(stack: TestStack): Promise<Aim[]> {
+async function policyTargets(stack: TestStack): Promise<FuzzTarget[]> {
   const { auth, organization } = stack;
   const calls = new PolicyCalls(app, stack);
   for (const name of ['kept', 'gone', 'version-gone']) await calls.publish({ name });
@@ -160,12 +160,12 @@ async function policyAims(stack: TestStack): Promise<Aim[]> {
   await ok(calls.enable({ name: 'kept' }));
   const [required] = await calls.required();
   const { pathname, searchParams } = new URL(required.packLocation);
-  const pack = (operations: string, name: string): Aim => ({
+  const pack = (operations: string, name: string): FuzzTarget => ({
     operations,
     auth,
     parameters: { 'path.organization': organization, 'path.pack': name, 'path.versionTag': '1.0.0' },
   });
-  const group = (method: string, name: string): Aim => ({
+  const group = (method: string, name: string): FuzzTarget => ({
     operations: `^${method} .*/policygroups/`,
     auth,
     parameters: { 'path.organization': organization, 'path.group': name },
@@ -191,9 +191,9 @@ async function policyAims(stack: TestStack): Promise<Aim[]> {
 }
 
 /** Calls of an identity provider, to users and groups that exist. */
-async function scimAims({ organization }: TestStack): Promise<Aim[]> {
+async function scimTargets({ organization }: TestStack): Promise<FuzzTarget[]> {
   const provider = await Provider.of(app, organization);
-  const aim = (operations: string, id: string): Aim => ({
+  const targetAt = (operations: string, id: string): FuzzTarget => ({
     operations,
     auth: provider.auth,
     parameters: { 'path.organization': organization, 'path.id': id },
@@ -202,16 +202,16 @@ async function scimAims({ organization }: TestStack): Promise<Aim[]> {
     (await ok(provider.call('POST', 'Groups', { displayName }))).json.id;
   const [kept, gone] = [await provider.addUser('kept@example.test'), await provider.addUser('gone@example.test')];
   return [
-    aim('/scim/v2/\\{organization\\}/\\w+$', kept),
-    aim('^(GET|PUT|PATCH) .*/Users/\\{id\\}$', kept),
-    aim('^DELETE .*/Users/\\{id\\}$', gone),
-    aim('^(GET|PUT|PATCH) .*/Groups/\\{id\\}$', await group('kept')),
-    aim('^DELETE .*/Groups/\\{id\\}$', await group('left')),
+    targetAt('/scim/v2/\\{organization\\}/\\w+$', kept),
+    targetAt('^(GET|PUT|PATCH) .*/Users/\\{id\\}$', kept),
+    targetAt('^DELETE .*/Users/\\{id\\}$', gone),
+    targetAt('^(GET|PUT|PATCH) .*/Groups/\\{id\\}$', await group('kept')),
+    targetAt('^DELETE .*/Groups/\\{id\\}$', await group('left')),
   ];
 }
 
 /** Calls to issuers that exist; one is deleted. */
-async function issuerAims({ auth, organization }: TestStack): Promise<Aim[]> {
+async function issuerTargets({ auth, organization }: TestStack): Promise<FuzzTarget[]> {
   const jwks = { keys: [(await makeKey('ES256', 'one')).jwk] };
   const path = `/api/orgs/${organization}/oidc/issuers`;
   const made = async (name: string) =>
@@ -226,7 +226,7 @@ async function issuerAims({ auth, organization }: TestStack): Promise<Aim[]> {
 }
 
 /** Calls to roles and grants that exist; one of each is removed. */
-async function roleAims({ auth, organization }: TestStack): Promise<Aim[]> {
+async function roleTargets({ auth, organization }: TestStack): Promise<FuzzTarget[]> {
   const place = `/api/orgs/${organization}`;
   const details = { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] };
   const role = async (name: string) =>
@@ -235,22 +235,22 @@ async function roleAims({ auth, organization }: TestStack): Promise<Aim[]> {
   const grant = (await ok(app.call('POST', `${place}/grants`, { auth, body }))).json.id as string;
   await ok(app.call('POST', `${place}/teams/red/roles/member`, { auth }));
   const [kept, gone] = [await role('kept'), await role('gone')];
-  const aim = (operations: string, parameters: Aim['parameters']): Aim => ({
+  const targetAt = (operations: string, parameters: FuzzTarget['parameters']): FuzzTarget => ({
     operations,
     auth,
     parameters: { 'path.organization': organization, ...parameters },
   });
   return [
-    aim('^(GET|PATCH) .*/orgs/\\{organization\\}/roles/', { 'path.role': kept }),
-    aim('^DELETE .*/orgs/\\{organization\\}/roles/', { 'path.role': gone }),
-    aim('^DELETE .*/grants/', { 'path.grant': grant }),
-    aim('^(GET|POST) .*/teams/\\{team\\}/roles', { 'path.team': 'blue', 'path.role': 'viewer' }),
-    aim('^DELETE .*/teams/\\{team\\}/roles/', { 'path.team': 'red', 'path.role': 'member' }),
+    targetAt('^(GET|PATCH) .*/orgs/\\{organization\\}/roles/', { 'path.role': kept }),
+    targetAt('^DELETE .*/orgs/\\{organization\\}/roles/', { 'path.role': gone }),
+    targetAt('^DELETE .*/grants/', { 'path.grant': grant }),
+    targetAt('^(GET|POST) .*/teams/\\{team\\}/roles', { 'path.team': 'blue', 'path.role': 'viewer' }),
+    targetAt('^DELETE .*/teams/\\{team\\}/roles/', { 'path.team': 'red', 'path.role': 'member' }),
   ];
 }
 
 /** Calls to rules that exist; one is deleted. */
-async function ruleAims({ auth, organization }: TestStack): Promise<Aim[]> {
+async function ruleAims({ auth, organization }: TestStack): Promise<FuzzTarget[]> {
   const path = `/api/orgs/${organization}/update-rules`;
   const made = async (kind: string, settings: object) =>
     (await ok(app.call('POST', path, { auth, body: { kind, settings } }))).json.id as string;
@@ -270,7 +270,7 @@ async function ruleAims({ auth, organization }: TestStack): Promise<Aim[]> {
 }
 
 /** Calls to deleted stacks: one is restored, one deleted for good. */
-async function deletedAims({ auth, organization, project }: TestStack): Promise<Aim[]> {
+async function deletedAims({ auth, organization, project }: TestStack): Promise<FuzzTarget[]> {
   const deleted = async (stackName: string) => {
     await ok(app.call('POST', `/api/stacks/${organization}/${project}`, { auth, body: { stackName } }));
     const path = `/api/stacks/${organization}/${project}/${stackName}`;
@@ -286,7 +286,7 @@ async function deletedAims({ auth, organization, project }: TestStack): Promise<
 }
 
 /** Calls to an approval that a colleague has asked for. */
-async function approvalAims({ auth, organization, path, project, stack }: TestStack): Promise<Aim[]> {
+async function approvalAims({ auth, organization, path, project, stack }: TestStack): Promise<FuzzTarget[]> {
   const colleague = await person(app, organization, 'member');
   const body = { commit: 'a'.repeat(40) };
   const { json } = await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body }));
@@ -301,7 +301,7 @@ async function approvalAims({ auth, organization, path, project, stack }: TestSt
 }
 
 /** Calls to invitations, each of which ends by one kind of call; and of a person who leaves. */
-async function invitationAims({ auth, organization }: TestStack): Promise<Aim[]> {
+async function invitationAims({ auth, organization }: TestStack): Promise<FuzzTarget[]> {
   const invited = async () => {
     const one = await person(app, `${organization}-guests`, 'viewer');
     const body = { login: one.login, role: 'viewer' };
@@ -310,7 +310,7 @@ async function invitationAims({ auth, organization }: TestStack): Promise<Aim[]>
   };
   const [accepting, declining, withdrawn] = [await invited(), await invited(), await invited()];
   const leaver = await person(app, organization, 'viewer');
-  const own = (operations: string, by: { readonly auth: string }): Aim => ({
+  const own = (operations: string, by: { readonly auth: string }): FuzzTarget => ({
     operations,
     auth: by.auth,
     parameters: { 'path.organization': organization },
@@ -328,13 +328,13 @@ async function invitationAims({ auth, organization }: TestStack): Promise<Aim[]>
 }
 
 /** Calls to webhooks that exist and whose server refuses connections; one of each place is deleted. */
-async function hookAims(stack: TestStack): Promise<Aim[]> {
+async function hookAims(stack: TestStack): Promise<FuzzTarget[]> {
   const { auth, organization } = stack;
   const places = [
     [`/api/orgs/${organization}`, '/orgs/\\{organization\\}/hooks'],
     [stack.path, '\\{stack\\}/hooks'],
   ] as const;
-  const aims = places.map(async ([place, pattern]): Promise<Aim[]> => {
+  const targets = places.map(async ([place, pattern]): Promise<FuzzTarget[]> => {
     const made = async (name: string) => {
       const body = { displayName: name, payloadUrl: 'https://127.0.0.1/' };
       return (await ok(app.call('POST', `${place}/hooks`, { auth, body }))).json.name as string;
@@ -347,12 +347,12 @@ async function hookAims(stack: TestStack): Promise<Aim[]> {
       { operations: `^DELETE .*${pattern}/`, auth, parameters: parameters(gone) },
     ];
   });
-  return (await Promise.all(aims)).flat();
+  return (await Promise.all(targets)).flat();
 }
 
 /** Calls to pages by people who are signed in. */
-async function pageAims(organization: string, auth: string): Promise<Aim[]> {
-  const aim = async (operations: string, parameters: Aim['parameters'] = {}): Promise<Aim> => {
+async function pageAims(organization: string, auth: string): Promise<FuzzTarget[]> {
+  const targetAt = async (operations: string, parameters: FuzzTarget['parameters'] = {}): Promise<FuzzTarget> => {
     const { login } = await person(app, organization, 'viewer');
     await setPassword(app, login);
     const browser = new PageBrowser(app);
@@ -360,11 +360,11 @@ async function pageAims(organization: string, auth: string): Promise<Aim[]> {
     return { operations, auth, parameters, cookie: `holdfast=${browser.cookies.get('holdfast')}` };
   };
   return [
-    await aim('^GET /account$'),
-    await aim('^GET /cli-login$', { 'query.cliSessionPort': '4321', 'query.cliSessionNonce': 'ab'.repeat(32) }),
-    await aim('^POST /(account/(password|end-session|passkeys.*|invitations/.*|leave)|cli-login)$'),
-    await aim('^POST /account/sign-out-everywhere$'),
-    await aim('^POST /sign-out$'),
+    await targetAt('^GET /account$'),
+    await targetAt('^GET /cli-login$', { 'query.cliSessionPort': '4321', 'query.cliSessionNonce': 'ab'.repeat(32) }),
+    await targetAt('^POST /(account/(password|end-session|passkeys.*|invitations/.*|leave)|cli-login)$'),
+    await targetAt('^POST /account/sign-out-everywhere$'),
+    await targetAt('^POST /sign-out$'),
   ];
 }
 
@@ -420,7 +420,7 @@ describe('generated calls are answered as the API description says', () => {
       [`/api/orgs/${organization}/teams/blue/tokens`, '/teams/\\{team\\}/tokens'],
     ] as const;
     const tokenAims = await Promise.all(
-      ofTokens.map(async ([place, pattern]): Promise<Aim[]> => {
+      ofTokens.map(async ([place, pattern]): Promise<FuzzTarget[]> => {
         const made = async (name: string) =>
           (await ok(app.call('POST', place, { auth, body: { name } }))).json.id as string;
         const parameters = { 'path.organization': organization, 'path.team': 'blue' };
@@ -452,16 +452,16 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '^GET .*/\\{updateId\\}$', auth, parameters: update(plain, plainUpdate.id) },
       { operations: '^POST .*/\\{updateId\\}$', auth, parameters: update(waiting, created.json.updateID) },
       { operations: '/journalentries$', auth: journalUpdate.lease, parameters: update(journal, journalUpdate.id) },
-      ...(await policyAims(idle)),
-      ...(await scimAims(idle)),
+      ...(await policyTargets(idle)),
+      ...(await scimTargets(idle)),
       ...(await pageAims(organization, auth)),
       { operations: '\\{updateId\\}/complete$', auth: endingUpdate.lease, parameters: update(ending, endingUpdate.id) },
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
       { operations: '/statistics$', auth, parameters: update(ended, endedUpdate.id) },
       { operations: '/drain$', auth, parameters: update(draining, drainingUpdate.id) },
       ...tokenAims.flat(),
-      ...(await issuerAims(idle)),
-      ...(await roleAims(idle)),
+      ...(await issuerTargets(idle)),
+      ...(await roleTargets(idle)),
       ...(await ruleAims(idle)),
       ...(await deletedAims(idle)),
       ...(await approvalAims(idle)),

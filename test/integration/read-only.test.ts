@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
 import { appRouter } from '../../src/api/router.ts';
-import { lookAtDatabase } from '../../src/shared/updates/database/database-watch.ts';
+import { checkForRollback } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { browserOf, PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
@@ -72,13 +72,13 @@ beforeAll(async () => {
   await turn('on', '--reason', reason);
 });
 
-beforeEach(() => lookAtDatabase(app.context));
+beforeEach(() => checkForRollback(app.context));
 
 /** Runs the command, and lets the app follow. */
 async function turn(...words: string[]): Promise<string> {
   const { code, stderr, stdout } = await runAdminCommand(app, 'read-only', ...words);
   if (code !== 0) throw new Error(stderr);
-  await lookAtDatabase(app.context);
+  await checkForRollback(app.context);
   return stdout;
 }
 

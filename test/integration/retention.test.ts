@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createRateCounterRepository } from '../../src/shared/identity/rate-counter-repository.ts';
-import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
+import { createJobRepository } from '../../src/shared/jobs/job-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { createProcessRepository } from '../../src/shared/platform/processes/process-repository.ts';
 import {
@@ -10,7 +10,7 @@ import {
   deleteEndedTokens,
   deleteLostPlaces,
   deleteOldApprovals,
-} from '../../src/workers/delete-ended-rows.ts';
+} from '../../src/workers/delete-expired-rows.ts';
 import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.ts';
 import { deleteOldCiStatistics } from '../../src/workers/statistics/delete-ci-statistics.ts';
 import { query } from '../support/database.ts';
@@ -97,7 +97,7 @@ const tables: readonly Kept[] = [
     old: '61 minutes',
     columns: 'id, job, expires_at',
     values: `${id}, '{}', $`,
-    sweep: () => createAdmissionRepository(db()).deleteExpired(3600),
+    sweep: () => createJobRepository(db()).deleteExpired(3600),
   },
   {
     table: 'failed_lookups',

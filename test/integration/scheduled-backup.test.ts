@@ -8,7 +8,7 @@ import { places } from '../../src/shared/backup/manifest.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
-import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
 import { verifyNewestBackup } from '../../src/workers/backup/verify-newest.ts';
@@ -36,7 +36,7 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   await createStack(app);
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
-  const task = backUpOnSchedule(app.context, place, createRunRepository(app.context.db), now);
+  const task = backUpOnSchedule(app.context, place, createScheduledTaskRepository(app.context.db), now);
   const run = () => task.run(new AbortController().signal, { place: null, holder: '' });
   const store = await FileBlobStore.open({ directory: place });
   const ids = async () => (await findBackups(store)).map(({ id }) => id);
@@ -66,7 +66,7 @@ test('backups are made when they are due, old ones are deleted, and their ages a
 }, 120_000);
 
 test('the newest backup is verified each week, a day after a fault again, and faults are named', async () => {
-  const runs = createRunRepository(app.context.db);
+  const runs = createScheduledTaskRepository(app.context.db);
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
   const task = verifyNewestBackup(app.context, place, runs, { now, program: holdfastProgram });
@@ -118,7 +118,7 @@ test('site admins see the backups, the schedule and the last fault', async () =>
 test('a backup that is stopped leaves no complete one and no hold', async () => {
   const other = path.join(home, 'stopped');
   const context = { ...app.context, metrics: createMetrics() };
-  const task = backUpOnSchedule(context, other, createRunRepository(app.context.db));
+  const task = backUpOnSchedule(context, other, createScheduledTaskRepository(app.context.db));
   const stop = new AbortController();
   stop.abort(new Error('the worker ends'));
   await expect(task.run(stop.signal, { place: null, holder: '' })).rejects.toThrow('the worker ends');

@@ -7,7 +7,7 @@ import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
-import { lookAtSite } from '../../src/shared/platform/site/site-watch.ts';
+import { checkSite } from '../../src/shared/platform/site/site-watch.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -83,16 +83,16 @@ test('a promoted site has every blob, and the old one refuses writes, also of ru
   await using old = await openSite('old', oldDatabase);
   const running = await startUpdate(old, stack);
   await using promoted = await openSite('new', newDatabase);
-  expect(await lookAtSite(old.context)).toBe(true);
+  expect(await checkSite(old.context)).toBe(true);
   const { code, stderr, stdout } = await runSite(promoted, 'new', 'promote', '--yes', '--json');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(JSON.parse(stdout)).toMatchObject({ role: 'primary', term: 1, blobs: { copies: 'by the servers', blobs: 0 } });
 
-  expect(await lookAtSite(promoted.context)).toBe(true);
+  expect(await checkSite(promoted.context)).toBe(true);
   expect(await storedKeys(promoted)).toEqual(expect.arrayContaining([...(await storedKeys(old))]));
   await ok(promoted.call('GET', `${stack.path}/export`, { auth: stack.auth }));
 
-  expect(await lookAtSite(old.context)).toBe(false);
+  expect(await checkSite(old.context)).toBe(false);
   const refused = await saveState(old, running, 4);
   expect(refused.status).toBe(503);
   expect(await old.context.metrics.registry.metrics()).toMatch(/^holdfast_site_fenced 1$/m);
@@ -112,8 +112,8 @@ test('a promoted site has every blob, and the old one refuses writes, also of ru
 
   // The old site is the right one again.
   expect((await runSite(old, 'old', 'promote', '--yes')).code).toBe(0);
-  expect(await lookAtSite(old.context)).toBe(true);
-  expect(await lookAtSite(promoted.context)).toBe(false);
+  expect(await checkSite(old.context)).toBe(true);
+  expect(await checkSite(promoted.context)).toBe(false);
 });
 
 test('the second store catches up once it is back', async () => {

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { createArchivingRepository } from '../../src/shared/events/archiving-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
-import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
+import { createJobRepository } from '../../src/shared/jobs/job-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
 import { createDocumentCheckRepository } from '../../src/shared/state/checkpoints/document-check-repository.ts';
@@ -75,7 +75,7 @@ describe('a sweep that finds nothing reads nothing', () => {
       'updates to pack, among those that ended within the delay',
       (db) => createArchivingRepository(db).listDue(3600, null, 100),
     ],
-    ['expired admissions', (db) => createAdmissionRepository(db).deleteExpired(3600)],
+    ['expired admissions', (db) => createJobRepository(db).deleteExpired(3600)],
     ['a wrong lease', (db) => createUpdateRepository(db).isLease(Buffer.alloc(32))],
   ])('%s', async (_, work) => {
     const plan = await planOf(client, work);

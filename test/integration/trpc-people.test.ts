@@ -235,7 +235,7 @@ describe('tokens', () => {
     expect((await read('tokens.list')).items[0]).toMatchObject({
       id: service.id,
       kind: 'service',
-      isOfRun: false,
+      isCiToken: false,
       scopes: [{ permissions: ['outputs'], stacks: 'proj/*' }],
     });
   });

@@ -5,7 +5,7 @@ import { checkSecrets, rewrapSecrets } from '../../src/cli/admin/rewrap-secrets.
 import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
 import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
-import { WebhookDelivery } from '../../src/shared/webhooks/webhook-delivery.ts';
+import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { deleteOldDeliveries } from '../../src/workers/webhooks/delete-deliveries.ts';
 import { runAdminCommand } from '../support/admin.ts';
@@ -191,7 +191,7 @@ describe('signatures', () => {
     await runUpdate();
     const paths = () => receiver.received.map(({ path }) => path);
     const deliver = async (share: 'signed' | 'unsigned') => {
-      const delivery = new WebhookDelivery(app.context, share);
+      const delivery = new WebhookDispatcher(app.context, share);
       await delivery.begin(new AbortController().signal);
       await delivery.settle();
       return paths();
@@ -314,7 +314,7 @@ describe('attempts', () => {
       if (path !== '/fast') await gate;
       return 200;
     };
-    const workers = [1, 2, 3].map(() => new WebhookDelivery(app.context, 'all'));
+    const workers = [1, 2, 3].map(() => new WebhookDispatcher(app.context, 'all'));
     const signal = new AbortController().signal;
     const fast = () => receiver.received.filter(({ path }) => path === '/fast').length;
     await until(async () => {
@@ -338,7 +338,7 @@ describe('attempts', () => {
       await gate;
       return 500;
     };
-    const frozen = new WebhookDelivery(app.context, 'all');
+    const frozen = new WebhookDispatcher(app.context, 'all');
     expect(await frozen.begin(new AbortController().signal)).toBe(1);
     await until(() => receiver.received.length === 1, 'the first attempt');
     expect(await deliverDue(app)).toBe(0);
@@ -358,7 +358,7 @@ describe('attempts', () => {
     const stop = new AbortController();
     const { promise: never, resolve: open } = Promise.withResolvers<number>();
     receiver.answer = () => never;
-    const stopping = new WebhookDelivery(app.context, 'all');
+    const stopping = new WebhookDispatcher(app.context, 'all');
     await stopping.begin(stop.signal);
     await until(() => receiver.received.length === 1, 'the first attempt');
     stop.abort();

@@ -24,12 +24,12 @@ test('what is written here and by workers is the same', async () => {
   const writingOf = ({ name }: { readonly name: string }): Writing => writings[Number(name.slice(1))] as Writing;
   const [here, byWorkers] = await withLateChanges(async () => [
     await playBy(original, {
-      play: (apps, client, world) => playWrites(apps, client, world, writingOf(world), async () => {}),
+      play: (apps, client, fixture) => playWrites(apps, client, fixture, writingOf(fixture), async () => {}),
     }),
     await playBy(original, {
       ...{ replicas: 2, settings: { HOLDFAST_DIRECT_BYTES: '1' } },
-      play: (apps, client, world) =>
-        playWrites(apps, client, world, writingOf(world), (id) => client.query(verifier, [id])),
+      play: (apps, client, fixture) =>
+        playWrites(apps, client, fixture, writingOf(fixture), (id) => client.query(verifier, [id])),
     }),
   ]);
   if (!here || !byWorkers) throw new Error('nothing was played');

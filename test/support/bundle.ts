@@ -4,7 +4,7 @@ import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { bundleTask } from '../../src/shared/bundle/bundle-repository.ts';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
-import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { keepBundle } from '../../src/workers/bundle/keep-bundle.ts';
 import { deployment, ok, type TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';
@@ -23,7 +23,7 @@ export async function runBundle(
   const { open, passphrase = bundlePassphrase, signal = new AbortController().signal } = options;
   const task = keepBundle(app.context, { place, passphrase }, { isPaced: false, ...(open ? { open } : {}) });
   const holder = randomUUID();
-  const runs = createRunRepository(app.context.db);
+  const runs = createScheduledTaskRepository(app.context.db);
   await runs.claim(bundleTask, holder, { claimSeconds: 600, everySeconds: 0 });
   try {
     return await task.run(signal, { place: null, holder });

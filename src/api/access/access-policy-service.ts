@@ -13,7 +13,7 @@ import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
-import { holdManagement } from './locked-access.ts';
+import { lockManagement } from './locked-access.ts';
 
 /** Settings of organizations for their roles. */
 export class AccessPolicyService {
@@ -46,7 +46,7 @@ export class AccessPolicyService {
     const given = names === undefined ? undefined : readDefaults(names);
     await this.#db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const id = await idOf(tx, organization);
       const grants = createGrantRepository(tx);
       const { defaultPermissions: before } = await grants.lockDefaults(id);

@@ -4,7 +4,7 @@ import { registerAccessPolicyRoutes } from './access-policy.routes.ts';
 import { AccessPolicyService } from './access-policy-service.ts';
 import { GrantService } from './grant-service.ts';
 import { registerGrantRoutes } from './grants.routes.ts';
-import { LimitQueries } from './limit-queries.ts';
+import { QuotaQueries } from './quota-queries.ts';
 import { RoleService } from './role-service.ts';
 import { registerRoleRoutes } from './roles.routes.ts';
 import { StackAccessService } from './stack-access-service.ts';
@@ -14,7 +14,7 @@ export function createAccessServices(context: ApiContext) {
   return {
     accessPolicy: new AccessPolicyService(context),
     grants: new GrantService(context),
-    limits: new LimitQueries(context),
+    limits: new QuotaQueries(context),
     roles: new RoleService(context),
     stackAccess: new StackAccessService(context),
   };

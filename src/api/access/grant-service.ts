@@ -1,6 +1,6 @@
 import {
   createGrantRepository,
-  type GrantPlace,
+  type GrantCursor,
   type GrantRole,
   type GrantRow,
   type GrantSubject,
@@ -20,7 +20,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
-import { holdManagement } from './locked-access.ts';
+import { lockManagement } from './locked-access.ts';
 import { getOrganization } from './organizations.ts';
 import { findRole, isId } from './role-references.ts';
 
@@ -81,7 +81,7 @@ export class GrantService {
     const named = readPermissions(request);
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await holdManagement(tx, organizationName, caller);
+      await lockManagement(tx, organizationName, caller);
       const organization = await getOrganization(tx, organizationName);
       const grants = createGrantRepository(tx);
       const grant: NewGrant = {
@@ -108,7 +108,7 @@ export class GrantService {
   async remove(caller: Caller, organizationName: string, id: string, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await holdManagement(tx, organizationName, caller);
+      await lockManagement(tx, organizationName, caller);
       const organization = await getOrganization(tx, organizationName);
       const grants = createGrantRepository(tx);
       const row = isId(id) ? await grants.find(organization.id, id) : null;
@@ -200,7 +200,7 @@ function eventOf(organization: string, grant: GrantRow) {
   };
 }
 
-function placeOf(token: string): GrantPlace {
+function placeOf(token: string): GrantCursor {
   const [, micros, id] = /^(\d{1,16})-([0-9a-f-]{36})$/.exec(token) ?? [];
   if (micros === undefined || id === undefined || !isId(id) || !Number.isSafeInteger(Number(micros)))
     throw new InvalidRequestError('The continuationToken is not valid');

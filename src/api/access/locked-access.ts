@@ -8,15 +8,15 @@ import type { Caller } from '../platform/http/request.ts';
  * The caller's access to the organization, locked until the transaction ends: a concurrent revocation waits, or is waited for. Every
  * change that a role or a permission allows starts with this, before it takes any other lock. Throws UnauthenticatedError.
  */
-export async function holdAccess(tx: Queryable, organization: string, caller: Caller): Promise<LockedAccess> {
-  const access = await createIdentityRepository(tx).holdAccess(caller.tokenId, organization);
+export async function lockAccess(tx: Queryable, organization: string, caller: Caller): Promise<LockedAccess> {
+  const access = await createIdentityRepository(tx).lockAccess(caller.tokenId, organization);
   if (access === null) throw lostDuringCall();
   return access;
 }
 
 /** The same for changes of the organization itself. Throws UnauthenticatedError, ForbiddenError. */
-export async function holdManagement(tx: Queryable, organization: string, caller: Caller): Promise<void> {
-  const { role } = await holdAccess(tx, organization, caller);
+export async function lockManagement(tx: Queryable, organization: string, caller: Caller): Promise<void> {
+  const { role } = await lockAccess(tx, organization, caller);
   assertManages({ role, isScoped: caller.isScoped }, organization);
 }
 
@@ -24,19 +24,19 @@ export async function holdManagement(tx: Queryable, organization: string, caller
  * The same for changes of a team, which its own admins may also make. Returns whether the caller administers the organization. Throws
  * UnauthenticatedError, ForbiddenError.
  */
-export async function holdTeam(tx: Queryable, organization: string, caller: Caller, teamId: string): Promise<boolean> {
-  const { role } = await holdAccess(tx, organization, caller);
+export async function lockTeam(tx: Queryable, organization: string, caller: Caller, teamId: string): Promise<boolean> {
+  const { role } = await lockAccess(tx, organization, caller);
   if (caller.isScoped) throw new ForbiddenError('This needs a token without scopes');
   if (role === 'admin') return true;
-  // Locked by holdAccess, which includes teams.
+  // Locked by lockAccess, which includes teams.
   if (caller.userId === null || !(await createTeamRepository(tx).isAdmin(teamId, caller.userId)))
     throw new ForbiddenError('This needs the role admin in the organization or in the team');
   return false;
 }
 
 /** The same for changes of the caller's own resources. Throws UnauthenticatedError. */
-export async function holdOwner(tx: Queryable, caller: Caller): Promise<void> {
-  if (!(await createIdentityRepository(tx).holdOwner(caller.tokenId))) throw lostDuringCall();
+export async function lockOwner(tx: Queryable, caller: Caller): Promise<void> {
+  if (!(await createIdentityRepository(tx).lockOwner(caller.tokenId))) throw lostDuringCall();
 }
 
 /** Throws ForbiddenError unless this is an admin of the organization whose token has no scopes. */

@@ -12,7 +12,7 @@ import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { holdManagement } from './locked-access.ts';
+import { lockManagement } from './locked-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
 import { isRoleName, parseRoleDetails } from './role-details.ts';
 import { builtInRole, findRole, isId, roleNotFound } from './role-references.ts';
@@ -196,7 +196,7 @@ export class RoleService {
     return this.#context.db
       .inTransaction(async (tx) => {
         await createPeopleRepository(tx).lock();
-        await holdManagement(tx, organization, caller);
+        await lockManagement(tx, organization, caller);
         return work(tx, await findOrganization(tx, organization));
       })
       .catch((error: unknown) => {

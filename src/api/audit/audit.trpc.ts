@@ -12,7 +12,7 @@ declare module '../access/procedures/context.ts' {
 }
 
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-const Place = Type.Tuple([Count, Count]);
+const CursorFields = Type.Tuple([Count, Count]);
 const Time = text(40);
 
 const { cursor: Cursor } = page;
@@ -61,7 +61,7 @@ export const auditRouter = router({
 
 /** The filters of the service. */
 export function auditQueryOf({ action, actor, cursor, from, object, outcome, until }: Static<typeof AuditFilter>) {
-  const place = decodeCursor(cursor, Place);
+  const place = decodeCursor(cursor, CursorFields);
   return {
     ...(action ? { action } : {}),
     ...(actor ? { user: actor } : {}),

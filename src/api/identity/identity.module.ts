@@ -17,11 +17,11 @@ import { ScimUserService } from './scim/scim-user-service.ts';
 import { registerAccountRoutes } from './sign-in/account.routes.ts';
 import { registerCliLoginRoutes } from './sign-in/cli-login.routes.ts';
 import { CliLoginService } from './sign-in/cli-login-service.ts';
+import { registerOidcRoutes } from './sign-in/oidc.routes.ts';
+import { OidcService } from './sign-in/oidc-service.ts';
 import { PasskeyService } from './sign-in/passkey-service.ts';
 import { registerPasskeyRoutes } from './sign-in/passkeys.routes.ts';
 import { PasswordService } from './sign-in/password-service.ts';
-import { registerProviderRoutes } from './sign-in/provider.routes.ts';
-import { ProviderService } from './sign-in/provider-service.ts';
 import { SessionService } from './sign-in/session-service.ts';
 import { registerSignInRoutes } from './sign-in/sign-in.routes.ts';
 import { SignInLimits } from './sign-in/sign-in-limits.ts';
@@ -41,7 +41,7 @@ export function createIdentityServices(context: ApiContext) {
     users: new UserService(context),
     sessions,
     passwords: new PasswordService(context.db, sessions, new SignInLimits(context.db)),
-    provider: new ProviderService(context, sessions),
+    provider: new OidcService(context, sessions),
     passkeys: new PasskeyService(context, sessions),
     cliLogin: new CliLoginService(context.db, sessions),
     members: new MemberService(context),
@@ -81,13 +81,13 @@ export function registerSignInPages(
   routes: RouteScope,
   services: Parameters<typeof registerSignInRoutes>[1] &
     Parameters<typeof registerPasskeyRoutes>[1] &
-    Parameters<typeof registerProviderRoutes>[1] &
+    Parameters<typeof registerOidcRoutes>[1] &
     Parameters<typeof registerAccountRoutes>[1] &
     Parameters<typeof registerCliLoginRoutes>[1],
 ): void {
   registerSignInRoutes(routes, services);
   registerPasskeyRoutes(routes, services);
-  registerProviderRoutes(routes, services);
+  registerOidcRoutes(routes, services);
   registerAccountRoutes(routes, services);
   registerCliLoginRoutes(routes, services);
 }

@@ -11,7 +11,7 @@ import { createTokenRepository } from '../../shared/identity/token-repository.ts
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
-import { holdManagement } from '../access/locked-access.ts';
+import { lockManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -51,7 +51,7 @@ export class InvitationService {
       const people = createPeopleRepository(tx);
       const invitations = createInvitationRepository(tx);
       await people.lock();
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       if (!isLogin(login)) throw new InvalidRequestError(`${shown(login)} is not a valid login`);
       const { id: organizationId } = await getOrganization(tx, organization);
       const user = await people.find(login);
@@ -63,7 +63,7 @@ export class InvitationService {
         ...{ organizationId, login, role },
         userId: user?.id ?? null,
         // A token's holder is responsible for its use.
-        invitedBy: caller.userId ?? (await createTokenRepository(tx).findMaker(caller.tokenId)),
+        invitedBy: caller.userId ?? (await createTokenRepository(tx).findCreator(caller.tokenId)),
         invitedByName: caller.login,
       });
       await audit.record(tx, { organization, object: login, details: { role, days: invitationDays } });
@@ -74,7 +74,7 @@ export class InvitationService {
   async withdraw(caller: Caller, organization: string, login: string, audit: AuditTrail): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const { id } = await getOrganization(tx, organization);
       const taken = isLogin(login) ? await createInvitationRepository(tx).takeOfLogin(id, login) : null;
       if (!taken) throw new NotFoundError(`${organization} has no open invitation for ${shown(login)}`);

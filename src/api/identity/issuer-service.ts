@@ -17,7 +17,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
-import { holdManagement } from '../access/locked-access.ts';
+import { lockManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -84,7 +84,7 @@ export class IssuerService {
     const { maxSeconds = null, jwks = null, replay = 'once' } = changeOf(request);
     return orTaken(
       this.#context.db.inTransaction(async (tx) => {
-        await holdManagement(tx, organization, caller);
+        await lockManagement(tx, organization, caller);
         const { id: organizationId } = await getOrganization(tx, organization);
         const createdBy = caller.userId;
         const issuer = { organizationId, name, url, audience, replay, maxSeconds, jwks, createdBy };
@@ -107,7 +107,7 @@ export class IssuerService {
     const change = changeOf(request);
     return orTaken(
       this.#context.db.inTransaction(async (tx) => {
-        await holdManagement(tx, organization, caller);
+        await lockManagement(tx, organization, caller);
         const issuer = await lockIssuer(tx, organization, id);
         await assertSeenIssuer(tx, issuer, seen);
         checkIssuer({ ...issuer, ...change });
@@ -134,7 +134,7 @@ export class IssuerService {
     await this.#context.db.inTransaction(async (tx) => {
       // Removed policies end their tokens.
       await createPeopleRepository(tx).lock();
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
       await assertSeenIssuer(tx, issuer, seen);
       await createIssuerRepository(tx).remove(id);
@@ -163,7 +163,7 @@ export class IssuerService {
     const wanted = parsePolicies(written);
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
       await assertSeen(seen, revisionOfPolicies(issuer), 'the policies of this issuer', () =>
         findLastEdit(tx, issuer.organizationId, 'issuer.policies', ({ object }) => object === issuer.name),

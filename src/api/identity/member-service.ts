@@ -10,7 +10,7 @@ import {
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
-import { holdManagement } from '../access/locked-access.ts';
+import { lockManagement } from '../access/locked-access.ts';
 import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
 import { builtInRole } from '../access/role-references.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -76,7 +76,7 @@ export class MemberService {
     await this.#context.db.inTransaction(async (tx) => {
       const people = createPeopleRepository(tx);
       await people.lock();
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const found = await createIdentityRepository(tx).findOrganization(organization);
       const user = isLogin(login) ? await people.find(login) : null;
       if (!found || !user)
@@ -152,7 +152,7 @@ export class MemberService {
       const people = createPeopleRepository(tx);
       // Prevents two admins from removing each other.
       await people.lock();
-      await holdManagement(tx, organizationName, caller);
+      await lockManagement(tx, organizationName, caller);
       const organization = await createIdentityRepository(tx).findOrganization(organizationName);
       const user = organization && (await people.find(login));
       const membership = organization && user && (await people.findMembership(organization.id, user.id));

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
-import { holdOwner } from '../access/locked-access.ts';
+import { lockOwner } from '../access/locked-access.ts';
 import type { Caller, Session } from '../platform/http/request.ts';
 import type { SessionService } from './sign-in/session-service.ts';
 
@@ -17,7 +17,7 @@ export function personOf(caller: Caller): Person {
   const { isScoped, login, userId } = caller;
   if (userId === null) throw new ForbiddenError('This token belongs to no user, so it has no memberships of its own');
   if (isScoped) throw new ForbiddenError('A token with scopes cannot accept invitations or leave organizations');
-  return { userId, login, hold: (tx) => holdOwner(tx, caller) };
+  return { userId, login, hold: (tx) => lockOwner(tx, caller) };
 }
 
 /** The person of a browser. */

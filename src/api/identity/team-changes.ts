@@ -13,7 +13,7 @@ import { fromLevel } from './stack-permissions.ts';
 import type { UpdateTeamRequest } from './teams.schemas.ts';
 
 /** A team whose admin changes it. */
-export interface TeamPlace {
+export interface TeamRef {
   readonly organization: string;
   readonly organizationId: string;
   readonly team: TeamRow;
@@ -24,7 +24,7 @@ type StackName = NonNullable<UpdateTeamRequest['removeStack']>;
 /** Adds, removes or promotes a member. Throws NotFoundError. */
 export async function changeMember(
   tx: Queryable,
-  { organization, organizationId, team }: TeamPlace,
+  { organization, organizationId, team }: TeamRef,
   { action, login }: { readonly action: NonNullable<UpdateTeamRequest['memberAction']>; readonly login: string },
   audit: AuditTrail,
 ): Promise<void> {
@@ -49,7 +49,7 @@ export async function changeMember(
 /** Grants the team a permission on a stack, instead of earlier ones. Throws NotFoundError. */
 export async function giveStack(
   tx: Queryable,
-  { organization, organizationId, team }: TeamPlace,
+  { organization, organizationId, team }: TeamRef,
   caller: Caller,
   { permission, projectName: project, stackName: stack }: NonNullable<UpdateTeamRequest['addStackPermission']>,
   audit: AuditTrail,
@@ -77,7 +77,7 @@ export async function giveStack(
 /** Removes the permission of the team on a stack. Throws NotFoundError. */
 export async function takeStack(
   tx: Queryable,
-  { organization, team }: TeamPlace,
+  { organization, team }: TeamRef,
   { projectName: project, stackName: stack }: StackName,
   audit: AuditTrail,
 ): Promise<void> {

@@ -18,7 +18,7 @@ import {
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { holdManagement, holdTeam } from '../access/locked-access.ts';
+import { lockManagement, lockTeam } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -27,7 +27,7 @@ import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/re
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { toLevel } from './stack-permissions.ts';
-import { changeMember, giveStack, type TeamPlace, takeStack } from './team-changes.ts';
+import { changeMember, giveStack, type TeamRef, takeStack } from './team-changes.ts';
 import type { CreateTeamRequest, UpdateTeamRequest } from './teams.schemas.ts';
 
 /** A team as the caller may see it. */
@@ -93,7 +93,7 @@ export class TeamService {
     this.#assertTexts(displayName, description);
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const { id: organizationId } = await getOrganization(tx, organization);
       const id = await createTeamRepository(tx).insert(organizationId, { name, displayName, description });
       if (id === null) throw new ConflictError(`There is already a team named ${name}`);
@@ -111,7 +111,7 @@ export class TeamService {
   ): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const organizationId = (await getOrganization(tx, organization)).id;
       const team = await findTeam(tx, organizationId, name);
       await assertSeenTeam(tx, organizationId, team, seen);
@@ -142,7 +142,7 @@ export class TeamService {
       const organizationId = (await getOrganization(tx, organization)).id;
       // Non-admins are refused before any lookup; members see all teams anyway.
       const team = await findTeam(tx, organizationId, name);
-      const managesAll = await holdTeam(tx, organization, caller, team.id);
+      const managesAll = await lockTeam(tx, organization, caller, team.id);
       const givesStacks = request.addStackPermission || request.editStackPermission || request.removeStack;
       if (givesStacks && !managesAll)
         throw new ForbiddenError(`Granting stacks to a team needs the role admin in organization ${organization}`);
@@ -192,7 +192,7 @@ export class TeamService {
 
   async #rename(
     tx: Queryable,
-    { organization, team }: TeamPlace,
+    { organization, team }: TeamRef,
     { newDescription, newDisplayName }: UpdateTeamRequest,
     audit: AuditTrail,
   ): Promise<void> {

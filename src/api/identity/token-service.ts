@@ -4,9 +4,9 @@ import { createTeamRepository, type TeamRow } from '../../shared/identity/team-r
 import {
   createTokenRepository,
   type ListedTokenRow,
-  type TokenListPlace,
+  type TokenListCursor,
   type TokenOwner,
-  type TokenReach,
+  type TokenOwnerFilter,
   type TokenRow,
 } from '../../shared/identity/token-repository.ts';
 import { parseScopes, type WrittenScope } from '../../shared/identity/token-scopes.ts';
@@ -19,19 +19,19 @@ import {
   InvalidRequestError,
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
-import { holdManagement, holdOwner, holdTeam } from '../access/locked-access.ts';
+import { lockManagement, lockOwner, lockTeam } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import { recordOfPerson } from '../audit/personal-events.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertNoRun } from '../platform/audit-trail/ci-runs.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { assertTokenLimit } from './token-limit.ts';
+import { assertTokenLimit } from './max-tokens.ts';
 
 export type { ListedTokenRow, TokenRow };
 
 /** Where tokens belong: to the caller, to an organization, or to one of its teams. */
-export type TokenPlace =
+export type TokenOwnerRef =
   | { readonly of: 'caller' }
   | { readonly of: 'organization'; readonly organization: string }
   | { readonly of: 'team'; readonly organization: string; readonly team: string };
@@ -48,13 +48,13 @@ export interface TokenRequest {
   readonly service: boolean;
 }
 
-export interface MadeToken {
+export interface CreatedToken {
   readonly id: string;
   readonly token: string;
   readonly expiresAt: Date | null;
 }
 
-export interface RotatedToken extends MadeToken {
+export interface RotatedToken extends CreatedToken {
   /** Until when the previous secret is valid; null: it is no longer valid. */
   readonly previousUntil: Date | null;
 }
@@ -71,26 +71,29 @@ export class TokenService {
   }
 
   /** Throws ForbiddenError, NotFoundError. */
-  async list(caller: Caller, place: TokenPlace): Promise<readonly TokenRow[]> {
-    const { reach } = await this.#reach(caller, place);
-    return createTokenRepository(this.#context.db).list(reach);
+  async list(caller: Caller, place: TokenOwnerRef): Promise<readonly TokenRow[]> {
+    const { ownerFilter } = await this.#ownerFilter(caller, place);
+    return createTokenRepository(this.#context.db).list(ownerFilter);
   }
 
-  /** A page, newest first; with `ofRuns`, also tokens of CI runs. Throws ForbiddenError, NotFoundError. */
+  /** A page, newest first; with `withCiTokens`, also tokens of CI runs. Throws ForbiddenError, NotFoundError. */
   async listPage(
     caller: Caller,
-    place: TokenPlace,
-    { limit, ...query }: { readonly after: TokenListPlace | null; readonly limit: number; readonly ofRuns: boolean },
-  ): Promise<{ readonly tokens: readonly ListedTokenRow[]; readonly next: TokenListPlace | null }> {
-    const { reach } = await this.#reach(caller, place);
-    const rows = await createTokenRepository(this.#context.db).listPage(reach, { ...query, limit: limit + 1 });
+    place: TokenOwnerRef,
+    {
+      limit,
+      ...query
+    }: { readonly after: TokenListCursor | null; readonly limit: number; readonly withCiTokens: boolean },
+  ): Promise<{ readonly tokens: readonly ListedTokenRow[]; readonly next: TokenListCursor | null }> {
+    const { ownerFilter } = await this.#ownerFilter(caller, place);
+    const rows = await createTokenRepository(this.#context.db).listPage(ownerFilter, { ...query, limit: limit + 1 });
     const tokens = rows.slice(0, limit);
     return { tokens, next: rows.length > limit ? (tokens.at(-1) ?? null) : null };
   }
 
   /** Throws ForbiddenError, NotFoundError, InvalidRequestError, and ConflictError if the name was used before or there are too many. */
-  async make(caller: Caller, place: TokenPlace, request: TokenRequest, audit: AuditTrail): Promise<MadeToken> {
-    const { owner, reach } = await this.#reach(caller, place, request);
+  async make(caller: Caller, place: TokenOwnerRef, request: TokenRequest, audit: AuditTrail): Promise<CreatedToken> {
+    const { owner, ownerFilter } = await this.#ownerFilter(caller, place, request);
     const { description, name } = request;
     if (name === null && place.of !== 'caller')
       throw new InvalidRequestError('A token of a team or an organization needs a name');
@@ -111,11 +114,11 @@ export class TokenService {
     const { token: secret, hash } = mintToken('hf-');
     try {
       return await this.#context.db.inTransaction(async (tx) => {
-        await holdPlace(tx, caller, place, owner);
+        await lockScope(tx, caller, place, owner);
         const tokens = createTokenRepository(tx);
-        await assertTokenLimit(tx, owner.kind, reach);
+        await assertTokenLimit(tx, owner.kind, ownerFilter);
         // A token's holder also owns the tokens created with it.
-        const createdBy = caller.userId ?? (await tokens.findMaker(caller.tokenId));
+        const createdBy = caller.userId ?? (await tokens.findCreator(caller.tokenId));
         const made = await tokens.insert({ owner, hash, name, description, scopes, expiresAt, createdBy });
         const role = owner.kind === 'organization' ? { role: owner.role } : {};
         await record(tx, audit, { caller, place, tokenId: made.id }, { ...role, kind: owner.kind, name, scopes });
@@ -128,13 +131,13 @@ export class TokenService {
   }
 
   /** Throws ForbiddenError, NotFoundError. */
-  async revoke(caller: Caller, place: TokenPlace, id: string, audit: AuditTrail): Promise<void> {
-    const { owner, reach } = await this.#reach(caller, place);
+  async revoke(caller: Caller, place: TokenOwnerRef, id: string, audit: AuditTrail): Promise<void> {
+    const { owner, ownerFilter } = await this.#ownerFilter(caller, place);
     if (!idPattern.test(id)) throw tokenNotFound(id);
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await holdPlace(tx, caller, place, owner);
-      if (!(await createTokenRepository(tx).revoke(id, reach))) throw tokenNotFound(id);
+      await lockScope(tx, caller, place, owner);
+      if (!(await createTokenRepository(tx).revoke(id, ownerFilter))) throw tokenNotFound(id);
       await record(tx, audit, { caller, place, tokenId: id }, {});
     });
   }
@@ -142,19 +145,19 @@ export class TokenService {
   /** Replaces the secret; the previous one stays valid for `overlapSeconds`. Throws ForbiddenError, NotFoundError. */
   async rotate(
     caller: Caller,
-    place: TokenPlace,
+    place: TokenOwnerRef,
     { id, overlapSeconds }: { readonly id: string; readonly overlapSeconds: number },
     audit: AuditTrail,
   ): Promise<RotatedToken> {
-    const { owner, reach } = await this.#reach(caller, place);
+    const { owner, ownerFilter } = await this.#ownerFilter(caller, place);
     if (!idPattern.test(id)) throw tokenNotFound(id);
     const { token, hash } = mintToken('hf-');
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await holdPlace(tx, caller, place, owner);
+      await lockScope(tx, caller, place, owner);
       const tokens = createTokenRepository(tx);
-      const by = caller.userId ?? (await tokens.findMaker(caller.tokenId));
-      const rotated = await tokens.rotate(id, hash, { reach, overlapSeconds, by });
+      const by = caller.userId ?? (await tokens.findCreator(caller.tokenId));
+      const rotated = await tokens.rotate(id, hash, { ownerFilter, overlapSeconds, by });
       if (!rotated) throw tokenNotFound(id);
       await record(tx, audit, { caller, place, tokenId: id }, { overlapSeconds });
       return { ...rotated, token };
@@ -162,35 +165,38 @@ export class TokenService {
   }
 
   /** The maximum lifetime of a new token, in seconds; null: no limit. Throws ForbiddenError, NotFoundError. */
-  async findMaxSeconds(caller: Caller, place: TokenPlace): Promise<number | null> {
-    const { owner } = await this.#reach(caller, place);
+  async findMaxSeconds(caller: Caller, place: TokenOwnerRef): Promise<number | null> {
+    const { owner } = await this.#ownerFilter(caller, place);
     const tokens = createTokenRepository(this.#context.db);
     return owner.kind === 'personal'
       ? tokens.findMaxSecondsOfUser(owner.userId)
       : tokens.findMaxSeconds(owner.organizationId);
   }
 
-  async #reach(
+  async #ownerFilter(
     caller: Caller,
-    place: TokenPlace,
+    place: TokenOwnerRef,
     { admin, service }: Pick<TokenRequest, 'admin' | 'service'> = { admin: false, service: false },
-  ): Promise<{ readonly reach: TokenReach; readonly owner: TokenOwner }> {
+  ): Promise<{ readonly ownerFilter: TokenOwnerFilter; readonly owner: TokenOwner }> {
     // The new token would outlive the policy that issued this one.
     assertNoRun(caller);
     if (caller.isScoped) throw new ForbiddenError('A token with scopes cannot manage tokens');
     if (place.of === 'caller') {
       if (caller.userId === null) throw new ForbiddenError('This token belongs to no user: it has no personal tokens');
-      return { reach: { userId: caller.userId }, owner: { kind: 'personal', userId: caller.userId } };
+      return { ownerFilter: { userId: caller.userId }, owner: { kind: 'personal', userId: caller.userId } };
     }
     const organization = await getOrganization(this.#context.db, place.organization);
     if (place.of === 'team') {
       const team = await this.#findTeam(caller, organization.id, place.team);
-      return { reach: { teamId: team.id }, owner: { kind: 'team', organizationId: organization.id, teamId: team.id } };
+      return {
+        ownerFilter: { teamId: team.id },
+        owner: { kind: 'team', organizationId: organization.id, teamId: team.id },
+      };
     }
     const owner: TokenOwner = service
       ? { kind: 'service', organizationId: organization.id }
       : { kind: 'organization', organizationId: organization.id, role: admin ? 'admin' : 'member' };
-    return { reach: { organizationId: organization.id }, owner };
+    return { ownerFilter: { organizationId: organization.id }, owner };
   }
 
   /** The team, for admins of the organization and of the team. */
@@ -205,17 +211,17 @@ export class TokenService {
 }
 
 /** Locks the caller's permission to change tokens of the owner. Throws UnauthenticatedError, ForbiddenError. */
-async function holdPlace(tx: Queryable, caller: Caller, place: TokenPlace, owner: TokenOwner): Promise<void> {
-  if (place.of === 'caller') await holdOwner(tx, caller);
-  else if (owner.kind === 'team') await holdTeam(tx, place.organization, caller, owner.teamId);
-  else await holdManagement(tx, place.organization, caller);
+async function lockScope(tx: Queryable, caller: Caller, place: TokenOwnerRef, owner: TokenOwner): Promise<void> {
+  if (place.of === 'caller') await lockOwner(tx, caller);
+  else if (owner.kind === 'team') await lockTeam(tx, place.organization, caller, owner.teamId);
+  else await lockManagement(tx, place.organization, caller);
 }
 
 /** Records a change of a token in the audit log of its owner. */
 async function record(
   tx: Queryable,
   audit: AuditTrail,
-  { caller, place, tokenId }: { readonly caller: Caller; readonly place: TokenPlace; readonly tokenId: string },
+  { caller, place, tokenId }: { readonly caller: Caller; readonly place: TokenOwnerRef; readonly tokenId: string },
   facts: Readonly<Record<string, unknown>>,
 ): Promise<void> {
   if (place.of === 'caller') return recordOfPerson(tx, audit, { login: caller.login, object: tokenId, details: facts });

@@ -4,7 +4,7 @@ import { apiToken } from '../platform/http/paths.ts';
 import type { Access } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { OrganizationParams, TeamParams } from '../platform/protocol/core.ts';
-import type { MadeToken, TokenPlace, TokenRequest, TokenRow, TokenService } from './token-service.ts';
+import type { CreatedToken, TokenOwnerRef, TokenRequest, TokenRow, TokenService } from './token-service.ts';
 import {
   CreateTokenRequest,
   CreateTokenResponse,
@@ -27,7 +27,7 @@ interface TokenRoutes {
   readonly of: string;
   readonly access: Access;
   readonly params: TSchema;
-  readonly place: (params: unknown) => TokenPlace;
+  readonly place: (params: unknown) => TokenOwnerRef;
 }
 
 const places: readonly TokenRoutes[] = [
@@ -171,7 +171,7 @@ function toRequest(body: CreateTokenRequest): TokenRequest {
   };
 }
 
-function toMade({ expiresAt, id, token }: MadeToken) {
+function toMade({ expiresAt, id, token }: CreatedToken) {
   return { id, tokenValue: token, expires: seconds(expiresAt) };
 }
 

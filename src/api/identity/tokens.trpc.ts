@@ -9,10 +9,10 @@ import {
   userProcedure,
 } from '../access/procedures/trpc.ts';
 import type {
+  CreatedToken,
   ListedTokenRow,
-  MadeToken,
   RotatedToken,
-  TokenPlace,
+  TokenOwnerRef,
   TokenRequest,
   TokenService,
 } from './token-service.ts';
@@ -24,7 +24,7 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-const Place = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Id]);
+const CursorFields = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Id]);
 const maxScopes = 50;
 const maxPermissions = 20;
 
@@ -43,8 +43,8 @@ const own = {
 const chosen = { id: Id };
 /** With the time for which the previous secret stays valid. */
 const rotated = { ...chosen, overlapSeconds: Type.Integer({ minimum: 0, maximum: maxOverlapSeconds }) };
-const list = { ofRuns: Type.Optional(Type.Boolean()), ...page };
-const ofCaller: TokenPlace = { of: 'caller' };
+const list = { withCiTokens: Type.Optional(Type.Boolean()), ...page };
+const ofCaller: TokenOwnerRef = { of: 'caller' };
 
 /** Tokens of the caller, of an organization, and of its teams. Only the response that creates a token contains its value. */
 export const tokensRouter = router({
@@ -74,7 +74,7 @@ export const tokensRouter = router({
     maxSeconds: await services.tokens.findMaxSeconds(caller, ofCaller),
   })),
 
-  /** Of the organization and its services. With `ofRuns`, also tokens of CI runs. */
+  /** Of the organization and its services. With `withCiTokens`, also tokens of CI runs. */
   list: organizationProcedure('manage')
     .input(input(Type.Object(list)))
     .query(async ({ ctx: { caller, services }, input: { organization, ...query } }) =>
@@ -137,10 +137,14 @@ export const tokensRouter = router({
     })),
 });
 
-function selectionOf(query: { readonly cursor?: string | null; readonly limit?: number; readonly ofRuns?: boolean }) {
-  const place = decodeCursor(query.cursor, Place);
+function selectionOf(query: {
+  readonly cursor?: string | null;
+  readonly limit?: number;
+  readonly withCiTokens?: boolean;
+}) {
+  const place = decodeCursor(query.cursor, CursorFields);
   const after = place && { micros: place[0], id: place[1] };
-  return { after, limit: query.limit ?? defaultPage, ofRuns: query.ofRuns ?? false };
+  return { after, limit: query.limit ?? defaultPage, withCiTokens: query.withCiTokens ?? false };
 }
 
 function requestOf(given: {
@@ -153,7 +157,7 @@ function requestOf(given: {
   return { name: name || null, description, expires, scopes, admin: false, service: false };
 }
 
-function toMade({ expiresAt, id, token }: MadeToken) {
+function toMade({ expiresAt, id, token }: CreatedToken) {
   return { id, value: token, expiresAt: expiresAt?.toISOString() ?? null };
 }
 
@@ -170,9 +174,9 @@ function toPage({ next, tokens }: { tokens: readonly ListedTokenRow[]; next: { m
     role: token.role,
     scopes: token.scopes?.map(writeScope) ?? null,
     isProvisioning: token.isProvisioning,
-    isOfRun: token.isOfRun,
+    isCiToken: token.isCiToken,
     /** Neither a token of a CI run nor one from the bootstrap file. */
-    mayRotate: !token.isOfRun && !token.isListed,
+    mayRotate: !token.isCiToken && !token.isListed,
     /** Until when the secret before the last rotation stays valid. */
     previousUntil: token.previousUntil?.toISOString() ?? null,
     createdAt: token.createdAt.toISOString(),

@@ -6,7 +6,7 @@ import { createArchivingRepository } from '../../shared/events/archiving-reposit
 import type { QueueName } from '../../shared/jobs/queue-names.ts';
 import { nextTime } from '../../shared/platform/config/schedule.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
 import { createStateIndexRepository } from '../../shared/search/state-index-repository.ts';
 import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';
@@ -155,7 +155,7 @@ export class OperatorQueries {
 
   /** Scheduled backups as the tasks last saw them, the newest first. */
   async backups() {
-    const runs = createRunRepository(this.#context.db);
+    const runs = createScheduledTaskRepository(this.#context.db);
     const [{ backups: found, drill }, tasks] = await Promise.all([readBackupStatus(runs), runs.list()]);
     const failureOf = (task: string) => {
       const { error = null, failedAt = null } = tasks.find(({ name }) => name === task) ?? {};
@@ -184,7 +184,7 @@ export class OperatorQueries {
     const isSent = config.audit.receiverUrl !== null;
     const [runs, archiving, encode, index, deliveries, unchainedSeconds, unsentSeconds, migrations] = await Promise.all(
       [
-        createRunRepository(db).list(),
+        createScheduledTaskRepository(db).list(),
         createArchivingRepository(db).countWaiting(),
         createVersionRepository(db).countDue(maxCounted),
         createStateIndexRepository(db).countDue(),

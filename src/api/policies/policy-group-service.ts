@@ -1,7 +1,7 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { holdManagement } from '../access/locked-access.ts';
+import { lockManagement } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
@@ -82,7 +82,7 @@ export class PolicyGroupService {
     }
     await this.#context.db
       .inTransaction(async (tx) => {
-        await holdManagement(tx, organization, caller);
+        await lockManagement(tx, organization, caller);
         const groups = createPolicyGroupRepository(tx);
         await groups.lockAll(organization);
         if ((await groups.count(organization, maxGroups)) >= maxGroups)
@@ -99,7 +99,7 @@ export class PolicyGroupService {
   /** Throws NotFoundError, and ConflictError for the default group. */
   async delete({ organization, name }: GroupName, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const groups = createPolicyGroupRepository(tx);
       const group = await lockGroup(groups, organization, name);
       if (group.isDefault) throw new ConflictError('The default policy group cannot be removed');
@@ -125,7 +125,7 @@ export class PolicyGroupService {
     }
     if (typeof request.newName === 'string') assertPolicyName('policy group', request.newName);
     await this.#context.db.inTransaction(async (tx) => {
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const groups = createPolicyGroupRepository(tx);
       // A stack may be in several groups, which together have a limit.
       await groups.lockAll(organization);

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { holdManagement } from '../access/locked-access.ts';
+import { lockManagement } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
@@ -55,7 +55,7 @@ export class PolicyPackService {
     const description = JSON.stringify(request);
     assertFieldSize('The description of the policy pack', description, this.#context.config.limits.maxFieldBytes);
     const begun = await this.#context.db.inTransaction(async (tx) => {
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const packs = packRepository(tx);
       const pack = await packs.lockOrCreate(organization, name);
       if (!pack) throw packNotFound(organization, name);
@@ -114,7 +114,7 @@ export class PolicyPackService {
    */
   async publish({ organization, name, tag }: PackVersion, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const packs = packRepository(tx);
       if (!(await packs.lock(organization, name))) throw packNotFound(organization, name);
       const version = await packs.findVersion(organization, name, tag);
@@ -172,7 +172,7 @@ export class PolicyPackService {
     audit: AuditTrail,
   ): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
-      await holdManagement(tx, organization, caller);
+      await lockManagement(tx, organization, caller);
       const packs = packRepository(tx);
       const pack = await packs.lock(organization, name);
       if (!pack) throw packNotFound(organization, name);

@@ -28,7 +28,7 @@ const atOnce = 3;
 const firstResources = 5_000;
 
 /** A position in the results; without `place` and `key`: after a stack. */
-export interface SearchPlace extends StackRef {
+export interface SearchCursor extends StackRef {
   readonly place: string | null;
   readonly key: string | null;
 }
@@ -36,7 +36,7 @@ export interface SearchPlace extends StackRef {
 export interface SearchPage {
   readonly items: readonly FoundItem[];
   /** Where to continue; null at the end. */
-  readonly next: SearchPlace | null;
+  readonly next: SearchCursor | null;
   /** The search was cut short: there may be more before `next` is null, though the page is not full. */
   readonly isCut: boolean;
   /** There may be stacks that the caller may not read. */
@@ -78,7 +78,7 @@ export class SearchService {
     query: {
       readonly text: string;
       readonly organization: string | null;
-      readonly after: SearchPlace | null;
+      readonly after: SearchCursor | null;
       readonly limit: number;
     },
     gone: AbortSignal | null = null,
@@ -90,7 +90,7 @@ export class SearchService {
       const budget = new SearchBudget(this.#bounds, gone);
       const found: { readonly row: FoundResource; readonly stack: WalkedStack }[] = [];
       const isTrimmed = await anyTrimmed(rows, organizations);
-      const page = (next: SearchPlace | null, isCut: boolean): SearchPage => ({
+      const page = (next: SearchCursor | null, isCut: boolean): SearchPage => ({
         items: found.slice(0, limit).map(({ row, stack }) => foundItem(row, stack)),
         ...{ next, isCut, isTrimmed },
       });
@@ -218,6 +218,6 @@ function isSame(a: StackRef, b: StackRef): boolean {
   return a.organization === b.organization && a.project === b.project && a.stack === b.stack;
 }
 
-function placeIn({ key, place }: SearchPlace): { readonly place: string; readonly key: string } | null {
+function placeIn({ key, place }: SearchCursor): { readonly place: string; readonly key: string } | null {
   return place === null || key === null ? null : { place, key };
 }

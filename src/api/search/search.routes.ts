@@ -7,7 +7,7 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 import type { FoundItem } from './found-item.ts';
 import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response } from './search.schemas.ts';
-import { decodePlace, encodePlace } from './search-cursor.ts';
+import { decodeSearchCursor, encodeSearchCursor } from './search-cursor.ts';
 import type { SearchService } from './search-service.ts';
 
 /** What the routes call. */
@@ -87,12 +87,12 @@ async function search(
   if (page > 1 && cursor === '')
     throw new InvalidRequestError('Pages after the first have a cursor: follow pagination.next');
   const limit = Math.min(size, maxSize);
-  const after = decodePlace(cursor === '' ? null : cursor);
+  const after = decodeSearchCursor(cursor === '' ? null : cursor);
   const found = await searches.list(caller, { text, organization, after, limit }, gone);
   const total =
     after === null ? (await searches.count(caller, { text, organization, by: 'type' }, gone)).resources : undefined;
   const pageOf = (place: string) => new URLSearchParams({ query: text, size: String(size), cursor: place });
-  const next = found.next && `/api/orgs/${organization}/search/${collection}?${pageOf(encodePlace(found.next))}`;
+  const next = found.next && `/api/orgs/${organization}/search/${collection}?${pageOf(encodeSearchCursor(found.next))}`;
   return {
     items: found.items,
     ...(total === undefined ? {} : { total }),

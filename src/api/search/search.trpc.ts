@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defaultPage, input, Name, page, text } from '../access/procedures/inputs.ts';
 import { router, userProcedure } from '../access/procedures/trpc.ts';
-import { decodePlace, encodePlace } from './search-cursor.ts';
+import { decodeSearchCursor, encodeSearchCursor } from './search-cursor.ts';
 import type { SearchService } from './search-service.ts';
 
 declare module '../access/procedures/context.ts' {
@@ -31,9 +31,9 @@ export const searchRouter = router({
         ctx: { caller, request, services },
         input: { cursor, limit = defaultPage, organization = null, query: of },
       }) => {
-        const after = decodePlace(cursor);
+        const after = decodeSearchCursor(cursor);
         const found = await services.search.list(caller, { text: of, organization, after, limit }, request.gone);
-        return { ...found, next: found.next && encodePlace(found.next) };
+        return { ...found, next: found.next && encodeSearchCursor(found.next) };
       },
     ),
 

@@ -10,7 +10,7 @@ import {
   type RestorableStackRow,
 } from '../../shared/stacks/restorable-stack-repository.ts';
 import { DeletedStackRestorer } from '../../shared/state/deleted-stack-restorer.ts';
-import { holdManagement } from '../access/locked-access.ts';
+import { lockManagement } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -60,7 +60,7 @@ export class DeletedStacks {
       { organization, id, project, stack, requestedBy: caller.userId },
       {
         hold: async (tx) => {
-          await holdManagement(tx, organization, caller);
+          await lockManagement(tx, organization, caller);
           const found = await createIdentityRepository(tx).findOrganization(organization);
           if (found) await quotas.assertMayAddStack(tx, { id: found.id, name: organization }, limits);
         },
@@ -82,7 +82,7 @@ export class DeletedStacks {
     await this.#restorer.purge(
       { organization, id },
       {
-        hold: (tx: Queryable) => holdManagement(tx, organization, caller),
+        hold: (tx: Queryable) => lockManagement(tx, organization, caller),
         record: (tx, from) =>
           audit.record(tx, { organization, object: formatStackRef(from), details: { stackId: id } }),
       },

@@ -31,7 +31,7 @@ export async function admitCreation(
   if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
     throw organizationNotFound(organization, '; only site admins create organizations here');
   }
-  if (await identity.findOrganization(organization)) await holdCreation(identity, caller, stack);
+  if (await identity.findOrganization(organization)) await lockCreation(identity, caller, stack);
 }
 
 export function assertMayCreate(access: LockedAccess, { ref, tags }: NewStack): void {
@@ -40,12 +40,12 @@ export function assertMayCreate(access: LockedAccess, { ref, tags }: NewStack): 
 }
 
 /** In an organization that exists, perhaps only since another call of the caller. */
-export async function holdCreation(
+export async function lockCreation(
   identity: IdentityRepository,
   caller: Caller,
   stack: NewStack,
 ): Promise<LockedAccess> {
-  const access = await identity.holdAccess(caller.tokenId, stack.ref.organization);
+  const access = await identity.lockAccess(caller.tokenId, stack.ref.organization);
   if (!access) throw organizationNotFound(stack.ref.organization);
   assertMayCreate(access, stack);
   return access;

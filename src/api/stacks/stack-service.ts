@@ -19,11 +19,11 @@ import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/state/versions/record-version.ts';
-import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
+import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import { holdAccess } from '../access/locked-access.ts';
+import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import { assertMayChangeTags, assertMayFollow } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
@@ -33,7 +33,7 @@ import type { Caller } from '../platform/http/request.ts';
 import { isRootOnly } from '../state/resources/root-only.ts';
 import { assertQueueTags } from '../updates/queue/queue-tags.ts';
 import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../updates/rules/consumers.ts';
-import { admitCreation, holdCreation, type NewStack } from './stack-creation.ts';
+import { admitCreation, lockCreation, type NewStack } from './stack-creation.ts';
 import { readStackView, type StackView } from './stack-view.ts';
 import { editTag, type TagEdit } from './tag-edit.ts';
 
@@ -91,7 +91,7 @@ export class StackService {
           await identity.setMembership(organization.id, caller.userId, 'admin');
           const { organization: name } = ref;
           await audit.record(tx, { action: 'organization.create', organization: name, object: name });
-        } else access = await holdCreation(identity, caller, stack);
+        } else access = await lockCreation(identity, caller, stack);
         await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         if (access) await assertMayFollow(tx, access, { organizationId: organization.id, projectId }, stack);
@@ -190,7 +190,7 @@ export class StackService {
   async #changeTags(caller: Caller, ref: StackRef, change: (tags: Tags) => Tags, audit: AuditTrail): Promise<void> {
     const stack = await this.get(ref);
     await this.#context.db.inTransaction(async (tx) => {
-      const access = await holdAccess(tx, ref.organization, caller);
+      const access = await lockAccess(tx, ref.organization, caller);
       const stacks = createStackRepository(tx);
       const locked = await stacks.lockById(stack.id);
       if (!locked) throw stackNotFound(ref);
@@ -228,7 +228,7 @@ export class StackService {
     const unindexed = ruled ? await awaitConsumers(db, ruled) : [];
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
     await db.inTransaction(async (tx) => {
-      const access = await holdAccess(tx, ref.organization, caller);
+      const access = await lockAccess(tx, ref.organization, caller);
       const stacks = createStackRepository(tx);
       const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
       if (!stack) throw stackNotFound(ref);

@@ -21,7 +21,7 @@ declare module '../access/procedures/context.ts' {
 }
 
 const maxTags = 20;
-const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
+const CursorFields = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
 
 const ListInput = Type.Object({
   organization: Type.Optional(Name),
@@ -54,7 +54,7 @@ export const stacksRouter = router({
   /** Stacks that the caller may read, the newest change first. */
   list: userProcedure.input(input(ListInput)).query(async ({ ctx: { caller, services }, input: query }) => {
     const limit = query.limit ?? defaultPage;
-    const place = decodeCursor(query.cursor, Place);
+    const place = decodeCursor(query.cursor, CursorFields);
     const { items, next } = await services.stackQueries.list(caller, {
       organization: query.organization ?? null,
       text: query.text?.trim() || null,

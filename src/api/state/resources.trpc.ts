@@ -10,7 +10,7 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-const Place = Type.Tuple([text(1_000), text(100)]);
+const CursorFields = Type.Tuple([text(1_000), text(100)]);
 const Version = Type.Tuple([Type.Integer({ minimum: 0, maximum: 999_999_999 })]);
 const VersionNumber = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 const urn = text(8_000);
@@ -22,7 +22,7 @@ export const resourcesRouter = router({
   list: stackProcedure('read')
     .input(input(Type.Object({ text: Type.Optional(text(500)), type: Type.Optional(text(500)), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, text: part, type, ...ref } }) => {
-      const place = decodeCursor(cursor, Place);
+      const place = decodeCursor(cursor, CursorFields);
       const after = place && { place: place[0], key: place[1] };
       const filter = { text: part?.trim().toLowerCase() || null, type: type || null, within: null };
       const found = await services.resources.list(ref, filter, after, limit);
@@ -33,7 +33,7 @@ export const resourcesRouter = router({
   tree: stackProcedure('read')
     .input(input(Type.Object({ parent: Type.Union([urn, Type.Null()]), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, parent, ...ref } }) => {
-      const place = decodeCursor(cursor, Place);
+      const place = decodeCursor(cursor, CursorFields);
       const after = place && { place: place[0], key: place[1] };
       const within = { parent: parent === null ? null : resourceKey(parent) };
       const found = await services.resources.list(ref, { text: null, type: null, within }, after, limit);

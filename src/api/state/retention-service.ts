@@ -7,7 +7,7 @@ import { createStackRepository, type StackRow } from '../../shared/stacks/stack-
 import { readTags } from '../../shared/stacks/tags.ts';
 import { StateDeletedError } from '../../shared/state/retention/deleted-errors.ts';
 import { createPinRepository } from '../../shared/state/retention/pin-repository.ts';
-import { holdAccess } from '../access/locked-access.ts';
+import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -68,7 +68,7 @@ export class RetentionService {
     work: (tx: Queryable, stack: StackRow) => Promise<void>,
   ): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
-      const access = await holdAccess(tx, ref.organization, caller);
+      const access = await lockAccess(tx, ref.organization, caller);
       const stack = await createStackRepository(tx).lock(ref);
       if (!stack) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), permission);

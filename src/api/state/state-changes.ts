@@ -9,7 +9,7 @@ import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-re
 import { copyVersion } from '../../shared/state/copy-version.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { recordVersion } from '../../shared/state/versions/record-version.ts';
-import { StackChangedError, type StackHead } from '../../shared/updates/admitted-changes.ts';
+import { StackChangedError, type StackHead } from '../../shared/updates/state-edits.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { hasPermission } from '../../shared/access/permissions.ts';
-import { assertAdmitted } from '../access/admission.ts';
+import { assertAuthorized } from '../access/authorize-call.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, StackInput, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan, stackScanMutation } from '../access/procedures/trpc.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
@@ -70,8 +70,8 @@ export const versionsRouter = router({
         hasPermission(permissionsInPath(caller, ref), 'decrypt') &&
         hasPermission(permissionsInPath(otherCaller, otherRef), 'decrypt');
       if (secrets && !mayCompare) {
-        assertAdmitted(caller, ofSecrets, ref);
-        assertAdmitted(otherCaller, ofSecrets, otherRef);
+        assertAuthorized(caller, ofSecrets, ref);
+        assertAuthorized(otherCaller, ofSecrets, otherRef);
       }
       const found = await services.stackDiff.diff(scan, {
         from: { ref, version: from },

@@ -11,7 +11,7 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
+const CursorFields = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
 
 const List = Type.Object({
   /** Only given approvals, or only pending ones. */
@@ -80,6 +80,6 @@ export const approvalsRouter = router({
 });
 
 function placeOf(cursor: string | null | undefined) {
-  const place = decodeCursor(cursor, Place);
+  const place = decodeCursor(cursor, CursorFields);
   return place && { askedMicros: place[0], id: place[1] };
 }

@@ -5,22 +5,22 @@ import { assertImported } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { commitOf, headOf } from '../../shared/state/journal/change-limits/approvals.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
-import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
+import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
-import { assertNotConsumed, checkOutputLoss } from './rules/consumers.ts';
-import { describeBusy, type PreviewCheck, PreviewNeededError, previewRule } from './rules/preview-check.ts';
 import {
   assertNotFrozen,
   assertPreviewed,
   assertWithinLimits,
   type BreakGlass,
   LimitsChangedError,
-} from './update-admission.ts';
+} from './rule-checks.ts';
+import { assertNotConsumed, checkOutputLoss } from './rules/consumers.ts';
+import { describeBusy, type PreviewCheck, PreviewNeededError, previewRule } from './rules/preview-check.ts';
 
 /** An update that may be created, with its stack, which is locked. */
 export interface Candidate {

@@ -2,7 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { compactJournal } from '../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
-import { QueueAwayError } from '../../shared/platform/redis/queue-away.ts';
+import { QueueUnavailableError } from '../../shared/platform/redis/queue-unavailable.ts';
 
 /**
  * Maximum size of a journal and its base that the API compacts itself when no worker can be reached: in a thread, but in its own
@@ -27,7 +27,7 @@ export class JournalCompaction {
     try {
       await this.#dispatcher.run(compactJournal.create({ updateId }), { onlyWhileReachable: true });
     } catch (error) {
-      if (!(error instanceof QueueAwayError) || !(await this.#isShort(updateId))) throw error;
+      if (!(error instanceof QueueUnavailableError) || !(await this.#isShort(updateId))) throw error;
       this.#context.logger.warn({ updateId, err: error }, 'journal compacted without a worker');
       await this.#compactHere(updateId);
     }

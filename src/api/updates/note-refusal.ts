@@ -1,6 +1,6 @@
-import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { DeferredError } from '../../shared/updates/deferred.ts';
 import { type CallRefusalReason, createRefusedRunRepository } from '../../shared/updates/refused-run-repository.ts';
+import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { runView } from './queue/run-view.ts';

@@ -9,7 +9,7 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-const Place = Type.Tuple([Name, Name, Name, Type.Integer({ minimum: 0, maximum: 1_000_000_000 })]);
+const CursorFields = Type.Tuple([Name, Name, Name, Type.Integer({ minimum: 0, maximum: 1_000_000_000 })]);
 
 /** Runs that hold a stack or wait for one. */
 export const queueRouter = router({
@@ -18,7 +18,7 @@ export const queueRouter = router({
     .input(input(Type.Object({ project: Type.Optional(Name), stack: Type.Optional(Name), ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {
       const { cursor, limit = defaultPage, organization, project = null, stack = null } = query;
-      const after = decodeCursor(cursor, Place);
+      const after = decodeCursor(cursor, CursorFields);
       const { items, next } = await services.updateQueries.listQueue(
         caller,
         { organization, project, stack },

@@ -13,7 +13,7 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-const Place = Type.Tuple([
+const CursorFields = Type.Tuple([
   text(100),
   text(200),
   text(200),
@@ -43,7 +43,7 @@ export const rulesRouter = router({
     .query(async ({ ctx: { services }, input: { cursor, kinds = null, limit = maxPage, organization } }) => {
       const { items, next } = await services.ruleQueries.list(organization, {
         kinds,
-        after: decodeCursor(cursor, Place),
+        after: decodeCursor(cursor, CursorFields),
         limit: Math.min(limit, maxPage),
       });
       return { items, next: next && encodeCursor(next) };

@@ -10,11 +10,11 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { createStatisticsRepository } from '../../shared/statistics/statistics-repository.ts';
 import { countsOf, describeUnusual } from '../../shared/statistics/update-counts.ts';
-import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
+import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import type { WaitingRun } from '../../shared/updates/update-queue-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import { holdAccess } from '../access/locked-access.ts';
+import { lockAccess } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
@@ -25,9 +25,9 @@ import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } f
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
+import { lockLimits } from './rule-checks.ts';
 import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
-import { lockLimits } from './update-admission.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;
@@ -107,7 +107,7 @@ export async function prepareCreation(
   const unindexed = isPreview ? [] : await findUnindexed(context, found, call);
   let isCounting = !isPreview && isLimited(found.updateRules);
   const run = async (tx: Queryable, audit: AuditTrail, place: string | null = null): Promise<CreatedUpdate> => {
-    const access = await holdAccess(tx, ref.organization, caller);
+    const access = await lockAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);

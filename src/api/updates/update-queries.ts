@@ -19,7 +19,7 @@ import {
 } from './update-query-repository.ts';
 
 /** A place in the list of runs: organization, project, stack, position. */
-export type QueuePlace = readonly [string, string, string, number];
+export type QueueCursor = readonly [string, string, string, number];
 
 /** Updates and waiting runs, for the dashboard. */
 export class UpdateQueries {
@@ -59,7 +59,7 @@ export class UpdateQueries {
   async listQueue(
     caller: Caller,
     at: { readonly organization: string; readonly project: string | null; readonly stack: string | null },
-    after: QueuePlace | null,
+    after: QueueCursor | null,
     limit: number,
   ) {
     const { db } = this.#context;
@@ -69,7 +69,7 @@ export class UpdateQueries {
     const rows = await createUpdateQueryRepository(db).listQueue(organizations, at, after, limit + 1);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
-    const next: QueuePlace | null =
+    const next: QueueCursor | null =
       last && rows.length > limit ? [last.organization, last.project, last.stack, last.position] : null;
     return { items: page.map((row) => runView(row, caller)), next };
   }

@@ -5,26 +5,26 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { JournalFaultError, JournalGapError } from '../../shared/state/journal/journal-fault.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
-import { lookAtDatabase } from '../../shared/updates/database/database-watch.ts';
+import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
+import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
+import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import {
   type Completion,
-  createLockedUpdateRepository,
+  createUpdateLifecycleRepository,
   type LockedUpdate,
-} from '../../shared/updates/locked-update-repository.ts';
-import { noteEnded } from '../../shared/updates/lost-leases.ts';
-import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
+} from '../../shared/updates/update-lifecycle-repository.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
-import { holdAccess } from '../access/locked-access.ts';
+import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
 import { compactSoon } from './compact-soon.ts';
-import { leaseTakenAway } from './lost-lease.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { findOutputLosses, type OutputLosses, recordOutputLosses } from './output-losses.ts';
-import { LimitsChangedError } from './update-admission.ts';
+import { revokedLeaseError } from './revoked-lease-error.ts';
+import { LimitsChangedError } from './rule-checks.ts';
 import { type CreatedUpdate, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
@@ -123,7 +123,7 @@ export class UpdateService {
       hasPendingEntries = completion.outcome === 'pending-entries';
       switch (completion.outcome) {
         case 'other-database':
-          await lookAtDatabase(this.#context);
+          await checkForRollback(this.#context);
           break;
         case 'lease-lost':
           throw await this.#leaseLost(lease);
@@ -149,12 +149,12 @@ export class UpdateService {
     losses: OutputLosses | null | undefined,
     audit: AuditTrail,
   ): Promise<Completion> {
-    const { databaseMemory, db } = this.#context;
+    const { rollbackState, db } = this.#context;
     const complete = (on: Queryable): Promise<Completion> =>
       audit.recordWith(
         (source, action) =>
-          createLockedUpdateRepository(on).complete(
-            { id: updateId, epoch, seen: databaseMemory.seen, status, knowsOutputs: losses !== undefined },
+          createUpdateLifecycleRepository(on).complete(
+            { id: updateId, epoch, seen: rollbackState.seen, status, knowsOutputs: losses !== undefined },
             source,
             action,
           ),
@@ -175,7 +175,7 @@ export class UpdateService {
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
     const isCancelled = await db.inTransaction(async (tx) => {
-      const access = await holdAccess(tx, ref.organization, caller);
+      const access = await lockAccess(tx, ref.organization, caller);
       const locked = await lockUpdate(tx, updateId);
       if (!locked) throw updateNotFound(updateId);
       assertPermission(access, locked.stack, readTags(locked.stack.tags), found.dryRun ? 'preview' : 'write');
@@ -201,7 +201,7 @@ export class UpdateService {
   async #leaseLost(lease: Lease): Promise<LeaseLostError> {
     const update = await this.#context.updates.find(lease.updateId);
     if (!update || !isLeaseLoss(update.endReason)) return new LeaseLostError();
-    return leaseTakenAway(this.#context, update, update.endReason);
+    return revokedLeaseError(this.#context, update, update.endReason);
   }
 
   /** Ends an update that has not been started, because nobody will start it. */

@@ -11,12 +11,12 @@ import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
 import {
-  createLockedUpdateRepository,
+  createUpdateLifecycleRepository,
   type NewStart,
   type Start,
   type Started,
-} from '../../shared/updates/locked-update-repository.ts';
-import { holdAccess, lostDuringCall } from '../access/locked-access.ts';
+} from '../../shared/updates/update-lifecycle-repository.ts';
+import { lockAccess, lostDuringCall } from '../access/locked-access.ts';
 import { deniedBy } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -63,7 +63,7 @@ export function prepareStart(
   ): Promise<Start> =>
     audit.recordWith(
       (source, action) =>
-        createLockedUpdateRepository(on).start(
+        createUpdateLifecycleRepository(on).start(
           {
             ...{ id, ref, tokenId: caller.tokenId, ...given },
             leaseHash: lease.hash,
@@ -119,7 +119,7 @@ async function changeTags(
   stackId: string,
   { caller, ref, tags }: { readonly caller: Caller; readonly ref: StackRef; readonly tags: Tags },
 ): Promise<void> {
-  const access = await holdAccess(tx, ref.organization, caller);
+  const access = await lockAccess(tx, ref.organization, caller);
   const stack = await createStackRepository(tx).findById(stackId);
   const text = JSON.stringify(tags);
   if (!stack || stack.tags === text) return;

@@ -17,7 +17,7 @@ import { StackParams, UpdateParams } from '../platform/protocol/core.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import type { HistoryService } from './history-service.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
-import type { QueuedCreation } from './queue/queued-creation.ts';
+import type { QueuedCreation } from './queue/create-or-wait.ts';
 import type { UpdateRuleService } from './rules/update-rule-service.ts';
 import type { UpdateService } from './update-service.ts';
 import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './updates.mappers.ts';

@@ -7,21 +7,21 @@ import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
+import { claimSeconds, secretOwner } from '../../shared/webhooks/delivery-attempt.ts';
 import {
   type ClaimedDelivery,
   createDeliveryRepository,
   type DeliveryRow,
   type LoggedDeliveryRow,
 } from '../../shared/webhooks/delivery-repository.ts';
-import { createWebhookEventRepository } from '../../shared/webhooks/event-repository.ts';
 import { originOf } from '../../shared/webhooks/webhook.ts';
+import { createWebhookEventRepository } from '../../shared/webhooks/webhook-event-repository.ts';
 import {
   createWebhookRepository,
-  type WebhookPlace,
   type WebhookRow,
+  type WebhookScope,
 } from '../../shared/webhooks/webhook-repository.ts';
-import { claimSeconds, secretOwner } from '../../shared/webhooks/webhook-sender.ts';
-import { holdAccess, holdManagement } from '../access/locked-access.ts';
+import { lockAccess, lockManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -84,7 +84,7 @@ export class WebhookService {
     const secret = secretOf(request);
     return orTaken(
       db.inTransaction(async (tx) => {
-        const place = await holdPlace(tx, owner, caller);
+        const place = await lockScope(tx, owner, caller);
         const webhooks = createWebhookRepository(tx);
         if ((await webhooks.count(place)) >= maxWebhooks)
           throw new ConflictError(`There are ${maxWebhooks} webhooks here, the maximum: remove one first`);
@@ -114,7 +114,7 @@ export class WebhookService {
     return orTaken(
       db.inTransaction(async (tx) => {
         const webhooks = createWebhookRepository(tx);
-        const before = existing(await webhooks.lock(await holdPlace(tx, owner, caller), name), name);
+        const before = existing(await webhooks.lock(await lockScope(tx, owner, caller), name), name);
         await assertSeenWebhook(tx, owner, before, seen);
         const wanted = changed(before, request);
         const secret = secretOf(request);
@@ -144,7 +144,7 @@ export class WebhookService {
   ): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       const webhooks = createWebhookRepository(tx);
-      const found = existing(await webhooks.lock(await holdPlace(tx, owner, caller), name), name);
+      const found = existing(await webhooks.lock(await lockScope(tx, owner, caller), name), name);
       await assertSeenWebhook(tx, owner, found, seen);
       await webhooks.remove(found.id);
       await record(tx, audit, owner, found);
@@ -194,22 +194,22 @@ export class WebhookService {
     audit: AuditTrail,
     eventOf: (tx: Queryable, webhook: WebhookRow) => Promise<string>,
   ): Promise<{ readonly format: string; readonly delivery: DeliveryRow }> {
-    const { db, webhookSender } = this.#context;
+    const { db, deliveryAttempts } = this.#context;
     const { claimed, format } = await db.inTransaction(async (tx) => {
       const webhooks = createWebhookRepository(tx);
-      const found = existing(await webhooks.find(await holdPlace(tx, owner, caller), name), name);
+      const found = existing(await webhooks.find(await lockScope(tx, owner, caller), name), name);
       const event = await eventOf(tx, found);
       const added: ClaimedDelivery = await createDeliveryRepository(tx).addClaimed(found.id, event, claimSeconds);
       await record(tx, audit, owner, found, { event: added.event });
       return { claimed: added, format: found.format };
     });
-    await webhookSender.attempt(claimed, new AbortController().signal);
+    await deliveryAttempts.attempt(claimed, new AbortController().signal);
     return { format, delivery: await createDeliveryRepository(db).get(claimed.id) };
   }
 }
 
 /** Throws NotFoundError. */
-async function findPlace(db: Queryable, owner: WebhookOwner): Promise<WebhookPlace> {
+async function findPlace(db: Queryable, owner: WebhookOwner): Promise<WebhookScope> {
   if (owner.stack === undefined) {
     const organization = await getOrganization(db, owner.organization);
     return { organizationId: organization.id, stackId: null };
@@ -220,12 +220,12 @@ async function findPlace(db: Queryable, owner: WebhookOwner): Promise<WebhookPla
 }
 
 /** The same for a change, with the caller's permission locked until it is committed. */
-async function holdPlace(tx: Queryable, owner: WebhookOwner, caller: Caller): Promise<WebhookPlace> {
+async function lockScope(tx: Queryable, owner: WebhookOwner, caller: Caller): Promise<WebhookScope> {
   if (owner.stack === undefined) {
-    await holdManagement(tx, owner.organization, caller);
+    await lockManagement(tx, owner.organization, caller);
     return findPlace(tx, owner);
   }
-  const access = await holdAccess(tx, owner.organization, caller);
+  const access = await lockAccess(tx, owner.organization, caller);
   const stack = await createStackRepository(tx).lock(owner);
   if (!stack) throw stackNotFound(owner);
   assertPermission(access, stack, readTags(stack.tags), 'admin');

@@ -7,7 +7,7 @@ import {
   stackMutation,
   stackProcedure,
 } from '../access/procedures/trpc.ts';
-import { webhookCalls as calls, webhookInputs as inputs } from './webhook-calls.ts';
+import { webhookProcedures as calls, webhookInputs as inputs } from './webhook-procedures.ts';
 import type { WebhookService } from './webhook-service.ts';
 
 declare module '../access/procedures/context.ts' {

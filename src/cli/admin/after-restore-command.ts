@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
-import { endLeasesAfterLoss } from '../../shared/updates/database/database-watch.ts';
-import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
+import { endRevokedLeases } from '../../shared/updates/end-revoked-leases.ts';
+import { endLeasesAfterLoss } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
 import type { OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
@@ -28,7 +28,7 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
 export async function afterRestore(db: Database): Promise<number> {
   const order = { isOrdered: true, why: 'after-restore', source: operatorSource(operator()) };
   const ended = (await db.inTransaction((tx) => endLeasesAfterLoss(tx, order))) ?? 0;
-  await endLostUpdates(db);
+  await endRevokedLeases(db);
   return ended;
 }
 

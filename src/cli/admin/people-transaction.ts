@@ -14,8 +14,8 @@ import { createTokenRepository, type TokenRepository } from '../../shared/identi
 import { createIssuerRepository, type IssuerRepository } from '../../shared/identity/trust/issuer-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { endRevokedLeases } from '../../shared/updates/end-revoked-leases.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
-import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
 import type { OpenSession } from './admin-session.ts';
 import { placeRuleOf } from './audit-places.ts';
 import { operator } from './operator.ts';
@@ -72,7 +72,7 @@ export function changeAction<Given extends unknown[]>(open: OpenSession, action:
       for (const line of lines) console.log(line);
       const entry = { audit: fullName(command), by: operator(), arguments: command.args, ...command.opts() };
       session.logger.warn(entry, 'operator');
-      for (const { updateId, reason } of await endLostUpdates(db))
+      for (const { updateId, reason } of await endRevokedLeases(db))
         if (reason !== 'lease-expired') console.log(`Update ${updateId} was cancelled: ${describeLoss(reason)}.`);
     });
   };

@@ -3,7 +3,7 @@ import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
-import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { beginReconcile, reconcile } from '../../shared/state/blobs/reconcile-blobs.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
@@ -40,7 +40,7 @@ export async function reconcileOnce(
     const { counts } = await reconcile(parts, await beginReconcile(parts, options), {
       objectsPerSecond: config.reconcile.objectsPerSecond,
     });
-    await createRunRepository(db).saveResult('reconcile', JSON.stringify(counts));
+    await createScheduledTaskRepository(db).saveResult('reconcile', JSON.stringify(counts));
     print(`Objects: ${counts.objects}, rows: ${counts.rows}.`);
     print(`Objects without a row: ${counts.adopted} left to the sweep, ${counts.held} kept.`);
     print(`Rows that the sweep would have missed: ${counts.marked}.`);

@@ -1,8 +1,8 @@
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
+import { secretOwner } from '../../shared/webhooks/delivery-attempt.ts';
 import { createWebhookRepository } from '../../shared/webhooks/webhook-repository.ts';
-import { secretOwner } from '../../shared/webhooks/webhook-sender.ts';
 import type { LostKey } from './rewrap-keys.ts';
 
 const pageSize = 500;

@@ -15,7 +15,7 @@ import { takeOver } from './take-over-command.ts';
 
 /** Why a site that was demoted is read-only. Its standby has the same reason, and `promote` ends it. */
 const demotedReason = 'the installation moves to another site';
-const lookEveryMs = 1_000;
+const checkEveryMs = 1_000;
 
 interface Output {
   readonly json?: true;
@@ -101,7 +101,7 @@ async function demote(open: OpenSession, options: Output & { readonly wait: numb
     for (;;) {
       const running = (await createReadOnlyRepository(db).find()).updates;
       if (running === 0 || performance.now() >= until) return running;
-      await sleep(lookEveryMs);
+      await sleep(checkEveryMs);
     }
   });
   if (updates > 0)

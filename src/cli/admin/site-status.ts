@@ -1,6 +1,6 @@
 import { openBlobStore } from '../../shared/platform/blobs/blob-stores.ts';
-import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
-import { PlacedBlobStore } from '../../shared/platform/blobs/places/placed-blob-store.ts';
+import { createBlobLocationRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
+import { LocatedBlobStore } from '../../shared/platform/blobs/locations/located-blob-store.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
 import { openSecondStore, type SecondStore } from '../../shared/platform/blobs/second/second-store.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
@@ -19,7 +19,7 @@ export async function withSiteStores<T>(
   work: (stores: readonly SiteStore[], second: SecondStore | null) => Promise<T>,
 ): Promise<T> {
   const own = await openBlobStore(config.blobs);
-  const main = new PlacedBlobStore({ places: createBlobPlaceRepository(db), own, config: config.blobs });
+  const main = new LocatedBlobStore({ places: createBlobLocationRepository(db), own, config: config.blobs });
   try {
     const second = await openSecondStore(config);
     try {

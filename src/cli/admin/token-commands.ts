@@ -151,7 +151,7 @@ async function rotateToken(
   const { token, hash } = mintToken('hf-');
   const overlapSeconds = Number(overlapHours) * 3600;
   const rotated = /^[0-9a-f-]{36}$/.test(id)
-    ? await tokens.rotate(id, hash, { reach: null, overlapSeconds, by: null })
+    ? await tokens.rotate(id, hash, { ownerFilter: null, overlapSeconds, by: null })
     : null;
   if (!rotated)
     throw refused(

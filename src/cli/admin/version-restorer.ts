@@ -9,7 +9,7 @@ import { copyVersion } from '../../shared/state/copy-version.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
 import type { StateReader } from '../../shared/state/state-reader.ts';
 import { recordVersion } from '../../shared/state/versions/record-version.ts';
-import { StackChangedError } from '../../shared/updates/admitted-changes.ts';
+import { StackChangedError } from '../../shared/updates/state-edits.ts';
 
 /** Restores the state of an earlier version of a stack. */
 export class VersionRestorer {

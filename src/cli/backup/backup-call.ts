@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { type Decrypt, decryptWithIdentities } from '../../shared/backup/backup-encryption.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
 import { openBackup } from '../../shared/backup/backup-list.ts';
 import { type Manifest, readManifest } from '../../shared/backup/manifest.ts';
-import { type Unseal, unsealWith } from '../../shared/backup/sealing.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 
@@ -17,7 +17,7 @@ export interface BackupCall {
 export interface OpenedBackup {
   readonly manifest: Manifest;
   /** Null: the backup is not encrypted. */
-  readonly unseal: Unseal | null;
+  readonly unseal: Decrypt | null;
 }
 
 /** Opens the backup, or the newest, with the identities in a file. Throws BackupError. */
@@ -26,7 +26,7 @@ export async function openWhole(
   id: string | null,
   identity: string | undefined,
 ): Promise<OpenedBackup> {
-  const unseal = identity === undefined ? null : await unsealWith(readIdentity(identity));
+  const unseal = identity === undefined ? null : await decryptWithIdentities(readIdentity(identity));
   const head = await openBackup(target, id);
   const manifest = await readManifest(head, unseal);
   return { manifest, unseal: head.recipients.length > 0 ? unseal : null };

@@ -1,11 +1,11 @@
 import path from 'node:path';
 import { copyBlobs } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
-import { assertKnownMigrations, loadTables } from '../../shared/backup/load-backup.ts';
 import type { Manifest } from '../../shared/backup/manifest.ts';
+import { findWrittenAfter, type WrittenStack } from '../../shared/backup/restore-diff.ts';
+import { assertKnownMigrations, restoreTables } from '../../shared/backup/restore-tables.ts';
 import { createStackHeadRepository, type StackHeadRepository } from '../../shared/backup/stack-head-repository.ts';
 import { createTableCopyRepository, type TableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
-import { findWrittenAfter, type WrittenStack } from '../../shared/backup/written-after.ts';
 import { openOwnBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { openDatabase } from '../../shared/platform/db/database.ts';
@@ -116,7 +116,7 @@ async function restoreInto(
         await blobs.close();
       }
       await migrate(start, { count: manifest.migrations.length });
-      await loadTables(copies, target, manifest, {
+      await restoreTables(copies, target, manifest, {
         onTable: (done, total) => progress.report('tables', done, total),
         beforeCommit: () => copies.markRestore(manifest.id),
         unseal,

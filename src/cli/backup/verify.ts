@@ -5,8 +5,8 @@ import { verifyAudit } from '../../shared/audit/verify-audit.ts';
 import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
 import { findDamage } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
-import { assertKnownMigrations, loadTables } from '../../shared/backup/load-backup.ts';
 import { type Manifest, places } from '../../shared/backup/manifest.ts';
+import { assertKnownMigrations, restoreTables } from '../../shared/backup/restore-tables.ts';
 import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { createContext } from '../../shared/context.ts';
 import { once } from '../../shared/platform/blobs/blob-streams.ts';
@@ -81,7 +81,7 @@ async function verifyRestored(call: BackupCall, backup: OpenedBackup, home: stri
     await migrate(start, { count: manifest.migrations.length });
     const connection = await new PostgresConnector(postgres.url, { connectMs: start.connectMs }).connect();
     try {
-      await loadTables(createTableCopyRepository(connection.client), target, manifest, { unseal });
+      await restoreTables(createTableCopyRepository(connection.client), target, manifest, { unseal });
     } catch (error) {
       return { manifest, problems: [reasonOf(error)], text: `Backup ${manifest.id} cannot be restored.` };
     } finally {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { beginMove, MoveError, type MoveParts, openMove } from '../../shared/moves/begin-move.ts';
-import { copyBlobs, verifyBlobs } from '../../shared/moves/compare-places.ts';
-import { finishMove, switchPlaces } from '../../shared/moves/end-move.ts';
+import { beginMove, MoveError, type MoveParts, openMove } from '../../shared/blob-moves/begin-move.ts';
+import { copyBlobs, verifyBlobs } from '../../shared/blob-moves/compare-locations.ts';
+import { finishMove, switchLocations } from '../../shared/blob-moves/end-move.ts';
+import { createBlobLocationRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
+import { formatLocation } from '../../shared/platform/blobs/locations/location-url.ts';
 import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
-import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
-import { formatPlace } from '../../shared/platform/blobs/places/place-url.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
@@ -29,7 +29,7 @@ export function addBlobsCommands(blobs: Command, run: CommandRun): void {
     const { config, logger } = session;
     return session.withDatabase(async (db) => {
       const store = await openBlobs({ config, db, logger });
-      const parts = { blobs: store, blobRows: createBlobRepository(db), places: createBlobPlaceRepository(db) };
+      const parts = { blobs: store, blobRows: createBlobRepository(db), places: createBlobLocationRepository(db) };
       try {
         await work({ ...parts, config, db, progress: new Progress() });
       } finally {
@@ -63,7 +63,7 @@ A place is a folder or s3://bucket/prefix. Servers keep running: they write to b
     .description('read and write the new place only, once it is verified')
     .action(() =>
       call(async ({ db, places }) => {
-        await db.inTransaction((tx) => switchPlaces(createBlobPlaceRepository(tx)));
+        await db.inTransaction((tx) => switchLocations(createBlobLocationRepository(tx)));
         const row = await places.find();
         console.log(`The blobs are at ${row?.mainUrl}. Change the settings to it, then run \`holdfast blobs finish\`.`);
       }),
@@ -133,7 +133,7 @@ async function finish(call: Call, empty: boolean): Promise<void> {
 
 async function status({ config, places }: Call, json: true | undefined): Promise<void> {
   const row = await places.find();
-  const place = row?.mainUrl ?? formatPlace(config.blobs);
+  const place = row?.mainUrl ?? formatLocation(config.blobs);
   const other = row?.otherUrl ?? null;
   const phase = row?.phase ?? 'settled';
   const state = {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type BundleSettings, bundleOf } from '../../shared/bundle/bundle-place.ts';
+import { type BundleSettings, bundleOf } from '../../shared/bundle/bundle-location.ts';
 import { type BundledRow, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { listFolder, MovingError } from '../../shared/diy/diy-layout.ts';

@@ -1,4 +1,4 @@
-import { isOurs, readThere, type StateThere } from '../../shared/bundle/bundle-place.ts';
+import { isOurs, readThere, type StateThere } from '../../shared/bundle/bundle-location.ts';
 import type { BundledRow } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { FolderStack } from '../../shared/diy/diy-layout.ts';

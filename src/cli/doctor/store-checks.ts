@@ -8,8 +8,8 @@ import {
   BlobStoreUnavailableError,
 } from '../../shared/platform/blobs/blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from '../../shared/platform/blobs/blob-stores.ts';
-import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
-import { formatPlace, parsePlace } from '../../shared/platform/blobs/places/place-url.ts';
+import { createBlobLocationRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
+import { formatLocation, parseLocation } from '../../shared/platform/blobs/locations/location-url.ts';
 import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts';
 import type { Visit } from './visit.ts';
 
@@ -28,13 +28,13 @@ export function storeChecks(visit: Visit): Check[] {
     { name: 'blob-place', run: () => checkPlace(visit) },
   ];
   if (secondStore !== null)
-    checks.push({ name: 'second-store', run: () => tryStore(visit, parsePlace(secondStore, blobs), openBlobStore) });
+    checks.push({ name: 'second-store', run: () => tryStore(visit, parseLocation(secondStore, blobs), openBlobStore) });
   const { to } = backup;
   if (to !== null) {
     // What is written with a lock could not be deleted.
     const place = to.replace(/([?&])lock=[^&]*&?/, '$1').replace(/[?&]$/, '');
     const open = () => openTarget(place, visit.config);
-    checks.push({ name: 'backup-target', run: () => tryStore(visit, parsePlace(place, blobs), open) });
+    checks.push({ name: 'backup-target', run: () => tryStore(visit, parseLocation(place, blobs), open) });
   }
   return checks;
 }
@@ -119,10 +119,10 @@ function reasonOf(error: unknown): string {
 
 async function checkPlace(visit: Visit): Promise<Outcome> {
   const db = await visit.migrated();
-  const row = db && (await createBlobPlaceRepository(db).find());
+  const row = db && (await createBlobLocationRepository(db).find());
   if (!row) return null;
-  const own = formatPlace(visit.config.blobs);
-  if (formatPlace(parsePlace(row.mainUrl, visit.config.blobs)) !== own)
+  const own = formatLocation(visit.config.blobs);
+  if (formatLocation(parseLocation(row.mainUrl, visit.config.blobs)) !== own)
     return warn(
       `The blobs are at ${row.mainUrl}, and the settings say ${own}.`,
       'The settings should name where the blobs are.',

@@ -4,7 +4,7 @@ import { type Config, holdfastVersion } from '../../shared/platform/config/confi
 import { Settings, secretSettings } from '../../shared/platform/config/settings.ts';
 import { type GivenSettings, settingsOfEnvironment } from '../../shared/platform/config/settings-file.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
-import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 import { checkMs, sentenceOf } from '../doctor/check.ts';
@@ -80,7 +80,7 @@ function databaseParts(db: Database): [string, () => Promise<unknown>][] {
     ['slowStatements', () => facts.listSlowStatements(maxRows)],
     ['tables', () => facts.listTables(maxRows)],
     ['processes', () => createProcessRepository(db).list(maxRows)],
-    ['tasks', () => createRunRepository(db).list()],
+    ['tasks', () => createScheduledTaskRepository(db).list()],
   ];
 }
 

@@ -49,7 +49,7 @@ export interface GrantedStack {
 export type GrantRole = { readonly roleId: string } | { readonly builtIn: Role };
 
 /** A position in the list of grants, which is ordered by time, oldest first. */
-export interface GrantPlace {
+export interface GrantCursor {
   readonly micros: number;
   readonly id: string;
 }
@@ -140,7 +140,7 @@ export function createGrantRepository(db: Queryable) {
       }: {
         readonly subject: GrantSubject | null;
         readonly stack?: GrantedStack | null;
-        readonly after: GrantPlace | null;
+        readonly after: GrantCursor | null;
         readonly limit: number;
       },
     ) =>

@@ -5,18 +5,18 @@ import {
   BlobStoreUnavailableError,
 } from '../platform/blobs/blob-store.ts';
 import { listBlobs } from './backup-content.ts';
+import type { Decrypt } from './backup-encryption.ts';
 import type { Manifest } from './manifest.ts';
-import type { Unseal } from './sealing.ts';
 
 /** The blobs of a backup as a blob store that nothing can be written to. */
 export class BackupBlobs implements BlobStore {
   readonly #target: BlobStore;
   readonly #prefix: string;
-  readonly #unseal: Unseal | null;
+  readonly #unseal: Decrypt | null;
   /** By key in the blob store. The target has blobs of other backups, too. */
   readonly #sizes: ReadonlyMap<string, number>;
 
-  private constructor(target: BlobStore, prefix: string, unseal: Unseal | null, sizes: ReadonlyMap<string, number>) {
+  private constructor(target: BlobStore, prefix: string, unseal: Decrypt | null, sizes: ReadonlyMap<string, number>) {
     this.#target = target;
     this.#prefix = prefix;
     this.#unseal = unseal;
@@ -24,7 +24,7 @@ export class BackupBlobs implements BlobStore {
   }
 
   /** `unseal`: null if the backup is not encrypted. Throws BackupError. */
-  static async open(target: BlobStore, manifest: Manifest, unseal: Unseal | null): Promise<BackupBlobs> {
+  static async open(target: BlobStore, manifest: Manifest, unseal: Decrypt | null): Promise<BackupBlobs> {
     const sizes = new Map<string, number>();
     for await (const { key, size } of listBlobs(target, manifest))
       sizes.set(key.slice(manifest.blobPrefix.length), size);

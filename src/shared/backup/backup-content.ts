@@ -1,7 +1,7 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import type { Decrypt } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { type BlobCopy, type Manifest, type ManifestHead, readBlobList } from './manifest.ts';
-import type { Unseal } from './sealing.ts';
 import { isIntact, Meter, readSmall, type StoredObject } from './stored-bytes.ts';
 
 /** The blobs of a backup. Throws BackupError for a list that is damaged. */
@@ -80,7 +80,7 @@ export async function copyBlobs(
   {
     onProgress,
     unseal,
-  }: { readonly onProgress: (done: number, total: number) => void; readonly unseal: Unseal | null },
+  }: { readonly onProgress: (done: number, total: number) => void; readonly unseal: Decrypt | null },
 ): Promise<number> {
   let copied = 0;
   let done = 0;
@@ -108,7 +108,7 @@ export async function copyBlobs(
 async function* checked(
   body: AsyncIterable<Buffer>,
   { bytes, key, sha256 }: BlobCopy,
-  unseal: Unseal | null,
+  unseal: Decrypt | null,
 ): AsyncGenerator<Buffer> {
   const meter = new Meter();
   const passed = meter.pass(body);

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
-import type { RunRepository } from '../platform/maintenance/run-repository.ts';
+import type { ScheduledTaskRepository } from '../platform/maintenance/scheduled-task-repository.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
 /** Names of the tasks that back up and verify. */
@@ -30,7 +30,7 @@ const Backups = Type.Object({
 /** The backups that the task has found in its place. */
 export type Backups = Static<typeof Backups>;
 
-const Drill = Type.Object({
+const LastVerification = Type.Object({
   /** When the task last looked, in ms since 1970. */
   at: Type.Number(),
   /** The backup that was verified; null: none. */
@@ -41,18 +41,20 @@ const Drill = Type.Object({
   skipped: Nullable(Type.String()),
 });
 /** What the task that verifies has done last. */
-export type Drill = Static<typeof Drill>;
+export type LastVerification = Static<typeof LastVerification>;
 
 /** What the tasks have saved. Null: nothing yet. */
-export async function readBackupStatus(runs: RunRepository): Promise<{ backups: Backups | null; drill: Drill | null }> {
+export async function readBackupStatus(
+  runs: ScheduledTaskRepository,
+): Promise<{ backups: Backups | null; drill: LastVerification | null }> {
   const [backups, drill] = await Promise.all([
     runs.findResult(backupTasks.create),
     runs.findResult(backupTasks.verify),
   ]);
-  return { backups: read(Backups, backups), drill: read(Drill, drill) };
+  return { backups: read(Backups, backups), drill: read(LastVerification, drill) };
 }
 
-function read<S extends typeof Backups | typeof Drill>(schema: S, text: string | null): Static<S> | null {
+function read<S extends typeof Backups | typeof LastVerification>(schema: S, text: string | null): Static<S> | null {
   const value: unknown = JSON.parse(text ?? 'null');
   return Value.Check(schema, value) ? (value as Static<S>) : null;
 }

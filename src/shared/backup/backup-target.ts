@@ -2,21 +2,21 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { openBlobStore } from '../platform/blobs/blob-stores.ts';
-import { parsePlace } from '../platform/blobs/places/place-url.ts';
+import { parseLocation } from '../platform/blobs/locations/location-url.ts';
 import type { S3Options } from '../platform/blobs/s3-client.ts';
 import type { Config } from '../platform/config/config.ts';
 import { BackupError } from './backup-error.ts';
 
 /**
- * Opens the place of backups, as `parsePlace` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what is written to a bucket. A
- * folder that `mustExist` is not created. Throws PlaceUrlError, and BackupError for a place inside the blob store.
+ * Opens the place of backups, as `parseLocation` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what is written to a bucket. A
+ * folder that `mustExist` is not created. Throws LocationUrlError, and BackupError for a place inside the blob store.
  */
 export async function openTarget(
   place: string,
   config: Config,
   { mustExist = false }: { readonly mustExist?: boolean } = {},
 ): Promise<BlobStore> {
-  const target = parsePlace(place, config.blobs);
+  const target = parseLocation(place, config.blobs);
   const { blobs } = config;
   if (target.kind === 'files') {
     if (blobs.kind === 'files' && isWithin(target.directory, path.resolve(blobs.directory)))

@@ -4,6 +4,7 @@ import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.
 import { once } from '../platform/blobs/blob-streams.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { listBlobs } from './backup-content.ts';
+import { type BackupEncryption, blobPrefix } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
 import {
@@ -15,8 +16,7 @@ import {
   writeBlobList,
   writeManifest,
 } from './manifest.ts';
-import { blobPrefix, type Sealing } from './sealing.ts';
-import { Meter, type Pace, readSmall, type StoredObject, store } from './stored-bytes.ts';
+import { Meter, type RateLimiter, readSmall, type StoredObject, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
 /** What a backup has done so far. */
@@ -35,8 +35,8 @@ interface BackupParts {
   /** The blob store. */
   readonly blobs: BlobStore;
   readonly target: BlobStore;
-  readonly sealing: Sealing;
-  readonly pace: Pace;
+  readonly sealing: BackupEncryption;
+  readonly pace: RateLimiter;
   readonly onProgress: (progress: BackupProgress) => void;
   /** Checked between objects. */
   readonly signal: AbortSignal;

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { type Static, Type } from 'typebox';
 import { once } from '../platform/blobs/blob-streams.ts';
 import { standard } from '../platform/schema/standard-schema.ts';
+import type { BackupEncryption, Decrypt } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
-import type { Sealing, Unseal } from './sealing.ts';
 import { StoredObject } from './stored-bytes.ts';
 
 const TableCopy = Type.Object({
@@ -80,7 +80,7 @@ export const places = {
 };
 
 /** The manifest as text, followed by a line with its own SHA-256. */
-export async function writeManifest(manifest: Manifest, seal: Sealing['seal']): Promise<Buffer> {
+export async function writeManifest(manifest: Manifest, seal: BackupEncryption['seal']): Promise<Buffer> {
   const { installation, masterKeys, migrations, position, postgres, sequences, tables, ...head } = manifest;
   const contents = JSON.stringify({ installation, masterKeys, migrations, position, postgres, sequences, tables });
   const sealed = Buffer.concat(await Array.fromAsync(seal(once(Buffer.from(contents)))));
@@ -97,7 +97,7 @@ export function readManifestHead(id: string, bytes: Buffer): ManifestHead {
 }
 
 /** Reads the contents, too. `unseal`: null without an identity. Throws BackupError. */
-export async function readManifest(head: ManifestHead, unseal: Unseal | null): Promise<Manifest> {
+export async function readManifest(head: ManifestHead, unseal: Decrypt | null): Promise<Manifest> {
   const { contents, id, recipients } = head;
   const what = `The manifest of backup ${id}`;
   let text = contents;

@@ -1,11 +1,11 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Database } from '../platform/db/database.ts';
+import { encryptToRecipients } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { createBlobHoldRepository } from './blob-hold-repository.ts';
 import { type BackupProgress, createBackup } from './create-backup.ts';
 import type { Manifest } from './manifest.ts';
-import { sealTo } from './sealing.ts';
-import { Pace } from './stored-bytes.ts';
+import { RateLimiter } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 
 const holdSeconds = 300;
@@ -36,8 +36,8 @@ export async function backUp({
   readonly signal?: AbortSignal;
   readonly target: BlobStore;
 }): Promise<Manifest> {
-  const sealing = await sealTo(recipients);
-  const pace = new Pace(bytesPerSecond);
+  const sealing = await encryptToRecipients(recipients);
+  const pace = new RateLimiter(bytesPerSecond);
   const holds = createBlobHoldRepository(db);
   const id = await holds.insert(holdSeconds, longestHoldSeconds);
   const lost = new AbortController();

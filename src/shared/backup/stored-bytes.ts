@@ -51,7 +51,7 @@ export class Meter {
 }
 
 /** Limits the rate of all bodies that pass. */
-export class Pace {
+export class RateLimiter {
   readonly #bytesPerSecond: number;
   /** When the bytes that have passed are paid for, in ms of performance.now. */
   #freeAt = 0;

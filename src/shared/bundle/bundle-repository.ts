@@ -19,7 +19,7 @@ const bundled = {
 const BundledRow = Type.Object({ ...place, stackId: Type.String(), ...bundled, error: Nullable(Type.String()) });
 /** A stack as the bundle has it. */
 export type BundledRow = Row<typeof BundledRow>;
-export type BundlePlace = Pick<BundledRow, 'organization' | 'project' | 'stack'>;
+export type BundleLocation = Pick<BundledRow, 'organization' | 'project' | 'stack'>;
 
 const DueRow = Type.Object({
   ...place,
@@ -53,7 +53,7 @@ export type BundleRepository = ReturnType<typeof createBundleRepository>;
 export function createBundleRepository(db: Queryable) {
   const columns = sql.fragment`
     b.organization, b.project, b.stack, b.stack_id as "stackId", b.stack_version as "stackVersion", b.tags, b.entry, b.sha256, b.attempts, b.error`;
-  const at = (where: BundlePlace) => sql.fragment`
+  const at = (where: BundleLocation) => sql.fragment`
     organization = ${where.organization} and project = ${where.project} and stack = ${where.stack}`;
   /** Another worker may have taken over. */
   const isHeld = (holder: string) => sql.fragment`
@@ -130,7 +130,10 @@ export function createBundleRepository(db: Queryable) {
     },
 
     /** Notes that files are about to be written. Returns false if another worker has taken over. */
-    begin: async (where: BundlePlace, write: { stackId: string; mark: string; holder: string }): Promise<boolean> => {
+    begin: async (
+      where: BundleLocation,
+      write: { stackId: string; mark: string; holder: string },
+    ): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(FoundRow)`
         /* bundledStacks.begin */
         insert into bundled_stacks as b (organization, project, stack, stack_id, attempts, attempted_at)
@@ -145,7 +148,7 @@ export function createBundleRepository(db: Queryable) {
 
     /** Notes that the files are written. Returns false if another worker has taken over. */
     confirm: async (
-      where: BundlePlace,
+      where: BundleLocation,
       holder: string,
       written: Pick<DueRow, 'stackId' | 'changedAt' | 'tags' | 'entry' | 'sha256'> & {
         stackVersion: number;
@@ -163,18 +166,18 @@ export function createBundleRepository(db: Queryable) {
     },
 
     /** The stack has changed, but nothing that the bundle has of it. */
-    pass: (where: BundlePlace, holder: string, changedAt: string) =>
+    pass: (where: BundleLocation, holder: string, changedAt: string) =>
       db.query(sql.nothing`
         /* bundledStacks.pass */
         update bundled_stacks set changed_at = ${changedAt}::timestamptz, behind_since = null, failures = 0, postponed_until = null, error = null
         where ${at(where)} and ${isHeld(holder)}`),
 
     /** A file of a worker that has lost its claim may be there: the stack is looked at again. */
-    doubt: (where: BundlePlace) =>
+    doubt: (where: BundleLocation) =>
       db.query(sql.nothing`/* bundledStacks.doubt */ update bundled_stacks set changed_at = null where ${at(where)}`),
 
     /** The file is the confirmed one. Old attempts are forgotten. */
-    settle: (where: BundlePlace) =>
+    settle: (where: BundleLocation) =>
       db.query(sql.nothing`
         /* bundledStacks.settle */
         update bundled_stacks set checked_at = clock_timestamp(),
@@ -182,7 +185,7 @@ export function createBundleRepository(db: Queryable) {
         where ${at(where)}`),
 
     /** Puts a stack off after an error, twice as long each time, up to an hour. */
-    postpone: (where: BundlePlace, failure: { stackId: string; changedAt: string | null; error: string }) =>
+    postpone: (where: BundleLocation, failure: { stackId: string; changedAt: string | null; error: string }) =>
       db.query(sql.nothing`
         /* bundledStacks.postpone */
         insert into bundled_stacks as b (organization, project, stack, stack_id, behind_since, failures, postponed_until, error)
@@ -192,13 +195,13 @@ export function createBundleRepository(db: Queryable) {
           failures = b.failures + 1, error = excluded.error,
           postponed_until = clock_timestamp() + make_interval(secs => least(3600, ${retrySeconds}::integer * 2 ^ least(b.failures, 10)))`),
 
-    delete: (where: BundlePlace, holder: string) =>
+    delete: (where: BundleLocation, holder: string) =>
       db.query(sql.nothing`
         /* bundledStacks.delete */ delete from bundled_stacks where ${at(where)} and ${isHeld(holder)}`),
 
     /** The stack here has what the bundle had: up to `entry`, and all of it if `sha256` is known. The worker writes it again. */
     adopt: (
-      where: BundlePlace,
+      where: BundleLocation,
       taken: { stackId: string; stackVersion: number; entry: string | null; sha256: string | null },
     ) =>
       db.query(sql.nothing`

@@ -3,7 +3,7 @@ import type { Database } from '../platform/db/database.ts';
 import { repeatAtStart } from '../platform/db/postgres-start.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
-import { endLostUpdates, noteEnded } from '../updates/lost-leases.ts';
+import { endRevokedLeases, noteEnded } from '../updates/end-revoked-leases.ts';
 import { applyBootstrap } from './bootstrap.ts';
 
 /**
@@ -25,5 +25,5 @@ export async function bootstrapAtStart(context: {
   const { removed, warnings } = await repeatAtStart(() => applyBootstrap(db, file), wait);
   for (const sentence of removed) logger.warn(`bootstrap file: ${sentence}`);
   for (const sentence of warnings) logger.warn(`bootstrap file: ${sentence}`);
-  for (const update of await repeatAtStart(() => endLostUpdates(db), wait)) noteEnded(context, update);
+  for (const update of await repeatAtStart(() => endRevokedLeases(db), wait)) noteEnded(context, update);
 }

@@ -58,7 +58,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     }
     const scope = { managedIds, everywhere: file.manage === true };
 
-    // Locks are taken in the same order everywhere, as in `identity.holdAccess`: users, memberships, tokens.
+    // Locks are taken in the same order everywhere, as in `identity.lockAccess`: users, memberships, tokens.
     const siteAdminIds: string[] = [];
     const tokens = new Map<string, ListedToken>();
     for (const { members = [], name } of file.organizations) {

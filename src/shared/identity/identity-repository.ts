@@ -39,7 +39,7 @@ const CallerRow = Type.Object({
 export type CallerRow = Row<typeof CallerRow>;
 
 /** The target of a call: names from its path. */
-export interface RequestedPlace {
+export interface RequestedTarget {
   readonly organization: string | null;
   readonly project: string | null;
   readonly stack: string | null;
@@ -71,7 +71,7 @@ export type IdentityRepository = ReturnType<typeof createIdentityRepository>;
 
 /** Organizations, users, memberships and API tokens. */
 export function createIdentityRepository(db: Queryable) {
-  const callerAt = ({ organization, project, stack }: RequestedPlace) => sql.fragment`
+  const callerAt = ({ organization, project, stack }: RequestedTarget) => sql.fragment`
         select u.id as "userId", coalesce(u.login, c.name) as login, coalesce(u.display_name, c.name) as "displayName",
                coalesce(u.email, '') as email, coalesce(u.site_admin and t.scopes is null, false) as "siteAdmin",
                t.id as "tokenId", t.kind as "tokenKind", t.name as "tokenName", t.policy_id as "policyId", e.name as "teamName", t.scopes is not null as "isScoped",
@@ -98,12 +98,12 @@ export function createIdentityRepository(db: Queryable) {
      * Returns the holder of a valid token and what decides about their rights at `place`. Runs on every request, hence one round trip. Where
      * roles alone decide, no grants are read.
      */
-    findCaller: (tokenHash: Buffer, place: RequestedPlace) =>
+    findCaller: (tokenHash: Buffer, place: RequestedTarget) =>
       db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
         /* identity.findCaller */ ${callerAt(place)} where (t.token_hash = ${sql.binary(tokenHash)} or t.previous_hash = ${sql.binary(tokenHash)} and t.previous_until > now()) and not t.is_session and ${isValid}`),
 
     /** The same for a live session that has a row among the tokens; null if it has none. */
-    findSessionCaller: (sessionId: string, place: RequestedPlace) =>
+    findSessionCaller: (sessionId: string, place: RequestedTarget) =>
       db.maybeOne(sql.prepared('identity_find_session_caller', CallerRow)`
         /* identity.findSessionCaller */ ${callerAt(place)} where t.id = ${sessionId} and t.is_session and ${isValid}`),
 
@@ -112,9 +112,9 @@ export function createIdentityRepository(db: Queryable) {
      * the transaction: a transaction that would change it waits, and then sees what this one has created. Call before any other
      * lock is taken.
      */
-    holdAccess: async (tokenId: string, organization: string): Promise<LockedAccess | null> => {
+    lockAccess: async (tokenId: string, organization: string): Promise<LockedAccess | null> => {
       const held = await db.maybeOne(sql.prepared('identity_hold_access', LockedRow)`
-        /* identity.holdAccess */
+        /* identity.lockAccess */
         select role, "isPlain", facts, (select t.policy_id from api_tokens t where t.id = ${tokenId}) as "policyId"
         from hold_access(${tokenId}, ${organization})`);
       if (!held || !(held.isPlain || held.facts !== null)) return null;
@@ -122,9 +122,9 @@ export function createIdentityRepository(db: Queryable) {
     },
 
     /** Whether the token, and its user if it has one, is valid. The result holds until the end of the transaction. */
-    holdOwner: async (tokenId: string): Promise<boolean> => {
+    lockOwner: async (tokenId: string): Promise<boolean> => {
       const row = await db.one(sql.rows(LockedOwnerRow)`
-        /* identity.holdOwner */ select hold_owner(${tokenId}) as "isValid"`);
+        /* identity.lockOwner */ select hold_owner(${tokenId}) as "isValid"`);
       return row.isValid;
     },
 

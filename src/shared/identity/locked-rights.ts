@@ -26,8 +26,8 @@ export interface LockedRights {
  * Returns what the holder of a token may do in an organization: nothing if the token is no longer valid there. The result and the grants stay
  * unchanged until the end of the transaction. Call before any other lock is taken.
  */
-export async function holdRights(tx: Queryable, tokenId: string, organization: string): Promise<LockedRights> {
-  const access = await createIdentityRepository(tx).holdAccess(tokenId, organization);
+export async function lockRights(tx: Queryable, tokenId: string, organization: string): Promise<LockedRights> {
+  const access = await createIdentityRepository(tx).lockAccess(tokenId, organization);
   const may = (permission: Permission, stack: StackFacts) =>
     access !== null && permits(permissionsOn(access, stack), permission);
   return {

@@ -29,7 +29,7 @@ export type TokenRow = Row<typeof TokenRow>;
 const ListedTokenRow = Type.Object({
   ...TokenRow.properties,
   /** Whether it was issued for the id token of a CI run. */
-  isOfRun: Type.Boolean(),
+  isCiToken: Type.Boolean(),
   /** Whether the bootstrap file lists it, where it is replaced. */
   isListed: Type.Boolean(),
   /** When it was created, in microseconds since the epoch. Times as `Date` are too coarse to continue a list after. */
@@ -38,7 +38,7 @@ const ListedTokenRow = Type.Object({
 export type ListedTokenRow = Row<typeof ListedTokenRow>;
 
 /** A position in a list of tokens, newest first. */
-export interface TokenListPlace {
+export interface TokenListCursor {
   readonly micros: number;
   readonly id: string;
 }
@@ -67,7 +67,7 @@ export type TokenOwner =
     };
 
 /** Tokens as far as a list or a change may reach. */
-export type TokenReach =
+export type TokenOwnerFilter =
   | { readonly userId: string }
   | { readonly teamId: string }
   | { readonly organizationId: string };
@@ -103,12 +103,12 @@ function storableJson(value: object): string {
 
 /** Tokens of all kinds: making, listing, revoking and rotating them, and how long they may live. */
 export function createTokenRepository(db: Queryable) {
-  const within = (reach: TokenReach) =>
-    'userId' in reach
-      ? sql.fragment`t.kind = 'personal' and t.user_id = ${reach.userId}`
-      : 'teamId' in reach
-        ? sql.fragment`t.kind = 'team' and t.team_id = ${reach.teamId}`
-        : sql.fragment`t.kind in ('organization', 'service') and t.organization_id = ${reach.organizationId}`;
+  const within = (ownerFilter: TokenOwnerFilter) =>
+    'userId' in ownerFilter
+      ? sql.fragment`t.kind = 'personal' and t.user_id = ${ownerFilter.userId}`
+      : 'teamId' in ownerFilter
+        ? sql.fragment`t.kind = 'team' and t.team_id = ${ownerFilter.teamId}`
+        : sql.fragment`t.kind in ('organization', 'service') and t.organization_id = ${ownerFilter.organizationId}`;
   // Tokens of sessions are shown, and end, with their sessions.
   const isValid = sql.fragment`not t.is_session and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
   const columns = sql.fragment`
@@ -138,25 +138,25 @@ export function createTokenRepository(db: Queryable) {
         returning id, expires_at as "expiresAt"`),
 
     /** Valid tokens, oldest first. */
-    list: (reach: TokenReach) =>
+    list: (ownerFilter: TokenOwnerFilter) =>
       db.any(sql.rows(TokenRow)`
         /* tokens.list */
-        select ${columns} from ${joined} where ${within(reach)} and ${isValid} order by t.created_at, t.id`),
+        select ${columns} from ${joined} where ${within(ownerFilter)} and ${isValid} order by t.created_at, t.id`),
 
-    /** A page of valid tokens, newest first; with `ofRuns`, including tokens issued to CI runs. */
+    /** A page of valid tokens, newest first; with `withCiTokens`, including tokens issued to CI runs. */
     listPage: (
-      reach: TokenReach,
+      ownerFilter: TokenOwnerFilter,
       {
         after,
         limit,
-        ofRuns,
-      }: { readonly after: TokenListPlace | null; readonly limit: number; readonly ofRuns: boolean },
+        withCiTokens,
+      }: { readonly after: TokenListCursor | null; readonly limit: number; readonly withCiTokens: boolean },
     ) =>
       db.any(sql.rows(ListedTokenRow)`
         /* tokens.listPage */
-        select ${columns}, t.policy_id is not null as "isOfRun",
+        select ${columns}, t.policy_id is not null as "isCiToken",
           t.listed_in is not null as "isListed", (extract(epoch from t.created_at) * 1000000)::bigint as micros
-        from ${joined} where ${within(reach)} and ${isValid} and (${ofRuns} or t.policy_id is null)
+        from ${joined} where ${within(ownerFilter)} and ${isValid} and (${withCiTokens} or t.policy_id is null)
           and ${
             after === null
               ? sql.fragment`true`
@@ -166,21 +166,26 @@ export function createTokenRepository(db: Queryable) {
         order by t.created_at desc, t.id desc limit ${limit}`),
 
     /** Returns whether there was such a valid token. */
-    revoke: async (id: string, reach: TokenReach): Promise<boolean> => {
+    revoke: async (id: string, ownerFilter: TokenOwnerFilter): Promise<boolean> => {
       const result = await db.query(sql.nothing`
-        /* tokens.revoke */ update api_tokens t set revoked_at = now() where t.id = ${id} and ${within(reach)} and ${isValid}`);
+        /* tokens.revoke */ update api_tokens t set revoked_at = now() where t.id = ${id} and ${within(ownerFilter)} and ${isValid}`);
       return result.rowCount > 0;
     },
 
     /** Waits for concurrent transactions that create a token for this owner, and returns the number of valid tokens, counted up to `limit`. */
-    countForNew: async (reach: TokenReach, limit: number): Promise<number> => {
-      const id = 'userId' in reach ? reach.userId : 'teamId' in reach ? reach.teamId : reach.organizationId;
+    countForNew: async (ownerFilter: TokenOwnerFilter, limit: number): Promise<number> => {
+      const id =
+        'userId' in ownerFilter
+          ? ownerFilter.userId
+          : 'teamId' in ownerFilter
+            ? ownerFilter.teamId
+            : ownerFilter.organizationId;
       await db.query(sql.nothing`
         /* tokens.lockForNew */ select pg_advisory_xact_lock(hashtextextended(${id}, ${makingLock}::bigint))`);
       const { count } = await db.one(sql.rows(CountRow)`
         /* tokens.countForNew */
         select count(*)::int as count from (
-          select 1 from api_tokens t where ${within(reach)} and ${isValid} and t.policy_id is null limit ${limit}) counted`);
+          select 1 from api_tokens t where ${within(ownerFilter)} and ${isValid} and t.policy_id is null limit ${limit}) counted`);
       return count;
     },
 
@@ -207,9 +212,9 @@ export function createTokenRepository(db: Queryable) {
     },
 
     /** The user who has the secret of a token without a user: the one who last rotated it or created it; null: an operator. */
-    findMaker: async (id: string): Promise<string | null> => {
+    findCreator: async (id: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(MakerRow)`
-        /* tokens.findMaker */ select coalesce(rotated_by, created_by) as maker from api_tokens where id = ${id}`);
+        /* tokens.findCreator */ select coalesce(rotated_by, created_by) as maker from api_tokens where id = ${id}`);
       return row?.maker ?? null;
     },
 
@@ -223,15 +228,15 @@ export function createTokenRepository(db: Queryable) {
       {
         by,
         overlapSeconds,
-        reach,
-      }: { readonly reach: TokenReach | null; readonly overlapSeconds: number; readonly by: string | null },
+        ownerFilter,
+      }: { readonly ownerFilter: TokenOwnerFilter | null; readonly overlapSeconds: number; readonly by: string | null },
     ) => {
       const row = await db.maybeOne(sql.rows(RotatedRow)`
         /* tokens.rotate */
         update api_tokens t set previous_hash = t.token_hash, previous_until = now() + make_interval(secs => ${overlapSeconds}),
           token_hash = ${sql.binary(hash)}, rotated_at = now(), rotated_by = ${by},
           expires_at = now() + (t.expires_at - coalesce(t.rotated_at, t.created_at))
-        where t.id = ${id} and ${reach === null ? sql.fragment`true` : within(reach)} and ${isValid} and t.listed_in is null
+        where t.id = ${id} and ${ownerFilter === null ? sql.fragment`true` : within(ownerFilter)} and ${isValid} and t.listed_in is null
         returning t.id, t.expires_at as "expiresAt", t.previous_until as "previousUntil"`);
       if (row && overlapSeconds === 0)
         await db.query(

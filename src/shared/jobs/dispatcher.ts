@@ -10,7 +10,7 @@ export interface DispatchOptions {
   readonly encryption?: BodyEncryption | null;
   /** The fairness key, e.g. the organization: the job uses its share of the workers. */
   readonly fairnessKey?: string;
-  /** For work that the caller can do otherwise: throws QueueAwayError as soon as the queue is unreachable. */
+  /** For work that the caller can do otherwise: throws QueueUnavailableError as soon as the queue is unreachable. */
   readonly onlyWhileReachable?: boolean;
 }
 

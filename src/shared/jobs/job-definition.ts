@@ -8,11 +8,11 @@ import type { IncrementalCompaction } from '../state/journal/incremental/increme
 import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
 import type { JournalWriter } from '../state/journal/journal-writer.ts';
 import type { StackRenamer } from '../state/stack-renamer.ts';
-import type { AdmittedChanges } from '../updates/admitted-changes.ts';
+import type { StateEdits } from '../updates/state-edits.ts';
 
 /** Services that jobs use, in every process that runs them. */
 export interface JobServices {
-  readonly changes: AdmittedChanges;
+  readonly changes: StateEdits;
   readonly eventWriter: EventWriter;
   readonly compactor: JournalCompactor;
   readonly importer: DeploymentImporter;

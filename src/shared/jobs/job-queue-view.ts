@@ -1,8 +1,8 @@
 import type { Job as QueuedJob } from 'bullmq';
 import { Value } from 'typebox/value';
 import { redisCall } from '../platform/redis/redis.ts';
-import type { AdmissionRepository } from './admission-repository.ts';
 import { Job } from './definitions.ts';
+import type { JobRepository } from './job-repository.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
 import { type QueueName, type QueueState, queueNames } from './queue-names.ts';
 import type { JobData, Queues } from './queues.ts';
@@ -58,9 +58,9 @@ interface FoundQueue {
 export class JobQueueView {
   readonly #queues: Queues;
   readonly #monitor: QueueMonitor;
-  readonly #admissions: AdmissionRepository;
+  readonly #admissions: JobRepository;
 
-  constructor(queues: Queues, monitor: QueueMonitor, admissions: AdmissionRepository) {
+  constructor(queues: Queues, monitor: QueueMonitor, admissions: JobRepository) {
     this.#queues = queues;
     this.#monitor = monitor;
     this.#admissions = admissions;

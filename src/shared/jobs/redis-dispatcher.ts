@@ -4,7 +4,7 @@ import { Value } from 'typebox/value';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import { fromRejection, JobPendingError, type Outcome } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import { QueueAwayError } from '../platform/redis/queue-away.ts';
+import { QueueUnavailableError } from '../platform/redis/queue-unavailable.ts';
 import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
 import type { Job } from './definitions.ts';
 import {
@@ -169,7 +169,7 @@ export class RedisDispatcher implements JobDispatcher {
       // The job may have ended and been removed between the two queries.
       const outcome = await this.#outcomeOf(jobId);
       if (outcome === 'committed') return;
-      if (state === 'unreachable') throw new QueueAwayError();
+      if (state === 'unreachable') throw new QueueUnavailableError();
       // While Postgres is unreachable, only a failed job is certainly not committed.
       if (outcome === 'open' || state === 'failed') {
         this.#revoke(jobId);

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { redisCall } from '../platform/redis/redis.ts';
-import type { AdmissionRepository } from './admission-repository.ts';
 import type { Job } from './definitions.ts';
 import type { DispatchOptions } from './dispatcher.ts';
+import type { JobRepository } from './job-repository.ts';
 import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
@@ -13,7 +13,7 @@ const unawaitedPriority = 1;
 
 export interface RedisJobQueueOptions {
   readonly queues: Queues;
-  readonly admissions: AdmissionRepository;
+  readonly admissions: JobRepository;
   /** Bodies of at least this size go to the large queue. */
   readonly largeBytes: number;
   /** How long after being queued a job may still run, in ms. */

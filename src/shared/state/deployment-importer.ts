@@ -4,7 +4,7 @@ import { createAuditRepository } from '../audit/audit-repository.ts';
 import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import { Admission, type AdmittedChange, type AdmittedChanges, type StackHead } from '../updates/admitted-changes.ts';
+import { Admission, type StackHead, type StateEdit, type StateEdits } from '../updates/state-edits.ts';
 import { type BodyEncoding, type ByteSource, inflate, type WriteBody } from './checkpoints/body-buffer.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { storeDeployment } from './store-deployment.ts';
@@ -29,7 +29,7 @@ export interface ImportInput extends Omit<ImportJob, 'admission'> {
 }
 
 interface Services {
-  readonly changes: AdmittedChanges;
+  readonly changes: StateEdits;
   readonly importer: DeploymentImporter;
 }
 
@@ -52,7 +52,7 @@ export const importDeployment = {
 } as const;
 
 /** Idempotent: running the same import twice commits it once. */
-export interface DeploymentImport extends AdmittedChange {
+export interface DeploymentImport extends StateEdit {
   readonly requestedBy: string | null;
   readonly source?: AuditSource | undefined;
   readonly body: ByteSource;
@@ -61,11 +61,11 @@ export interface DeploymentImport extends AdmittedChange {
 
 /** Stores deployment documents, sent by `pulumi stack import` and similar commands, as new stack versions. */
 export class DeploymentImporter {
-  readonly #changes: AdmittedChanges;
+  readonly #changes: StateEdits;
   readonly #documents: DocumentStore;
   readonly #maxBytes: number;
 
-  constructor(parts: { changes: AdmittedChanges; documents: DocumentStore; maxBodyBytes: number }) {
+  constructor(parts: { changes: StateEdits; documents: DocumentStore; maxBodyBytes: number }) {
     this.#changes = parts.changes;
     this.#documents = parts.documents;
     this.#maxBytes = parts.maxBodyBytes;
@@ -73,7 +73,7 @@ export class DeploymentImporter {
 
   /**
    * Resolves once the deployment is committed as a new version, on top of the head that it was admitted against. Throws
-   * InvalidRequestError, PayloadTooLargeError and the errors of AdmittedChanges.commit; nothing is changed then.
+   * InvalidRequestError, PayloadTooLargeError and the errors of StateEdits.commit; nothing is changed then.
    */
   async import(request: DeploymentImport): Promise<void> {
     if (await this.#changes.isCommitted(request)) return;

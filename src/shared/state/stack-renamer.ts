@@ -6,7 +6,7 @@ import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import { stackExists, stackNotFound } from '../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
-import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/admitted-changes.ts';
+import { StackChangedError, type StateEdit, type StateEdits } from '../updates/state-edits.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import type { DocumentVerifier } from './checkpoints/document-verifier.ts';
@@ -14,7 +14,7 @@ import { renameDeployment } from './deployments/rename-deployment.ts';
 import { recordVersion } from './versions/record-version.ts';
 
 /** Idempotent: running the same rename twice commits it once. */
-export interface StackRenaming extends AdmittedChange {
+export interface StackRenaming extends StateEdit {
   readonly from: StackRef;
   readonly to: StackRef;
   readonly requestedBy: string | null;
@@ -27,13 +27,13 @@ export interface StackRenaming extends AdmittedChange {
  * the state.
  */
 export class StackRenamer {
-  readonly #changes: AdmittedChanges;
+  readonly #changes: StateEdits;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
   readonly #verifier: DocumentVerifier;
 
   constructor(parts: {
-    changes: AdmittedChanges;
+    changes: StateEdits;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
     verifier: DocumentVerifier;
@@ -46,7 +46,7 @@ export class StackRenamer {
 
   /**
    * Resolves once the rename is committed on top of the head that it was admitted against. Throws NotFoundError, ConflictError (the
-   * target exists), DocumentDamagedError and the errors of AdmittedChanges.commit; nothing is changed then.
+   * target exists), DocumentDamagedError and the errors of StateEdits.commit; nothing is changed then.
    */
   async rename(request: StackRenaming, beforeCommit: () => Promise<void> = async () => {}): Promise<void> {
     if (await this.#changes.isCommitted(request)) return;

@@ -1,4 +1,4 @@
-import { holdRights } from '../identity/locked-rights.ts';
+import { lockRights } from '../identity/locked-rights.ts';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Config } from '../platform/config/config.ts';
 import type { Database } from '../platform/db/database.ts';
@@ -7,8 +7,8 @@ import type { Logger } from '../platform/logger/logger.ts';
 import { ByteBudget } from '../platform/payloads/byte-budget.ts';
 import type { DataKeys } from '../secrets/data-keys.ts';
 import type { StackRepository } from '../stacks/stack-repository.ts';
-import { AdmittedChanges } from '../updates/admitted-changes.ts';
-import type { DatabaseMemory } from '../updates/database/database-memory.ts';
+import type { RollbackState } from '../updates/rollback-detection/rollback-state.ts';
+import { StateEdits } from '../updates/state-edits.ts';
 import type { UpdateRepository } from '../updates/update-repository.ts';
 import { createBlobRepository } from './checkpoints/blob-repository.ts';
 import { BodyBuffer } from './checkpoints/body-buffer.ts';
@@ -53,12 +53,12 @@ interface Foundation {
   readonly dataKeys: DataKeys;
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
-  readonly databaseMemory: DatabaseMemory;
+  readonly rollbackState: RollbackState;
 }
 
 /** Creates the parts that work on states. `lifecycle` closes them. */
 export function createStateParts(
-  { blobs, config, dataKeys, databaseMemory, db, lifecycle, logger, mirror, stacks, updates }: Foundation,
+  { blobs, config, dataKeys, rollbackState, db, lifecycle, logger, mirror, stacks, updates }: Foundation,
   overrides: StateOverrides,
 ) {
   const {
@@ -103,7 +103,7 @@ export function createStateParts(
   });
   const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
   lifecycle.onClose('work', 'incremental compaction', () => incrementalCompaction.close());
-  const changes = new AdmittedChanges(db, config.jobs.waitSeconds, holdRights);
+  const changes = new StateEdits(db, config.jobs.waitSeconds, lockRights);
   /** Memory that decompressed bodies take in this process. */
   const bufferedBodyBytes = new ByteBudget(maxBufferedBytes);
   const bodyBuffer = new BodyBuffer(
@@ -135,7 +135,7 @@ export function createStateParts(
       compactLarge: (updateId) => compactor.compact(updateId),
     }),
     writer: new CheckpointWriter({
-      ...{ updates, checkpoints, databaseMemory, documents, verifier, bodyBuffer, maxBodyBytes },
+      ...{ updates, checkpoints, rollbackState, documents, verifier, bodyBuffer, maxBodyBytes },
     }),
     importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
     renamer: new StackRenamer({ changes, checkpoints, documents, verifier }),

@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { createUpdateQueueProcessRepository } from './update-queue-process-repository.ts';
 
-const PlaceRow = Type.Object({
+const QueueEntryRow = Type.Object({
   id: Type.String(),
   number: Type.Integer(),
   /** Since it was taken. */
@@ -11,7 +11,7 @@ const PlaceRow = Type.Object({
   /** JSON text. */
   supersededBy: Nullable(Type.String()),
 });
-export type PlaceRow = Row<typeof PlaceRow>;
+export type QueueEntryRow = Row<typeof QueueEntryRow>;
 
 const NextRow = Type.Object({
   id: Type.String(),
@@ -114,7 +114,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       readonly shown: RunView;
       readonly supersedes: boolean;
     }) => {
-      const place = await db.one(sql.rows(PlaceRow)`
+      const place = await db.one(sql.rows(QueueEntryRow)`
         /* updateQueue.join */
         insert into update_queue_waiters (id, stack_id, token_id, process_id, kept_until, is_urgent, run, shown)
         values (${id}, ${stackId}, ${tokenId}, ${processId}, clock_timestamp(), ${isUrgent}, ${run && JSON.stringify(run)}::jsonb,
@@ -160,7 +160,7 @@ export function createUpdateQueueRepository(db: Queryable) {
 
     /** Resumes a queue entry. Null if it was lost or belongs to another caller. */
     resume: (id: string, { stackId, tokenId, processId }: PlaceOwner) =>
-      db.maybeOne(sql.rows(PlaceRow)`
+      db.maybeOne(sql.rows(QueueEntryRow)`
         /* updateQueue.resume */
         update update_queue_waiters set process_id = ${processId}
         where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and (process_id is not null or kept_until > clock_timestamp())

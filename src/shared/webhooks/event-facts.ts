@@ -1,4 +1,4 @@
-import type { EventSource } from './event-repository.ts';
+import type { EventSource } from './webhook-event-repository.ts';
 import { describeEvent } from './webhook-events.ts';
 
 /** The commit and the CI run of an update, as its client has sent them. */

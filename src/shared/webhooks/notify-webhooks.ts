@@ -1,5 +1,5 @@
 import type { Queryable } from '../platform/db/sql.ts';
-import { createWebhookEventRepository } from './event-repository.ts';
+import { createWebhookEventRepository } from './webhook-event-repository.ts';
 import { type WebhookEventName, webhookEvents } from './webhook-events.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { factsOf } from './event-facts.ts';
-import type { EventSource } from './event-repository.ts';
 import { payloadOf } from './payloads.ts';
+import type { EventSource } from './webhook-event-repository.ts';
 import { describeEvent, isEventGroup, isEventName, webhookEvents } from './webhook-events.ts';
 
 const source = (more: Partial<EventSource> = {}): EventSource => ({

@@ -24,7 +24,7 @@ const SecretRow = Type.Object({ id: Type.String(), encrypted: Bytes, masterKeyId
 const IdRow = Type.Object({ id: Type.String() });
 
 /** The owner of webhooks: an organization, or one of its stacks. */
-export interface WebhookPlace {
+export interface WebhookScope {
   readonly organizationId: string;
   readonly stackId: string | null;
 }
@@ -37,14 +37,14 @@ export function createWebhookRepository(db: Queryable) {
   const columns = sql.fragment`w.id, w.organization_id as "organizationId", w.stack_id as "stackId", w.name,
     w.display_name as "displayName", w.url, w.format, w.is_active as "isActive", w.events, w.event_groups as "groups",
     w.secret as encrypted, w.master_key_id as "masterKeyId"`;
-  const ofPlace = ({ organizationId, stackId }: WebhookPlace) => sql.fragment`
+  const ofPlace = ({ organizationId, stackId }: WebhookScope) => sql.fragment`
     w.organization_id = ${organizationId} and w.stack_id is not distinct from ${stackId}::uuid`;
   const bytes = (secret: EncryptedSecret | null) =>
     secret === null ? sql.fragment`null` : sql.fragment`${sql.binary(secret.encrypted)}::bytea`;
   return {
     /** Violates `webhooks_name_key` or `webhooks_display_name_key` if there is one with that name in its place. */
     insert: (
-      place: WebhookPlace,
+      place: WebhookScope,
       webhook: WebhookChange & {
         readonly id: string;
         readonly name: string;
@@ -62,20 +62,20 @@ export function createWebhookRepository(db: Queryable) {
           ${webhook.createdBy})
         returning ${columns}`),
 
-    list: (place: WebhookPlace) =>
+    list: (place: WebhookScope) =>
       db.any(sql.rows(WebhookRow)`
         /* webhooks.list */ select ${columns} from webhooks w where ${ofPlace(place)} order by w.display_name`),
 
-    find: (place: WebhookPlace, name: string) =>
+    find: (place: WebhookScope, name: string) =>
       db.maybeOne(sql.rows(WebhookRow)`
         /* webhooks.find */ select ${columns} from webhooks w where ${ofPlace(place)} and w.name = ${name}`),
 
-    lock: (place: WebhookPlace, name: string) =>
+    lock: (place: WebhookScope, name: string) =>
       db.maybeOne(sql.rows(WebhookRow)`
         /* webhooks.lock */ select ${columns} from webhooks w where ${ofPlace(place)} and w.name = ${name} for no key update`),
 
     /** A page of them by their displayed names, after this one. */
-    listPage: (place: WebhookPlace, after: string | null, limit: number) =>
+    listPage: (place: WebhookScope, after: string | null, limit: number) =>
       db.any(sql.rows(WebhookRow)`
         /* webhooks.listPage */
         select ${columns} from webhooks w where ${ofPlace(place)} and (${after}::text is null or w.display_name > ${after})
@@ -98,7 +98,7 @@ export function createWebhookRepository(db: Queryable) {
     /** Deletes its log, too. */
     remove: (id: string) => db.query(sql.nothing`/* webhooks.remove */ delete from webhooks where id = ${id}`),
 
-    count: async (place: WebhookPlace): Promise<number> => {
+    count: async (place: WebhookScope): Promise<number> => {
       const rows = await db.any(
         sql.rows(IdRow)`/* webhooks.count */ select w.id from webhooks w where ${ofPlace(place)}`,
       );

@@ -6,7 +6,7 @@ import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { SelectField } from '../platform/ui/field.tsx';
-import type { GrantPlace } from './grant-place.ts';
+import type { GrantOwner } from './grant-owner.ts';
 import { PermissionChoice } from './permission-set.tsx';
 
 const kinds = [
@@ -30,7 +30,7 @@ export function GrantDialog({
   place,
 }: {
   readonly organization: string;
-  readonly place: GrantPlace;
+  readonly place: GrantOwner;
   readonly onClose: () => void;
 }) {
   const team = 'team' in place ? place.team : null;

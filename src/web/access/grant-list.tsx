@@ -16,7 +16,7 @@ import { Section } from '../platform/ui/page.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { GrantDialog } from './grant-dialog.tsx';
-import type { GrantPlace } from './grant-place.ts';
+import type { GrantOwner } from './grant-owner.ts';
 import { PermissionSet } from './permission-set.tsx';
 
 /** Grants to a team or on a stack, for admins of the organization. */
@@ -26,7 +26,7 @@ export function GrantList({
   place,
 }: {
   readonly organization: string;
-  readonly place: GrantPlace;
+  readonly place: GrantOwner;
   readonly lead: string;
 }) {
   const [asked, setAsked] = useState<'give' | GrantItem | null>(null);

@@ -6,8 +6,8 @@ import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { Empty } from '../platform/ui/empty.tsx';
-import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
+import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import styles from './queues-page.module.css';
@@ -35,7 +35,7 @@ export function BackupsPage() {
       title="Backups"
       lead={plan ? `In ${plan.place}, by the schedule ${plan.schedule} (UTC). The newest ${plan.keep} are kept.` : ''}
     >
-      <KeyNumbers
+      <StatTiles
         statistics={[
           {
             name: 'Last backup',

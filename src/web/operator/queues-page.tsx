@@ -8,9 +8,9 @@ import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { byteText, msText } from '../platform/ui/byte-text.ts';
-import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
+import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import styles from './queues-page.module.css';
@@ -60,7 +60,7 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
   const name = queue?.name ?? '';
   return (
     <Section title={names[name] ?? 'Queue'}>
-      <KeyNumbers
+      <StatTiles
         statistics={[
           { name: 'Waiting', value: queue?.waiting.toLocaleString() },
           { name: 'Oldest', value: queue && (queue.waiting === 0 ? '–' : duration(queue.oldestWaitingMs / 1000)) },

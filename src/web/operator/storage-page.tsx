@@ -8,8 +8,8 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
+import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 
@@ -37,7 +37,7 @@ export function StoragePage() {
       title="Storage"
       lead="Storage use of organizations is measured several times a day, after compression, in Postgres and in the blob store."
     >
-      <KeyNumbers
+      <StatTiles
         statistics={[
           { name: 'Database', value: data && byteText(data.databaseBytes), note: 'with indexes' },
           { name: 'States', value: kept(({ stateBytes }) => stateBytes), note: 'all versions' },

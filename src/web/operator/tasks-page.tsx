@@ -5,9 +5,9 @@ import type { OperatorTasks } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
-import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
+import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { lateSeconds } from './attention.ts';
@@ -34,7 +34,7 @@ export function TasksPage() {
     seconds && seconds > lateSeconds ? ('warning' as const) : undefined;
   return (
     <Page title="Tasks" lead="Background work, which one process does at a time. It never delays an update.">
-      <KeyNumbers
+      <StatTiles
         statistics={[
           { name: 'States to index', value: waiting && countText(waiting.index) },
           { name: 'Logs to archive', value: waiting && countText(waiting.archiving) },

@@ -2,9 +2,9 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Search } from 'lucide-react';
 import { useRef } from 'react';
-import { errorCode, errorPlace } from '../platform/app/api-error.ts';
+import { errorCode, errorSpan } from '../platform/app/api-error.ts';
+import { useDebouncedText, useSlashKey } from '../platform/app/debounced-text.ts';
 import { trpc } from '../platform/app/trpc.ts';
-import { useSlashKey, useTypedText } from '../platform/app/typed-text.ts';
 import styles from './search-field.module.css';
 import { Answer } from './search-summary.tsx';
 import type { Within } from './search-terms.ts';
@@ -27,7 +27,7 @@ export function SearchField() {
         view: text === '' ? view : undefined,
       }),
     });
-  const [draft, setDraft] = useTypedText(q, apply, typingMs);
+  const [draft, setDraft] = useDebouncedText(q, apply, typingMs);
   useSlashKey(field);
   const within = organization === undefined ? {} : { organization };
   return (
@@ -73,7 +73,7 @@ function QueryProblem({ query, within }: { readonly query: string; readonly with
       { placeholderData: keepPreviousData, refetchOnWindowFocus: false, enabled: query !== '' },
     ),
   );
-  const place = error && errorPlace(error);
+  const place = error && errorSpan(error);
   // The results show other errors.
   if (!error || errorCode(error) !== 'BAD_REQUEST' || query === '') return null;
   return (

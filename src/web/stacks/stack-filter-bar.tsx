@@ -2,7 +2,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { CircleAlert, LoaderCircle, Search, Snowflake, Waves, X } from 'lucide-react';
 import { useId, useMemo, useRef, useState } from 'react';
 import type { StackItem } from '../platform/app/contract.ts';
-import { useSlashKey, useTypedText } from '../platform/app/typed-text.ts';
+import { useDebouncedText, useSlashKey } from '../platform/app/debounced-text.ts';
 import type { StackStatus } from './stack-filter.ts';
 import styles from './stack-filter-bar.module.css';
 import { StackListTools } from './stack-list-tools.tsx';
@@ -52,7 +52,7 @@ function TextFilter() {
   const field = useRef<HTMLInputElement>(null);
   const apply = (typed: string): void =>
     void navigate({ to: '.', replace: true, search: (before) => ({ ...before, text: typed || undefined }) });
-  const [draft, setDraft] = useTypedText(text, apply);
+  const [draft, setDraft] = useDebouncedText(text, apply);
   useSlashKey(field);
   return (
     <div className={styles['text']}>

@@ -2,7 +2,7 @@ import { type CSSProperties, useEffect, useMemo, useRef, useState } from 'react'
 import type { StackItem } from '../platform/app/contract.ts';
 import { isTyping } from '../platform/app/is-typing.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
-import { useWindowRows } from '../platform/ui/window-rows.ts';
+import { useVirtualRows } from '../platform/ui/virtual-rows.ts';
 import { useFavourites } from './favourites.ts';
 import { columnNames, gridTemplate, type StackColumn } from './stack-columns.ts';
 import { nameOf, StackRow } from './stack-row.tsx';
@@ -44,7 +44,7 @@ export function StackTable({
   readonly showsOrganization: boolean;
 }) {
   const body = useRef<HTMLDivElement>(null);
-  const { height, lastIndex, rows, scrollTo } = useWindowRows({
+  const { height, lastIndex, rows, scrollTo } = useVirtualRows({
     items,
     keyOf: nameOf,
     list: body,

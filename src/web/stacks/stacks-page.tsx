@@ -9,7 +9,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { PaperNote } from '../platform/ui/paper-note.tsx';
+import { PrintNote } from '../platform/ui/print-note.tsx';
 import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
 import { StackFilterBar } from './stack-filter-bar.tsx';
@@ -74,9 +74,9 @@ export function StacksPage() {
             columns={columns}
             showsOrganization={organization === undefined && hasSeveral}
           />
-          <PaperNote count={items.length} hasMore={query.hasNextPage}>
+          <PrintNote count={items.length} hasMore={query.hasNextPage}>
             The CSV file has the whole list: see the button above the list.
-          </PaperNote>
+          </PrintNote>
         </>
       ) : isFiltered ? (
         <Empty title="No stack matches" icon={<SearchX size={20} />}>

@@ -5,12 +5,12 @@ import type { StackRef } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { shortType } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
+import { AccordionList, AccordionRow } from '../platform/ui/accordion-list.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
 import { ListSearch, ListSection } from '../platform/ui/list-bar.tsx';
-import { OpeningList, OpeningRow } from '../platform/ui/opening-list.tsx';
 import { Segments } from '../platform/ui/segments.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { StateText } from './state-text.tsx';
@@ -78,7 +78,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
       ) : (
         <>
           {/* A resource pending deletion has the same URN as its replacement; versions do not change. */}
-          <OpeningList
+          <AccordionList
             items={items}
             keyOf={(_, at) => at}
             row={(item) => <ResourceText stack={stack} version={version} item={item} />}
@@ -121,14 +121,14 @@ function ResourceText({
   readonly version: number;
 }) {
   return (
-    <OpeningRow
+    <AccordionRow
       name={item.name}
       type={shortType(item.type)}
       urn={item.urn}
       fact={item.isDeleted ? 'to be deleted' : byteText(item.bytes)}
     >
       {() => (item.isDeleted ? null : <Values stack={stack} version={version} urn={item.urn} />)}
-    </OpeningRow>
+    </AccordionRow>
   );
 }
 

@@ -6,8 +6,8 @@ import { type CiView, ciPeriods } from '../platform/app/ci-search.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Page } from '../platform/ui/page.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
+import { QueueView } from '../updates/queue/queue-view.tsx';
 import styles from './ci-page.module.css';
-import { QueueView } from './queue-view.tsx';
 import { RefusalsView } from './refusals-view.tsx';
 import { RunsView } from './runs-view.tsx';
 

@@ -6,10 +6,10 @@ import { Problem, type ReadQuery, useProblem } from '../platform/app/problem-pag
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { SelectField } from '../platform/ui/field.tsx';
-import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import styles from './runs-view.module.css';
 import { meanMs, orderProjects, rate, sumStatistics } from './summaries.ts';
@@ -35,7 +35,7 @@ export function RunsView({
   if (sum && sum.runs + sum.previews + sum.refused === 0) return <NoRuns days={days} />;
   return (
     <>
-      <KeyNumbers
+      <StatTiles
         statistics={[
           { name: 'Runs', value: sum?.runs.toLocaleString(), note: sum && `${sum.previews.toLocaleString()} previews` },
           {

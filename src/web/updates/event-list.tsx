@@ -10,10 +10,10 @@ import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
 import { ListSearch, ListSection, ListSelect } from '../platform/ui/list-bar.tsx';
 import { fetchMore } from '../platform/ui/paged-list.ts';
-import { PaperNote } from '../platform/ui/paper-note.tsx';
+import { PrintNote } from '../platform/ui/print-note.tsx';
 import { RowButton } from '../platform/ui/row-button.tsx';
 import { useToggles } from '../platform/ui/toggles.ts';
-import { WindowList } from '../platform/ui/window-list.tsx';
+import { VirtualList } from '../platform/ui/virtual-list.tsx';
 import { stripColors } from './colored-text.ts';
 import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
 import styles from './event-list.module.css';
@@ -90,7 +90,7 @@ export function EventList({ search, stack, update }: EventListProps) {
         </Empty>
       ) : null}
       {/* A search continues through older events until its hits fill the window. */}
-      <WindowList
+      <VirtualList
         items={rows}
         keyOf={sequenceOf}
         rowPx={rowPixels}
@@ -99,7 +99,7 @@ export function EventList({ search, stack, update }: EventListProps) {
           <Row row={row} isOpen={opened.has(row.event.sequence)} onToggle={() => toggle(row.event.sequence)} />
         )}
       />
-      <PaperNote count={rows.length} hasMore={query.hasNextPage} />
+      <PrintNote count={rows.length} hasMore={query.hasNextPage} />
     </ListSection>
   );
 }

@@ -5,7 +5,7 @@ import { Empty } from '../platform/ui/empty.tsx';
 import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { useToggles } from '../platform/ui/toggles.ts';
-import { WindowList } from '../platform/ui/window-list.tsx';
+import { VirtualList } from '../platform/ui/virtual-list.tsx';
 import { ErrorSummary } from './error-summary.tsx';
 import { ProgressRow } from './progress-row.tsx';
 import styles from './progress-tree.module.css';
@@ -51,7 +51,7 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
       >
         {rows.length === 0 ? <NoRows search={search} update={update} /> : null}
         {rows.length > 0 ? (
-          <WindowList
+          <VirtualList
             items={rows}
             keyOf={urnOf}
             label="Resources"

@@ -4,7 +4,7 @@ import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { CutName } from '../platform/ui/cut-name.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
-import { useWindowRows } from '../platform/ui/window-rows.ts';
+import { useVirtualRows } from '../platform/ui/virtual-rows.ts';
 import { viewOperation } from './operations.ts';
 import { isActive } from './update-status.ts';
 import { type LiveProgress, useNowSeconds } from './use-update.ts';
@@ -76,7 +76,7 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
 function BarRows({ total, waterfall }: { readonly waterfall: Waterfall; readonly total: number }) {
   const list = useRef<HTMLUListElement>(null);
   const { bars, start } = waterfall;
-  const { height, rows } = useWindowRows({ items: bars, keyOf: urnOf, list, rowPx: rowPixels });
+  const { height, rows } = useVirtualRows({ items: bars, keyOf: urnOf, list, rowPx: rowPixels });
   return (
     <ul ref={list} className={styles['bars']} style={{ height }} data-window-rows>
       {rows.map(({ item, key, offsetPx }) => (

@@ -4,7 +4,7 @@ import { type HashedBatch, hashBatch, hashEvent, headKey } from '../../shared/au
 import type { AppContext } from '../../shared/context.ts';
 import { once } from '../../shared/platform/blobs/blob-streams.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { assertStoreReachable } from '../platform/bad-items.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 
 /** Maximum number of events that one transaction chains. */
 const eventsAtOnce = 500;

@@ -3,7 +3,7 @@ import { type AuditFormat, batchText } from '../../shared/audit/audit-formats.ts
 import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
-import { assertStoreReachable } from '../platform/bad-items.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 
 const batchesAtOnce = 50;
 

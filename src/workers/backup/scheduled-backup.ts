@@ -8,16 +8,16 @@ import type { AppContext } from '../../shared/context.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { isDue } from '../../shared/platform/config/schedule.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
-import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 
-const lookEverySeconds = 300;
+const checkEverySeconds = 300;
 
 /** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
 export function backUpOnSchedule(
   context: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
   place: string,
-  runs: RunRepository,
+  runs: ScheduledTaskRepository,
   now = Date.now,
 ): Maintenance {
   const { blobs, config, db, logger, metrics } = context;
@@ -55,7 +55,7 @@ export function backUpOnSchedule(
   };
   return {
     name: backupTasks.create,
-    everySeconds: lookEverySeconds,
+    everySeconds: checkEverySeconds,
     observe: async () => {
       known = (await readBackupStatus(runs)).backups?.backups ?? [];
     },

@@ -1,13 +1,18 @@
 import { spawn } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
-import { type Backups, backupTasks, type Drill, readBackupStatus } from '../../shared/backup/backup-status.ts';
+import {
+  type Backups,
+  backupTasks,
+  type LastVerification,
+  readBackupStatus,
+} from '../../shared/backup/backup-status.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { findPostgresBinaries } from '../../shared/platform/db/postgres-binaries.ts';
-import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 import { lastVerifiedAt } from './scheduled-backup.ts';
 
-const lookEverySeconds = 3600;
+const checkEverySeconds = 3600;
 const dayMs = 24 * 3600 * 1000;
 /** A day less than the alert allows. */
 const verifyEveryMs = 7 * dayMs;
@@ -26,12 +31,12 @@ interface Options {
 export function verifyNewestBackup(
   { logger }: Pick<AppContext, 'logger'>,
   place: string,
-  runs: RunRepository,
+  runs: ScheduledTaskRepository,
   { now = Date.now, program }: Options,
 ): Maintenance {
   return {
     name: backupTasks.verify,
-    everySeconds: lookEverySeconds,
+    everySeconds: checkEverySeconds,
     run: async (signal) => {
       const { backups, drill } = await readBackupStatus(runs);
       const newest = backups?.backups[0];
@@ -40,7 +45,7 @@ export function verifyNewestBackup(
       const problems = skipped === null ? await verify(program, place, newest.id, signal) : [];
       await runs.saveResult(
         backupTasks.verify,
-        JSON.stringify({ at: now(), backup: newest.id, problems, skipped } satisfies Drill),
+        JSON.stringify({ at: now(), backup: newest.id, problems, skipped } satisfies LastVerification),
       );
       if (skipped !== null) logger.warn({ backup: newest.id, reason: skipped }, 'the newest backup is not verified');
       else if (problems.length === 0) logger.info({ backup: newest.id }, 'backup verified');
@@ -49,7 +54,7 @@ export function verifyNewestBackup(
   };
 }
 
-function isVerificationDue({ backups }: Backups, drill: Drill | null, now: number): boolean {
+function isVerificationDue({ backups }: Backups, drill: LastVerification | null, now: number): boolean {
   const at = lastVerifiedAt(backups);
   const isRepeated = drill !== null && now - drill.at < dayMs;
   return at !== null && now - at >= verifyEveryMs && !isRepeated;

@@ -8,8 +8,8 @@ import {
   readThere,
   type StateThere,
   stateNames,
-} from '../../shared/bundle/bundle-place.ts';
-import type { BundledRow, BundlePlace, BundleRepository, DueRow } from '../../shared/bundle/bundle-repository.ts';
+} from '../../shared/bundle/bundle-location.ts';
+import type { BundledRow, BundleLocation, BundleRepository, DueRow } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { configFile, entryOf, historyOf, MovingError, stateFile, tagsFile } from '../../shared/diy/diy-layout.ts';
 import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
@@ -135,7 +135,7 @@ export class BundleWriter {
   /** Returns the state files, all of which workers have written. */
   async #assertUntouched(
     folder: Folder,
-    known: BundlePlace & Pick<DueRow, 'attempts' | 'sha256'>,
+    known: BundleLocation & Pick<DueRow, 'attempts' | 'sha256'>,
   ): Promise<readonly StateThere[]> {
     if (await isLocked(folder, known)) throw new BundleChangedError('it is locked in the bundle');
     const there = await readThere(folder, known);
@@ -147,7 +147,7 @@ export class BundleWriter {
   }
 
   /** Keeps the newest entries of the history, each under one name. */
-  async #clearHistory(folder: Folder, where: BundlePlace, kept: number): Promise<void> {
+  async #clearHistory(folder: Folder, where: BundleLocation, kept: number): Promise<void> {
     const files: { name: string; entry: bigint }[] = [];
     for await (const { name } of folder.list(historyOf(pathOf(where))))
       files.push({ name, entry: BigInt(entryOf(name) ?? -1) });
@@ -180,6 +180,6 @@ async function readNewest({ states }: Parts['context'], stack: StackRow): Promis
   return state;
 }
 
-function isAt(stack: StackRow, { organization, project, stack: name }: BundlePlace): boolean {
+function isAt(stack: StackRow, { organization, project, stack: name }: BundleLocation): boolean {
   return stack.organization === organization && stack.project === project && stack.stack === name;
 }

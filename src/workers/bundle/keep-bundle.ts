@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serverSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import type { BundleSettings } from '../../shared/bundle/bundle-place.ts';
-import { type BundlePlace, bundleTask, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
+import type { BundleSettings } from '../../shared/bundle/bundle-location.ts';
+import { type BundleLocation, bundleTask, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { metaFile } from '../../shared/diy/diy-layout.ts';
 import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
@@ -10,7 +10,7 @@ import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
 import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
-import { assertStoreReachable } from '../platform/bad-items.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 import { BundleWriter, ClaimLostError } from './bundle-writer.ts';
 
@@ -100,7 +100,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
   let failures = 0;
   let done = 0;
   const attempt = async (
-    where: BundlePlace & { stackId: string; changedAt: string | null },
+    where: BundleLocation & { stackId: string; changedAt: string | null },
     work: () => Promise<number | null>,
   ): Promise<void> => {
     const began = performance.now();

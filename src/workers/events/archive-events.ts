@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createArchivingRepository, type DueUpdate } from '../../shared/events/archiving-repository.ts';
-import { assertStoreReachable } from '../platform/bad-items.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 import { type ArchivedSegment, EventArchiver, type SegmentLimits } from './event-archiver.ts';
 
 const batchSize = 100;

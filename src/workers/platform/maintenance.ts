@@ -1,5 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
-import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 
 /** A maintenance task that only one process runs at a time. */
 export interface Maintenance {
@@ -26,7 +26,7 @@ const intervalTolerance = 0.9;
  */
 export function startMaintenance(
   { config, logger, metrics, readOnly }: Pick<AppContext, 'config' | 'logger' | 'metrics' | 'readOnly'>,
-  runs: RunRepository,
+  runs: ScheduledTaskRepository,
   holder: string,
   { everySeconds = config.sweepSeconds, name, observe, run }: Maintenance,
 ): () => Promise<void> {

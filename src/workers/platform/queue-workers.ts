@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
 import { Value } from 'typebox/value';
-import type { AdmissionRepository, JobAdmission } from '../../shared/jobs/admission-repository.ts';
 import { Job, JobHead } from '../../shared/jobs/definitions.ts';
+import type { JobAdmission, JobRepository } from '../../shared/jobs/job-repository.ts';
 import type { JobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../shared/jobs/queues.ts';
@@ -18,8 +18,8 @@ import {
 } from '../../shared/platform/payloads/payload-store.ts';
 import { disconnectRedis, type RedisConnection } from '../../shared/platform/redis/redis.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
-import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';
 import type { JobHandlers } from './handlers.ts';
+import { JobVerifier, NotAdmittedError, replyChannelOf, shown } from './job-verifier.ts';
 
 /**
  * A worker that does not renew its locks for this long loses its jobs to others, which check for such jobs at half this interval;
@@ -42,7 +42,7 @@ export interface QueueWorkersOptions {
   readonly connect: () => RedisConnection;
   readonly publisher: RedisConnection;
   readonly handlers: JobHandlers;
-  readonly admissions: AdmissionRepository;
+  readonly admissions: JobRepository;
   readonly jobResults: JobResultRepository;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -96,7 +96,7 @@ class QueueWorker {
   readonly #options: QueueWorkersOptions;
   readonly #logger: Logger;
   readonly #warning: LimitedWarning;
-  readonly #admitted: AdmittedJobs;
+  readonly #admitted: JobVerifier;
   readonly #worker: Worker<JobData>;
   readonly #reporting = new Set<Promise<void>>();
   #runningJobs = 0;
@@ -107,7 +107,7 @@ class QueueWorker {
     this.#options = options;
     this.#logger = logger.child({ queue: name });
     this.#warning = new LimitedWarning(this.#logger);
-    this.#admitted = new AdmittedJobs({ ...options, logger: this.#logger });
+    this.#admitted = new JobVerifier({ ...options, logger: this.#logger });
     this.#worker = new Worker<JobData>(
       redisQueueName(name, connection),
       (queued, token) => this.#runQueued(queued, token),

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
 import { createVersionRepository, type VersionRepository } from '../../shared/state/versions/version-repository.ts';
-import { assertStoreReachable } from '../platform/bad-items.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 import { VersionEncoder } from './version-encoder.ts';
 

@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value';
 import type { AppContext } from '../../shared/context.ts';
-import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import {
   beginReconcile,
   ReconcileCounts,
@@ -18,7 +18,7 @@ const reconcileName = 'reconcile';
  */
 export function reconcileInSlices(
   context: Pick<AppContext, 'blobRows' | 'blobs' | 'config' | 'logger' | 'metrics'>,
-  runs: RunRepository,
+  runs: ScheduledTaskRepository,
 ): Maintenance {
   const { config, logger, metrics } = context;
   let lastCounts: ReconcileCounts | null = null;

@@ -6,7 +6,7 @@ import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 import type { DocumentCheckRepository } from '../../shared/state/checkpoints/document-check-repository.ts';
 import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checkpoints/document-verifier.ts';
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
-import { assertStoreReachable } from '../platform/bad-items.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 
 /** Maximum documents claimed by one statement. */
 const claimLimit = 20;

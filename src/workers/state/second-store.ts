@@ -1,8 +1,8 @@
+import { inParallel } from '../../shared/blob-moves/compare-locations.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { inParallel } from '../../shared/moves/compare-places.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
 import { settleCopy } from '../../shared/platform/blobs/second/mirrored-blob-store.ts';
-import { assertStoreReachable } from '../platform/bad-items.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 
 const batchSize = 200;

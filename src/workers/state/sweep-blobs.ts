@@ -1,5 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
-import { lookAtSite } from '../../shared/platform/site/site-watch.ts';
+import { checkSite } from '../../shared/platform/site/site-watch.ts';
 import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 
@@ -19,7 +19,7 @@ const faultPauseSeconds = 60;
  */
 export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { blobRows, blobs, config, db, logger, metrics } = context;
-  if (!(await lookAtSite(context))) return 0;
+  if (!(await checkSite(context))) return 0;
   if (!(await ownsStore({ blobs, db }))) {
     metrics.blobSweepsRefused.inc();
     logger.error(

@@ -1,5 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
-import { noteEnded } from '../../shared/updates/lost-leases.ts';
+import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 import { expireUpdate } from '../../shared/updates/update-closer.ts';
 
 const batchSize = 100;

@@ -8,13 +8,13 @@ const bases = new Map<number, Buffer>();
 export function documentOf(bytes: number, mark: string): Buffer {
   const base = bases.get(bytes) ?? deploymentOf(bytes, bytes);
   bases.set(bytes, base);
-  const at = markPlace(base);
+  const at = markLocation(base);
   return Buffer.concat([base.subarray(0, at), Buffer.from(mark.padEnd(markBytes, '.')), base.subarray(at)]);
 }
 
 /** The body of a delta that turns a document of `documentOf` into the one that contains `mark`. */
 export function deltaTo(document: Buffer, mark: string, sequenceNumber: number): object {
-  const start = markPlace(document);
+  const start = markLocation(document);
   return {
     version: 3,
     checkpointHash: sha256(document),
@@ -36,7 +36,7 @@ export function sha256(bytes: Buffer | string): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-function markPlace(document: Buffer): number {
+function markLocation(document: Buffer): number {
   const label = '"magic":"';
   return document.indexOf(label) + label.length;
 }

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 // the clock.
 
 const file = process.env['TEST_CLOCK_FILE'] as string;
-const lookEveryMs = 20;
+const checkEveryMs = 20;
 
 const RealDate = Date;
 const realNow = Date.now;
@@ -13,7 +13,7 @@ let lookedAt = Number.NEGATIVE_INFINITY;
 let shiftMs = 0;
 
 function now(): number {
-  if (performance.now() - lookedAt > lookEveryMs) {
+  if (performance.now() - lookedAt > checkEveryMs) {
     lookedAt = performance.now();
     shiftMs = Number(readFileSync(file, 'utf8'));
   }

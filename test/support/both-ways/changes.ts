@@ -1,5 +1,5 @@
 /**
- * What else happens to a world, as SQL. `:stack`, `:organization`, `:member` (a user), `:caller` (the token of the call, or the member's),
+ * What else happens to a fixture, as SQL. `:stack`, `:organization`, `:member` (a user), `:caller` (the token of the call, or the member's),
  * `:latest` (the update that was created last) and `:fresh` (a new id, the same in both databases) are replaced.
  */
 const statements = {

@@ -3,7 +3,7 @@ import pg from 'pg';
 
 /** The statements before which changes are made late: none that decides comes before them in a call. */
 const deciding =
-  /\/\* (identity\.holdAccess|updates\.(start|complete|renewLease)|checkpoints\.commit|journalEntries\.append|changeLimits\.lockJournal|engineEvents\.append) \*\//;
+  /\/\* (identity\.lockAccess|updates\.(start|complete|renewLease)|checkpoints\.commit|journalEntries\.append|changeLimits\.lockJournal|engineEvents\.append) \*\//;
 
 interface LateChange {
   change: (() => Promise<void>) | null;

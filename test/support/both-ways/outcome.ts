@@ -6,21 +6,21 @@ import { compactEndedUpdates } from '../../../src/workers/updates/expire-leases.
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../test-app.ts';
 import type { TestSettings } from '../test-settings.ts';
 import { until } from '../until.ts';
-import { type SeededWorld, seedWorlds } from './seeded-world.ts';
-import { differingRows, nameWorlds, readConstants, readRows } from './world-rows.ts';
+import { differingRows, nameFixtures, readConstants, readRows } from './fixture-rows.ts';
+import { type SeededFixture, seedFixtures } from './seeded-fixture.ts';
 
 /** Worlds that are played at once. */
 const atOnce = 6;
 
-/** A database with worlds in which nothing has happened yet. */
+/** A database with fixtures in which nothing has happened yet. */
 export interface Original extends AsyncDisposable {
   readonly database: TestDatabase;
-  readonly worlds: readonly SeededWorld[];
+  readonly fixtures: readonly SeededFixture[];
   /** Ids and times in it. */
   readonly constants: ReadonlySet<string>;
 }
 
-/** What has come of all worlds in one copy. */
+/** What has come of all fixtures in one copy. */
 export interface Outcome<A> {
   readonly answers: ReadonlyMap<string, readonly A[]>;
   readonly rows: readonly string[];
@@ -31,24 +31,24 @@ export async function createOriginal(count: number): Promise<Original> {
   const client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   try {
-    const seeded = await seedWorlds(client, count);
+    const seeded = await seedFixtures(client, count);
     const constants = await readConstants(client);
-    return { database, worlds: seeded, constants, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
+    return { database, fixtures: seeded, constants, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
   } finally {
     await client.end();
   }
 }
 
-/** How worlds are played in a copy of their database. */
+/** How fixtures are played in a copy of their database. */
 export interface Play<A> {
-  readonly play: (replicas: readonly TestApp[], client: pg.Pool, world: SeededWorld) => Promise<readonly A[]>;
+  readonly play: (replicas: readonly TestApp[], client: pg.Pool, fixture: SeededFixture) => Promise<readonly A[]>;
   readonly replicas?: number;
   readonly settings?: TestSettings;
 }
 
-/** Plays all worlds in a copy. */
+/** Plays all fixtures in a copy. */
 export async function playBy<A>(
-  { constants, database: original, worlds }: Original,
+  { constants, database: original, fixtures }: Original,
   { play, replicas: count = 1, settings = {} }: Play<A>,
 ): Promise<Outcome<A>> {
   await using database = await createTestDatabase(original);
@@ -58,7 +58,7 @@ export async function playBy<A>(
   try {
     const options = { database, dataDir, settings: { leaseSeconds: 3600, ...settings } };
     while (replicas.length < count) replicas.push(await createTestApp(options));
-    const left = [...worlds];
+    const left = [...fixtures];
     const answers = new Map<string, readonly A[]>();
     const playNext = async (): Promise<void> => {
       for (let next = left.shift(); next; next = left.shift())
@@ -74,16 +74,16 @@ export async function playBy<A>(
   }
 }
 
-/** What differs between two outcomes: rows and answers, each with the name of its world. */
-export function differences<A>({ worlds }: Original, left: Outcome<A>, right: Outcome<A>): string[] {
-  const answers = worlds.flatMap(({ name }) => {
+/** What differs between two outcomes: rows and answers, each with the name of its fixture. */
+export function differences<A>({ fixtures }: Original, left: Outcome<A>, right: Outcome<A>): string[] {
+  const answers = fixtures.flatMap(({ name }) => {
     const [ofLeft, ofRight] = [left.answers.get(name) ?? [], right.answers.get(name) ?? []];
     return ofLeft.flatMap((answer, at) => {
-      const texts = [answer, ofRight[at]].map((each) => JSON.stringify({ world: name, at, ...(each as object) }));
+      const texts = [answer, ofRight[at]].map((each) => JSON.stringify({ fixture: name, at, ...(each as object) }));
       return texts[0] === texts[1] ? [] : [`- ${texts[0]}`, `+ ${texts[1]}`];
     });
   });
-  return [...answers, ...nameWorlds(differingRows(left.rows, right.rows), worlds)];
+  return [...answers, ...nameFixtures(differingRows(left.rows, right.rows), fixtures)];
 }
 
 /** Ends what is left for the background. */

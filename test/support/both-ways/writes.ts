@@ -6,7 +6,7 @@ import { deployment } from '../state.ts';
 import type { TestApp, TestResponse } from '../test-app.ts';
 import { changeStatement } from './changes.ts';
 import { changeBefore, withoutTimes } from './late-changes.ts';
-import type { SeededWorld } from './seeded-world.ts';
+import type { SeededFixture } from './seeded-fixture.ts';
 
 /** Which number a write has, compared with those before it. */
 type Order = 'next' | 'repeated' | 'old';
@@ -102,7 +102,7 @@ const textOf = (written: string): string => `${start}${JSON.stringify(written)}}
 export async function playWrites(
   replicas: readonly TestApp[],
   client: pg.Pool,
-  { ids, name, tokens }: SeededWorld,
+  { ids, name, tokens }: SeededFixture,
   { kind, withJournal, writes }: Writing,
   prepare: (updateId: string) => Promise<unknown>,
 ) {

@@ -15,10 +15,10 @@ import type { OrganizationRates } from '../../platform/rates/organization-rates.
 import type { RequestRates } from '../../platform/rates/request-rates.ts';
 import type { StateScan, StateScans } from '../../platform/scans/state-scans.ts';
 import { clientAddress } from '../../platform/server/client-address.ts';
-import { assertAdmitted, type CallerAccess, type Place } from '../admission.ts';
+import { assertAuthorized, type CallerAccess, type CallTarget } from '../authorize-call.ts';
 
 /** The place of a call without a target. */
-export const nowhere: Place = { organization: null, project: null, stack: null };
+export const nowhere: CallTarget = { organization: null, project: null, stack: null };
 
 /** Concurrent calls of one request: other requests also need connections to Postgres. */
 const callsAtOnce = 4;
@@ -28,7 +28,7 @@ export interface Holder {
   /** The holder, without a place. */
   readonly caller: Caller;
   /** The facts that decide about the holder at a place. Throws UnauthenticatedError. */
-  findAt(place: Place): Promise<Caller>;
+  findAt(place: CallTarget): Promise<Caller>;
   /** Throws UnauthenticatedError if the session or the token has ended since the request arrived. */
   confirm(): Promise<void>;
 }
@@ -94,7 +94,7 @@ export class RequestCalls {
    * The caller at a place where a call needs this access. Counts the call. Throws UnauthenticatedError, NotFoundError, ForbiddenError,
    * RequestRateError, TooFastError.
    */
-  async admit(access: CallerAccess, place: Place, action: AuditAction | null = null): Promise<Caller> {
+  async admit(access: CallerAccess, place: CallTarget, action: AuditAction | null = null): Promise<Caller> {
     const { organizationRates, rates } = this.#services;
     const { organization } = place;
     const caller = organization === null ? this.#holder.caller : await this.#holder.findAt(place);
@@ -103,7 +103,7 @@ export class RequestCalls {
     if (tooFast) throw organizationRates.refuse(tooFast);
     if (late) await waitForRate(this.#request, late);
     try {
-      assertAdmitted(caller, access, place, action);
+      assertAuthorized(caller, access, place, action);
     } catch (error) {
       if (action !== null) await this.recordRefusal(caller, { access, action, place, error });
       throw error;
@@ -154,7 +154,7 @@ export class RequestCalls {
     refused: {
       readonly access: CallerAccess;
       readonly action: AuditAction;
-      readonly place: Place;
+      readonly place: CallTarget;
       readonly error: unknown;
     },
   ): Promise<void> {

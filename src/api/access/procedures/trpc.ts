@@ -3,7 +3,7 @@ import type { Permission } from '../../../shared/access/permissions.ts';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
-import type { CallerAccess, Place } from '../admission.ts';
+import type { CallerAccess, CallTarget } from '../authorize-call.ts';
 import { nowhere, type ProcedureContext, type RequestCalls } from './context.ts';
 import { causeOf, shapeOf } from './errors.ts';
 import { input, OrganizationInput, StackInput } from './inputs.ts';
@@ -151,7 +151,7 @@ export function operatorMutation(action: AuditAction) {
 interface Declared {
   readonly access: CallerAccess;
   readonly action: AuditAction;
-  readonly place: Place;
+  readonly place: CallTarget;
 }
 
 /** A mutation. Every success, and every refusal of a member, is recorded in the audit log. */

@@ -5,7 +5,7 @@ import { mapDatabaseError } from '../../../shared/platform/db/sqlstate.ts';
 import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
-import type { Place } from '../../access/admission.ts';
+import type { CallTarget } from '../../access/authorize-call.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { LiveHub, type LiveTopic } from './live-hub.ts';
 import type { LiveStream } from './live-stream.ts';
@@ -29,7 +29,7 @@ export interface LiveViewer {
   /** Throws UnauthenticatedError if the viewer's session has ended, or their token. */
   confirm(): Promise<void>;
   /** The facts that currently decide about the viewer at a place. Throws UnauthenticatedError. */
-  findAt(place: Place): Promise<Caller>;
+  findAt(place: CallTarget): Promise<Caller>;
   /** Closes the connection of a client that does not read. */
   cut(): void;
 }

@@ -2,7 +2,7 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { InvalidRequestError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
 import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
-import { assertAdmitted, type Place } from '../../access/admission.ts';
+import { assertAuthorized, type CallTarget } from '../../access/authorize-call.ts';
 import { OrganizationNotVisibleError } from '../../access/organizations.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import type { LiveTopic } from './live-hub.ts';
@@ -35,11 +35,11 @@ export class LiveTopics {
    * The topics of these names. `findAt` returns the facts that decide about the viewer at a place. Throws InvalidRequestError, and NotFoundError
    * if one does not exist or the viewer may not see it.
    */
-  async permit(names: readonly string[], findAt: (place: Place) => Promise<Caller>): Promise<PermittedTopics> {
+  async permit(names: readonly string[], findAt: (place: CallTarget) => Promise<Caller>): Promise<PermittedTopics> {
     const named = [...new Set(names)].map(parseTopic);
     const found = await createTopicRepository(this.#db).find(named.map(({ place }) => place));
     const callers = new Map<string, Promise<Caller>>();
-    const callerAt = (place: Place): Promise<Caller> => {
+    const callerAt = (place: CallTarget): Promise<Caller> => {
       const key = JSON.stringify([place.organization, place.project, place.stack]);
       const caller = callers.get(key) ?? findAt(place);
       callers.set(key, caller);
@@ -56,11 +56,11 @@ export class LiveTopics {
 async function permitOne(
   { name, of, place }: NamedTopic,
   found: FoundRow,
-  callerAt: (place: Place) => Promise<Caller>,
+  callerAt: (place: CallTarget) => Promise<Caller>,
 ): Promise<LiveTopic> {
   if (of === 'organization') {
     const at = { organization: place.organization, project: null, stack: null };
-    assertAdmitted(await callerAt(at), { kind: 'organization', permission: 'read' }, at);
+    assertAuthorized(await callerAt(at), { kind: 'organization', permission: 'read' }, at);
     if (found.organizationId === null) throw new OrganizationNotVisibleError();
     return { of, name, id: found.organizationId };
   }
@@ -73,7 +73,7 @@ async function permitOne(
       : stackNotFound(ref as StackRef);
   if (organization === null) throw missing();
   try {
-    assertAdmitted(await callerAt(ref), { kind: 'stack', permission: 'read' }, ref);
+    assertAuthorized(await callerAt(ref), { kind: 'stack', permission: 'read' }, ref);
   } catch (error) {
     throw error instanceof NotFoundError ? missing() : error;
   }

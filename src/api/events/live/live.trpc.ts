@@ -1,7 +1,7 @@
 import { type TrackedEnvelope, tracked } from '@trpc/server';
 import { Type } from 'typebox';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
-import type { Place } from '../../access/admission.ts';
+import type { CallTarget } from '../../access/authorize-call.ts';
 import { input, text } from '../../access/procedures/inputs.ts';
 import { router, userProcedure } from '../../access/procedures/trpc.ts';
 import type { LiveService } from './live-service.ts';
@@ -35,7 +35,7 @@ export const liveRouter = router({
       id: caller.userId ?? caller.tokenId,
       topics,
       confirm: () => request.holder.confirm(),
-      findAt: (place: Place) => request.holder.findAt(place),
+      findAt: (place: CallTarget) => request.holder.findAt(place),
       cut: () => request.disconnect(),
     };
     const stream = await services.live.open(viewer, lastEventId ?? null);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { AppContext } from '../../../shared/context.ts';
-import type { CallerRow, IdentityRepository, RequestedPlace } from '../../../shared/identity/identity-repository.ts';
+import type { CallerRow, IdentityRepository, RequestedTarget } from '../../../shared/identity/identity-repository.ts';
 import {
   createRateCounterRepository,
   type RateCounterRepository,
@@ -104,7 +104,7 @@ export class Authenticator {
   }
 
   /** Returns the holder of an API token and what they may do at `place`, or null if it is wrong. Throws TooManyRequestsError if too many lookups wait. */
-  async findCaller(request: IncomingMessage, token: string, place: RequestedPlace): Promise<CallerRow | null> {
+  async findCaller(request: IncomingMessage, token: string, place: RequestedTarget): Promise<CallerRow | null> {
     const form = tokenForm(token, 'hf-');
     if (form === 'faulty') return this.#refuse({ request, credential: 'token', kind: 'hf-' }, 'malformed');
     const hash = hashToken(token);

@@ -2,14 +2,14 @@ import type { FastifyRequest, RouteOptions } from 'fastify';
 import { hashToken, sameHash, tokenForm } from '../../../shared/platform/crypto/secret-token.ts';
 import { AppError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
-import { lookTogether } from '../../../shared/updates/database/database-watch.ts';
 import { describeUnknown, isLeaseLoss, LeaseLostError, leaseLostCode } from '../../../shared/updates/lease.ts';
+import { checkTogether } from '../../../shared/updates/rollback-detection/rollback-monitor.ts';
 import { isActive } from '../../../shared/updates/update-state.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import { declaredBytes } from '../../platform/http/body.ts';
 import type { Access, Lease } from '../../platform/http/request.ts';
 import type { UpdateParams } from '../../platform/protocol/core.ts';
-import { leaseTakenAway } from '../../updates/lost-lease.ts';
+import { revokedLeaseError } from '../../updates/revoked-lease-error.ts';
 import { credential } from '../plugins/credential.ts';
 import type { Authenticator } from './authenticator.ts';
 import { LeaseCache } from './lease-cache.ts';
@@ -55,7 +55,7 @@ export class LeaseAccess {
       if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
       if (await updates.isLease(hash)) return 'elsewhere';
       // It may come from an earlier database, which has not been checked yet.
-      await lookTogether(this.#context);
+      await checkTogether(this.#context);
       return null;
     });
     // The same error whether or not anything exists at this address.
@@ -64,7 +64,7 @@ export class LeaseAccess {
       if (known) this.#known.forget(updateId);
       throw this.#notValid();
     }
-    if (isLeaseLoss(update.endReason)) throw await leaseTakenAway(this.#context, update, update.endReason);
+    if (isLeaseLoss(update.endReason)) throw await revokedLeaseError(this.#context, update, update.endReason);
     const isAlive = update.status === 'running' && !update.expired;
     if (!isAlive && !(route.ended && !isActive(update.status))) throw this.#notValid();
     const { stackId, epoch, journalVersion, exclusive } = update;
@@ -97,7 +97,7 @@ export class LeaseAccess {
 
   /** The same error for all leases, except that it says whether the database may have lost some. */
   #notValid(): LeaseLostError {
-    return new LeaseLostError(describeUnknown(this.#context.databaseMemory.lostAt));
+    return new LeaseLostError(describeUnknown(this.#context.rollbackState.lostAt));
   }
 
   /** False for large bodies: they are not received and stored for a lease that may be dead. */

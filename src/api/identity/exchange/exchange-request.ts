@@ -9,7 +9,7 @@ export interface ExchangeRequest extends TrustRequest {
   /** As sent. */
   readonly scope: string;
   /** In seconds; null: the maximum of the policy. */
-  readonly lifeSeconds: number | null;
+  readonly lifetimeSeconds: number | null;
 }
 
 export const exchangeGrant = 'urn:ietf:params:oauth:grant-type:token-exchange';
@@ -48,7 +48,7 @@ export function parseExchangeRequest(body: Buffer, contentType: string): Exchang
     idToken,
     scope,
     ...asked(given.get('requested_token_type') || typeOfToken('organization'), scope),
-    lifeSeconds: lifeOf(given.get('expiration') ?? ''),
+    lifetimeSeconds: lifeOf(given.get('expiration') ?? ''),
   };
 }
 

@@ -20,9 +20,9 @@ import { addressGroup, clientAddress } from '../../platform/server/client-addres
 import type { Authenticator } from '../credentials/authenticator.ts';
 import { ExchangeError, refusedGrant } from './exchange-errors.ts';
 import type { ExchangeRequest } from './exchange-request.ts';
+import { exchangedToken, tokenName } from './exchanged-token.ts';
 import { claimedIssuer, type IdToken, keysOf, verifyIdToken } from './id-token.ts';
-import { IssuerKeys } from './issuer-keys.ts';
-import { tokenFor, tokenName } from './token-for.ts';
+import { JwksCache } from './jwks-cache.ts';
 
 export interface ExchangedToken {
   readonly token: string;
@@ -47,7 +47,7 @@ const remembered = 10_000;
 export class ExchangeService {
   readonly #context: ApiContext;
   readonly #credentials: Authenticator;
-  readonly #keys: IssuerKeys;
+  readonly #keys: JwksCache;
   /** Issuers whose tokens were accepted, by organization and URL: enough to recognize a good token without a query. */
   readonly #accepted = new LRUCache<string, IssuerRow>({ max: remembered });
   readonly #refusals = new LRUCache<string, true>({ max: remembered, ttl: refusalMs });
@@ -56,7 +56,7 @@ export class ExchangeService {
     this.#context = context;
     this.#credentials = credentials;
     const { config, logger, outgoing } = context;
-    this.#keys = new IssuerKeys({ outgoing, logger, outageMs: config.issuerOutageMs });
+    this.#keys = new JwksCache({ outgoing, logger, outageMs: config.issuerOutageMs });
   }
 
   /** Throws ExchangeError, TooManyRequestsError, UnavailableError. */
@@ -122,7 +122,7 @@ export class ExchangeService {
       const policy = await this.#allowing(tx, held, verified, asked);
       const exchanges = createExchangeRepository(tx);
       const key = digest([held.organizationId, held.url, verified.identity]);
-      const request = digest([asked.kind, asked.owner, asked.scope, asked.lifeSeconds, address]);
+      const request = digest([asked.kind, asked.owner, asked.scope, asked.lifetimeSeconds, address]);
       const earlier = held.replay === 'once' ? await exchanges.lock(key, repeatSeconds) : null;
       let made: { readonly id: string; readonly expiresAt: Date | null } | null;
       if (earlier) {
@@ -130,7 +130,7 @@ export class ExchangeService {
         made = isRepeat ? await exchanges.replaceUnused(earlier.tokenId, hash) : null;
         if (!made) throw refusedGrant('it was exchanged before');
       } else {
-        made = await createTokenRepository(tx).insert(tokenFor({ asked, held, policy, verified, hash, suffix }));
+        made = await createTokenRepository(tx).insert(exchangedToken({ asked, held, policy, verified, hash, suffix }));
         const isFirst = await exchanges.insert({ key, request, tokenId: made.id, expiresAt: verified.endsAt });
         if (!isFirst && held.replay === 'once') throw new ExchangedMeanwhileError();
         if (!(await createIdentityRepository(tx).isTokenOf(made.id, held.organizationId)))

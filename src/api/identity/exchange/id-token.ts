@@ -10,7 +10,7 @@ import {
 } from 'jose';
 import type { IssuerRow } from '../../../shared/identity/trust/issuer-repository.ts';
 import { refusedGrant } from './exchange-errors.ts';
-import type { IssuerKeys, KeyOfToken } from './issuer-keys.ts';
+import type { JwksCache, KeyOfToken } from './jwks-cache.ts';
 
 /** Never `none`, and never HMAC: a public key would be its secret. */
 const algorithms = [
@@ -50,7 +50,7 @@ export function claimedIssuer(token: string): string {
 /** The keys of an issuer: registered or published ones. */
 export function keysOf(
   { jwks, url }: Pick<IssuerRow, 'jwks' | 'url'>,
-  keys: IssuerKeys,
+  keys: JwksCache,
   only: 'cached' | 'any',
 ): KeyOfToken {
   if (jwks !== null) return createLocalJWKSet(JSON.parse(jwks) as JSONWebKeySet);

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
-import { assertAdmitted, type CallerAccess } from '../../access/admission.ts';
+import { assertAuthorized, type CallerAccess } from '../../access/authorize-call.ts';
 import { actionOf } from '../../platform/audit-trail/declared-action.ts';
 import type { Access, Caller, Lease } from '../../platform/http/request.ts';
 import type { Authenticator } from '../credentials/authenticator.ts';
@@ -59,6 +59,6 @@ async function admitCaller(
   // Set here, because a refusal is recorded with the caller's name.
   request.caller = caller;
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
-  assertAdmitted(caller, access, place, actionOf(request));
+  assertAuthorized(caller, access, place, actionOf(request));
   return caller;
 }

@@ -6,7 +6,7 @@ import { prepareError, sendError } from '../../platform/http/errors.ts';
 import type { Session } from '../../platform/http/request.ts';
 import { pageHeaders, renderErrorPage } from '../../platform/pages/page.ts';
 import { wantsPage } from '../../platform/pages/wants-page.ts';
-import { assertSameOrigin, readSessionCookie } from '../sign-in/browser.ts';
+import { assertSameOrigin, readSessionCookie } from '../sign-in/cookies.ts';
 import type { SessionService } from '../sign-in/session-service.ts';
 
 /** What the routes call. */

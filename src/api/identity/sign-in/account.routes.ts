@@ -4,7 +4,7 @@ import type { RouteScope } from '../../platform/http/route-scope.ts';
 import type { InvitationService } from '../invitation-service.ts';
 import type { MemberService } from '../member-service.ts';
 import { personOfSession } from '../person.ts';
-import { clearSessionCookie, setSessionCookie, visitOf } from './browser.ts';
+import { clearSessionCookie, setSessionCookie, visitOf } from './cookies.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
 import { renderAccountPage } from './pages/account-page.ts';
 import type { PasskeyService } from './passkey-service.ts';

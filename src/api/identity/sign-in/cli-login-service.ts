@@ -6,7 +6,7 @@ import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Session } from '../../platform/http/request.ts';
-import { assertTokenLimit } from '../token-limit.ts';
+import { assertTokenLimit } from '../max-tokens.ts';
 import type { SessionService } from './session-service.ts';
 
 /** What the CLI passes when it opens a browser (pkg/backend/httpstate/backend.go). */

@@ -1,4 +1,4 @@
-import { createIdentityRepository, type RequestedPlace } from '../../../shared/identity/identity-repository.ts';
+import { createIdentityRepository, type RequestedTarget } from '../../../shared/identity/identity-repository.ts';
 import {
   createSessionRepository,
   type ListedSessionRow,
@@ -73,7 +73,7 @@ export class SessionService {
    * The facts that decide about the user of a session at `place`, found in the same way as for the holder of a token. Throws
    * UnauthenticatedError if the session has ended.
    */
-  async getCaller({ id }: Session, place: RequestedPlace): Promise<Caller> {
+  async getCaller({ id }: Session, place: RequestedTarget): Promise<Caller> {
     const identity = createIdentityRepository(this.#db);
     const found = await identity.findSessionCaller(id, place);
     if (found) return found;

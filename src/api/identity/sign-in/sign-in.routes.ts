@@ -5,12 +5,12 @@ import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { scriptAsset, styleAsset } from '../../platform/pages/page.ts';
 import { wantsPage } from '../../platform/pages/wants-page.ts';
 import { clientGone } from '../../platform/server/client-gone.ts';
-import { clearSessionCookie, readSessionCookie, safeNext, setSessionCookie, visitOf } from './browser.ts';
+import { clearSessionCookie, readSessionCookie, safeNext, setSessionCookie, visitOf } from './cookies.ts';
+import type { OidcService } from './oidc-service.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
 import { renderSignInPage } from './pages/sign-in-page.ts';
 import type { PasskeyService } from './passkey-service.ts';
 import type { PasswordService } from './password-service.ts';
-import type { ProviderService } from './provider-service.ts';
 import type { SessionService } from './session-service.ts';
 
 /** What the routes call. */
@@ -18,7 +18,7 @@ export interface Services {
   readonly config: Config;
   readonly passkeys: PasskeyService;
   readonly passwords: PasswordService;
-  readonly provider: ProviderService;
+  readonly provider: OidcService;
   readonly sessions: SessionService;
 }
 

@@ -20,7 +20,7 @@ import {
 import { parseReason } from '../../../shared/state/journal/change-limits/drain-update.ts';
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
-import { holdAccess } from '../../access/locked-access.ts';
+import { lockAccess } from '../../access/locked-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
@@ -114,7 +114,7 @@ export class ApprovalService {
     work: (tx: Queryable, stack: StackRow, held: PermissionSet) => Promise<T>,
   ): Promise<T> {
     return this.#db.inTransaction(async (tx) => {
-      const access = await holdAccess(tx, ref.organization, caller);
+      const access = await lockAccess(tx, ref.organization, caller);
       const stack = await createStackRepository(tx).lock(ref);
       if (!stack) throw stackNotFound(ref);
       const tags = readTags(stack.tags);

@@ -2,7 +2,7 @@ import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
 import { drainUpdate, parseReason } from '../../../shared/state/journal/change-limits/drain-update.ts';
 import { lockUpdate } from '../../../shared/updates/update-closer.ts';
-import { holdAccess } from '../../access/locked-access.ts';
+import { lockAccess } from '../../access/locked-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
@@ -23,7 +23,7 @@ export class DrainService {
     const drain = { by: caller.login, reason: parseReason(reason) };
     if (!(await updates.findInStack(updateId, ref))) throw updateNotFound(updateId);
     await db.inTransaction(async (tx) => {
-      const access = await holdAccess(tx, ref.organization, caller);
+      const access = await lockAccess(tx, ref.organization, caller);
       const locked = await lockUpdate(tx, updateId);
       if (!locked) throw updateNotFound(updateId);
       assertPermission(access, locked.stack, readTags(locked.stack.tags), 'write');

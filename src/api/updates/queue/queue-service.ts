@@ -4,7 +4,7 @@ import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
 import { createUpdateQueueRepository } from '../../../shared/updates/update-queue-repository.ts';
-import { holdAccess } from '../../access/locked-access.ts';
+import { lockAccess } from '../../access/locked-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
@@ -28,7 +28,7 @@ export class QueueService {
     // It becomes part of a line of terminal output.
     if (/\p{Cc}/u.test(reason)) throw new InvalidRequestError('The reason must be one line of text');
     await this.#db.inTransaction(async (tx) => {
-      const access = await holdAccess(tx, ref.organization, caller);
+      const access = await lockAccess(tx, ref.organization, caller);
       const stack = await createStackRepository(tx).lock(ref);
       if (!stack) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'write');

@@ -5,7 +5,7 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import {
   createUpdateQueueRepository,
   heldMessage,
-  type PlaceRow,
+  type QueueEntryRow,
   type RunView,
   rulesMessage,
   supersededMessage,
@@ -14,7 +14,7 @@ import {
   type WaitingRun,
 } from '../../../shared/updates/update-queue-repository.ts';
 import type { Limit } from '../rules/limit.ts';
-import { type Place, pause, type WaitingCall, type Wake } from './waiting-call.ts';
+import { pause, type QueueEntry, type WaitingCall, type Wake } from './waiting-call.ts';
 
 /** How often this process renews its waiting calls, and checks for lost notifications, in ms. */
 const checkMs = 400;
@@ -88,7 +88,7 @@ export class UpdateQueue {
   }
 
   /** Takes a place at the end of the queue, or the one with this id if it is still the caller's. */
-  async enter(stackId: string, { alertSeconds, id, isUrgent, run, shown, tokenId }: Entering): Promise<Place> {
+  async enter(stackId: string, { alertSeconds, id, isUrgent, run, shown, tokenId }: Entering): Promise<QueueEntry> {
     await this.#places.renewProcess(this.#processId, aliveSeconds);
     const owner = { stackId, tokenId, processId: this.#processId };
     const newId = randomUUID();
@@ -105,7 +105,7 @@ export class UpdateQueue {
     }
   }
 
-  #occupy(stackId: string, row: PlaceRow, alertSeconds: number): Place {
+  #occupy(stackId: string, row: QueueEntryRow, alertSeconds: number): QueueEntry {
     const place = { id: row.id, stackId, since: performance.now() - row.waitedSeconds * 1000 };
     // It may have been released before the place was taken.
     this.#waiting.set(place.id, {
@@ -123,7 +123,7 @@ export class UpdateQueue {
   }
 
   /** Waits for the turn of the place, at most until `deadline` by `performance.now()`. */
-  async next({ id }: Place, deadline: number, gone: AbortSignal): Promise<Wake> {
+  async next({ id }: QueueEntry, deadline: number, gone: AbortSignal): Promise<Wake> {
     const call = this.#waiting.get(id);
     if (!call) throw new Error(`No call waits at ${id}`);
     for (;;) {
@@ -141,7 +141,7 @@ export class UpdateQueue {
   }
 
   /** A limit or another rule defers the call. It checks again when that may have changed. */
-  async holdBack({ id }: Place, limit: Limit | null): Promise<void> {
+  async holdBack({ id }: QueueEntry, limit: Limit | null): Promise<void> {
     const call = this.#waiting.get(id);
     if (!call) return;
     call.deferredUntil = limit ? Number.POSITIVE_INFINITY : performance.now() + deferredMs;
@@ -153,13 +153,13 @@ export class UpdateQueue {
   }
 
   /** The call no longer waits here, but its client will call again. */
-  async keep({ id }: Place): Promise<void> {
+  async keep({ id }: QueueEntry): Promise<void> {
     await this.#places.keep(id, this.#processId, keptSeconds);
     this.#forget(id);
   }
 
   /** Gives up the position. If the database is not available, a later check removes it. */
-  async leave({ id, stackId }: Place): Promise<void> {
+  async leave({ id, stackId }: QueueEntry): Promise<void> {
     this.#forget(id);
     await this.#places.leave(id, stackId).catch((error: unknown) => {
       this.#logger.debug({ err: error }, 'update queue: an entry could not be removed yet');
@@ -167,7 +167,7 @@ export class UpdateQueue {
   }
 
   /** The position was removed from the queue with the change that it waited for. */
-  forget({ id }: Place): void {
+  forget({ id }: QueueEntry): void {
     this.#forget(id);
   }
 

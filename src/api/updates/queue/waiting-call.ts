@@ -2,7 +2,7 @@
 export type Wake = 'turn' | 'superseded' | 'over' | 'gone' | 'draining';
 
 /** A position in the queue of a stack at which a call of this process waits. */
-export interface Place {
+export interface QueueEntry {
   readonly id: string;
   readonly stackId: string;
   /** When it was taken, by `performance.now()`. */
@@ -10,7 +10,7 @@ export interface Place {
 }
 
 /** A call that waits at its position. */
-export interface WaitingCall extends Place {
+export interface WaitingCall extends QueueEntry {
   /** It may be its turn, and it has not checked yet. */
   isNext: boolean;
   isSuperseded: boolean;

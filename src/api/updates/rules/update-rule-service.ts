@@ -8,7 +8,7 @@ import { slotOf } from '../../../shared/updates/rules/rule-kinds.ts';
 import { assertWithinLimits, setRule } from '../../../shared/updates/rules/set-rule.ts';
 import { createUpdateRuleRepository, type RuleRow } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
-import { holdManagement } from '../../access/locked-access.ts';
+import { lockManagement } from '../../access/locked-access.ts';
 import { getOrganization } from '../../access/organizations.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
@@ -119,7 +119,7 @@ export class UpdateRuleService {
   /** Holds the caller's rights, and keeps other changes and new updates waiting. Returns the id of the organization. */
   async #lock(tx: Queryable, caller: Caller, organization: string): Promise<string> {
     await createPeopleRepository(tx).lock();
-    await holdManagement(tx, organization, caller);
+    await lockManagement(tx, organization, caller);
     const { id: organizationId } = await getOrganization(tx, organization);
     await createUpdateRuleRepository(tx).lockForChange(organizationId);
     return organizationId;

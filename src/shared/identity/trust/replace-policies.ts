@@ -7,7 +7,7 @@ import { createTeamRepository } from '../team-repository.ts';
 import { createIssuerRepository, type IssuerRow, type PolicyRow } from './issuer-repository.ts';
 import { isAbout, requestedKind, rulesMatch, type TrustPolicy } from './trust-policy.ts';
 
-export interface PolicyMaker {
+export interface PolicyAuthor {
   /** Null for an operator, or a token without a user. */
   readonly userId: string | null;
   /** The user whose personal tokens the author may let the issuer obtain; `anyone` for an operator. */
@@ -22,7 +22,7 @@ export async function replacePolicies(
   tx: Queryable,
   issuer: IssuerRow,
   wanted: readonly TrustPolicy[],
-  maker: PolicyMaker,
+  maker: PolicyAuthor,
 ): Promise<readonly PolicyRow[]> {
   const issuers = createIssuerRepository(tx);
   const left = [...(await issuers.listPolicies(issuer.id))];
@@ -51,7 +51,7 @@ async function withOwner(
   tx: Queryable,
   { organizationId }: IssuerRow,
   policy: TrustPolicy,
-  { actsFor }: PolicyMaker,
+  { actsFor }: PolicyAuthor,
 ): Promise<TrustPolicy & { teamId: string | null; userId: string | null }> {
   const { decision, owner, tokenKind } = policy;
   const nobody = { teamId: null, userId: null };

@@ -4,9 +4,9 @@ import type { Logger } from '../logger/logger.ts';
 import { untilBlobStore } from './blob-start.ts';
 import { type BlobStore, BlobStoreUnavailableError } from './blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from './blob-stores.ts';
-import { createBlobPlaceRepository } from './places/blob-place-repository.ts';
-import { parsePlace } from './places/place-url.ts';
-import { PlacedBlobStore } from './places/placed-blob-store.ts';
+import { createBlobLocationRepository } from './locations/blob-location-repository.ts';
+import { LocatedBlobStore } from './locations/located-blob-store.ts';
+import { parseLocation } from './locations/location-url.ts';
 import { createCopyQueueRepository } from './second/copy-queue-repository.ts';
 import { MirroredBlobStore } from './second/mirrored-blob-store.ts';
 import { openSecondStore, type SecondStore } from './second/second-store.ts';
@@ -27,14 +27,14 @@ export async function openBlobs({
   readonly db: Database;
   readonly logger: Logger;
   readonly second?: SecondStore | null;
-}): Promise<PlacedBlobStore> {
+}): Promise<LocatedBlobStore> {
   const own = await openBlobStore(config.blobs);
-  const placed = new PlacedBlobStore({ places: createBlobPlaceRepository(db), own, config: config.blobs });
+  const placed = new LocatedBlobStore({ places: createBlobLocationRepository(db), own, config: config.blobs });
   try {
     const row = await placed.read();
     const open = () => placed.storeOf(row && { id: row.mainId, url: row.mainUrl });
     const parts = { config, logger, second: second?.store ?? null };
-    await untilAvailable(row ? parsePlace(row.mainUrl, config.blobs) : config.blobs, open, parts);
+    await untilAvailable(row ? parseLocation(row.mainUrl, config.blobs) : config.blobs, open, parts);
     if (row && (await open()) !== own)
       logger.warn({ place: row.mainUrl }, 'the blobs were moved, and the settings name another place: change them');
   } catch (error) {

@@ -21,21 +21,23 @@ export function bucketDefaults({ blobs }: Pick<Config, 'blobs'>): BucketDefaults
 }
 
 /** The place is neither a folder nor a bucket that can be opened. */
-export class PlaceError extends OperatorError {
-  override readonly name = 'PlaceError';
+export class LocationError extends OperatorError {
+  override readonly name = 'LocationError';
 }
 
 /**
  * Opens `file://DIR`, a path, or `s3://BUCKET/PREFIX`; `?region=`, `?endpoint=` and `?s3ForcePathStyle=true` are understood as the CLI
- * does. Sends nothing. Throws PlaceError.
+ * does. Sends nothing. Throws LocationError.
  */
 export async function openFolder(place: string, defaults: BucketDefaults): Promise<Folder> {
   const scheme = /^([a-z0-9+.-]+):\/\//i.exec(place)?.[1]?.toLowerCase() ?? 'file';
   if (scheme === 'file') return new FileFolder(directoryOf(place));
   if (scheme !== 's3')
-    throw new PlaceError(`${place} is neither file://DIR nor s3://BUCKET/PREFIX: copy the files to one of these first`);
+    throw new LocationError(
+      `${place} is neither file://DIR nor s3://BUCKET/PREFIX: copy the files to one of these first`,
+    );
   const url = new URL(place);
-  if (url.hostname === '') throw new PlaceError(`${place} names no bucket: s3://BUCKET/PREFIX`);
+  if (url.hostname === '') throw new LocationError(`${place} names no bucket: s3://BUCKET/PREFIX`);
   const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
   const { searchParams } = url;
   const given = searchParams.get('endpoint');

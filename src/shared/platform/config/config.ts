@@ -7,7 +7,7 @@ import { OperatorError } from '../errors/errors.ts';
 import { parseAllowList } from '../outgoing/address-rules.ts';
 import { trustAuthorities } from '../tls/trust.ts';
 import { expected } from './expected.ts';
-import { frontProblems } from './front.ts';
+import { httpServerProblems } from './http-server-config.ts';
 import { installationRoot } from './installation.ts';
 import { oidcProblems } from './oidc.ts';
 import { isSchedule } from './schedule.ts';
@@ -69,7 +69,7 @@ export function parseConfig(
     if (isTruncated || !Value.Check(schema, value))
       problems.push(`${name}: must be ${expected(schema)}. ${schema.description ?? ''}`.trim());
   }
-  problems.push(...frontProblems(converted));
+  problems.push(...httpServerProblems(converted));
   problems.push(...oidcProblems(converted));
   problems.push(...findWeakSecrets(given));
   const schedule = converted.HOLDFAST_BACKUP_SCHEDULE ?? '';

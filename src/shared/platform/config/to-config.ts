@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type AllowList, parseAllowList } from '../outgoing/address-rules.ts';
-import { frontConfig, trustedProxiesOf } from './front.ts';
+import { httpServerConfig, trustedProxiesOf } from './http-server-config.ts';
 import { oidcConfig } from './oidc.ts';
 import { addressingOf } from './s3-addressing.ts';
 import type { Settings } from './settings.ts';
@@ -17,7 +17,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
   const isSame =
     management === 'same' ||
     (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);
-  const front = frontConfig(settings, tuning);
+  const front = httpServerConfig(settings, tuning);
   const displayHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
   return {
     listen,

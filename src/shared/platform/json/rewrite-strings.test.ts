@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { decodeJsonString } from './json-scanner.ts';
-import { encodeJsonString, rewriteStrings, StringPlaces } from './rewrite-strings.ts';
+import { encodeJsonString, rewriteStrings, StringSpans } from './rewrite-strings.ts';
 
 function decode(json: string): string {
   const text = Buffer.from(`  ${json} `);
@@ -31,7 +31,7 @@ describe('JSON strings as encoded by Go', () => {
 describe('rewriteStrings', () => {
   const text = Buffer.from('{"a":"x\\u0041\\"","b":1.0,"c":"é"}');
   const starts = (...places: number[]): Float64Array => {
-    const found = new StringPlaces();
+    const found = new StringSpans();
     for (const place of places) found.add(place);
     return found.sorted();
   };

@@ -10,7 +10,7 @@ function escapeUnit(unit: string): string {
 }
 
 /** Start offsets of the strings to rewrite, added in any order; eight bytes each. */
-export class StringPlaces {
+export class StringSpans {
   #starts = new Float64Array(1024);
   #count = 0;
 

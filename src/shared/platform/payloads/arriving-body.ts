@@ -5,7 +5,7 @@ import { type PayloadOptions, ReservationLostError } from './payload-store.ts';
 const paceBytes = 32 * 1024;
 
 /** Measures how long a sender keeps the server waiting, to detect one that has stalled. */
-export class Pace {
+export class StallTimer {
   #bytes = 0;
   #waitedMs = 0;
   #waitingSince: number | null = null;
@@ -32,8 +32,8 @@ export class Pace {
 }
 
 /** A body's reservation in an in-flight budget. */
-export interface Place {
-  readonly pace: Pace;
+export interface Reservation {
+  readonly pace: StallTimer;
   /** Resolves once `bytes` more are reserved. Throws BudgetExhaustedError and ReservationLostError. */
   acquire(bytes: number): Promise<void>;
   /** True once the reservation is lost. */
@@ -51,7 +51,7 @@ const stepBytes = 1024 * 1024;
  */
 export async function* arriving(
   body: AsyncIterable<Buffer>,
-  place: Place,
+  place: Reservation,
   { declaredBytes, maxBytes }: PayloadOptions,
   capacity: number,
 ): AsyncGenerator<Buffer> {

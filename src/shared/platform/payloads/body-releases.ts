@@ -55,7 +55,7 @@ export class BodyReleases {
     return this.#releases.size;
   }
 
-  /** Throws QueueAwayError if Redis has not confirmed the release; it is repeated then. */
+  /** Throws QueueUnavailableError if Redis has not confirmed the release; it is repeated then. */
   async add(key: string, body: CompleteBody | null): Promise<void> {
     const known = body ?? this.#releases.get(key)?.body ?? null;
     const endsAt = performance.now() + this.#options.repeatMs;

@@ -30,20 +30,20 @@ export interface BudgetState<B extends ArrivingBody = ArrivingBody> {
 }
 
 /** How long a body waits before it may evict another one, in ms: one that yields, and any other. */
-export interface Patience {
+export interface WaitLimits {
   readonly withYielding: number;
   readonly withOthers: number;
 }
 
 /** Times in ms. */
 export interface BudgetTimes {
-  readonly patience: Patience;
+  readonly patience: WaitLimits;
   /** Maximum wait for capacity of a body that yields. */
   readonly yieldingWaitMs: number;
   /** Maximum wait of the others. */
   readonly waitMs: number;
   /** A sender that took this long for its last 32 KiB has stalled: of a body that yields, and of another. */
-  readonly stallMs: Patience;
+  readonly stallMs: WaitLimits;
 }
 
 export const defaultBudgetTimes: BudgetTimes = {
@@ -137,7 +137,7 @@ export function chooseEvictions<B extends ArrivingBody>(
   body: B,
   bytes: number,
   now: number,
-  patience: Patience,
+  patience: WaitLimits,
 ): B[] {
   if (body.blockedSince === null) return [];
   const excluded = new Set<ArrivingBody>(budget.arriving.filter((each) => each.evicted && each !== body));
@@ -159,7 +159,7 @@ function nextEviction<B extends ArrivingBody>(
   budget: BudgetState<B>,
   body: B,
   bytes: number,
-  { excluded, waitedMs, patience }: { excluded: Bodies; waitedMs: number; patience: Patience },
+  { excluded, waitedMs, patience }: { excluded: Bodies; waitedMs: number; patience: WaitLimits },
 ): B | undefined {
   const holding = budget.arriving.filter((each) => each !== body && each.held > 0 && !excluded.has(each));
   const isDue = ({ yields }: B): boolean => waitedMs >= (yields ? patience.withYielding : patience.withOthers);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { MemoryInFlightBudget, type MemoryPlace } from './memory-in-flight-budget.ts';
+import { MemoryInFlightBudget, type MemoryReservation } from './memory-in-flight-budget.ts';
 import { BudgetExhaustedError, ReservationLostError } from './payload-store.ts';
 
 const capacity = 100;
@@ -21,7 +21,7 @@ const body = fc.record({
 });
 
 interface Sender {
-  readonly place: MemoryPlace;
+  readonly place: MemoryReservation;
   readonly steps: number[];
   isWaiting: boolean;
   outcome: 'arriving' | 'complete' | 'refused';

@@ -1,4 +1,4 @@
-import { Pace, type Place } from './arriving-body.ts';
+import { type Reservation, StallTimer } from './arriving-body.ts';
 import {
   type ArrivingBody,
   type BudgetState,
@@ -15,14 +15,14 @@ import { BudgetExhaustedError, ReservationLostError } from './payload-store.ts';
 const pollMs = 250;
 
 /** A body's reservation in a `MemoryInFlightBudget`. */
-export class MemoryPlace implements ArrivingBody, Place {
+export class MemoryReservation implements ArrivingBody, Reservation {
   readonly #budget: MemoryInFlightBudget;
   readonly #stallMs: number;
   readonly claim: number | null;
   readonly yields: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
-  readonly pace = new Pace();
+  readonly pace = new StallTimer();
   /** Whether it waits for capacity instead of being refused. */
   readonly waits: boolean;
   held = 0;
@@ -67,7 +67,7 @@ export class MemoryInFlightBudget {
   readonly #capacity: number;
   readonly #times: BudgetTimes;
   readonly #complete = new Map<string, number>();
-  #arriving: MemoryPlace[] = [];
+  #arriving: MemoryReservation[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(capacity: number, times: BudgetTimes = defaultBudgetTimes) {
@@ -86,11 +86,11 @@ export class MemoryInFlightBudget {
   }
 
   /** Returns a reservation for a body of `claim` bytes. */
-  enter(body: NewBody): MemoryPlace {
-    return new MemoryPlace(this, body, this.#times);
+  enter(body: NewBody): MemoryReservation {
+    return new MemoryReservation(this, body, this.#times);
   }
 
-  async acquire(place: MemoryPlace, bytes: number): Promise<void> {
+  async acquire(place: MemoryReservation, bytes: number): Promise<void> {
     if (place.evicted) throw new ReservationLostError();
     if (!this.#arriving.includes(place)) this.#arriving.push(place);
     if (mayAcquire(this.#state(), place, bytes)) {
@@ -107,13 +107,13 @@ export class MemoryInFlightBudget {
   }
 
   /** Marks the body as complete. It holds `bytes` until `release`. */
-  keep(place: MemoryPlace, bytes: number): void {
+  keep(place: MemoryReservation, bytes: number): void {
     if (bytes > 0) this.#complete.set(place.fairnessKey, (this.#complete.get(place.fairnessKey) ?? 0) + bytes);
     this.leave(place);
   }
 
   /** Releases the reservation of an incomplete body. */
-  leave(place: MemoryPlace): void {
+  leave(place: MemoryReservation): void {
     this.#arriving = this.#arriving.filter((each) => each !== place);
     place.held = 0;
     this.#resolveWaits();
@@ -127,7 +127,7 @@ export class MemoryInFlightBudget {
     this.#resolveWaits();
   }
 
-  #state(): BudgetState<MemoryPlace> {
+  #state(): BudgetState<MemoryReservation> {
     return { capacity: this.#capacity, complete: this.#complete, arriving: this.#arriving };
   }
 
@@ -158,12 +158,12 @@ export class MemoryInFlightBudget {
   }
 }
 
-function stopWaiting(place: MemoryPlace): void {
+function stopWaiting(place: MemoryReservation): void {
   place.waiting = null;
   place.blockedSince = null;
 }
 
-function evict(place: MemoryPlace): void {
+function evict(place: MemoryReservation): void {
   const { waiting } = place;
   place.evicted = true;
   stopWaiting(place);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pace, type Place } from './arriving-body.ts';
+import { type Reservation, StallTimer } from './arriving-body.ts';
 import { type BudgetTimes, defaultBudgetTimes } from './in-flight-rules.ts';
 import { BudgetExhaustedError, type PayloadOptions, ReservationLostError } from './payload-store.ts';
 import type { RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
@@ -24,14 +24,14 @@ export const defaultTimes: RedisPayloadTimes = {
 };
 
 /** A body that this process has received or is receiving. */
-export class OwnBody implements Place {
+export class OwnBody implements Reservation {
   readonly key: string;
   readonly claim: number | null;
   readonly waits: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
   readonly budget: RedisInFlightBudget;
-  readonly pace = new Pace();
+  readonly pace = new StallTimer();
   readonly #times: RedisPayloadTimes;
   isInside = false;
   isComplete = false;

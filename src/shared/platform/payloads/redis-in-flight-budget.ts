@@ -1,5 +1,5 @@
 import { isCluster, type RedisConnection, redisCall } from '../redis/redis.ts';
-import type { BudgetName, Patience } from './in-flight-rules.ts';
+import type { BudgetName, WaitLimits } from './in-flight-rules.ts';
 import { inFlightScript } from './in-flight-script.ts';
 
 /** Releases the bytes of a complete body. */
@@ -156,7 +156,7 @@ return list`;
 
 /** Times in ms. */
 export interface RedisBudgetTimes {
-  readonly patience: Patience;
+  readonly patience: WaitLimits;
   /** Arriving bodies of a process that died expire after this time. */
   readonly lifeMs: number;
   /** A complete body is kept this long for its job. */
@@ -164,7 +164,7 @@ export interface RedisBudgetTimes {
 }
 
 /** An arriving body that requests capacity. */
-export interface RedisPlace {
+export interface RedisReservation {
   readonly key: string;
   readonly claim: number | null;
   /** Whether it waits for capacity instead of being refused. */
@@ -192,7 +192,7 @@ export class RedisInFlightBudget {
   }
 
   /** Acquires `bytes` for a body. `refused` is only for a body that is not inside yet and may not wait. */
-  async acquire(place: RedisPlace, bytes: number, isInside: boolean): Promise<AcquireResult> {
+  async acquire(place: RedisReservation, bytes: number, isInside: boolean): Promise<AcquireResult> {
     const { patience, lifeMs, jobLifeMs } = this.#times;
     const request = {
       key: place.key,

@@ -4,7 +4,7 @@ import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start
 import type { Logger } from '../logger/logger.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { type TlsFiles, takeTlsFiles, tlsFaultOf } from '../tls/trust.ts';
-import { QueueAwayError } from './queue-away.ts';
+import { QueueUnavailableError } from './queue-unavailable.ts';
 import { parseRedisUrl, type RedisTarget } from './redis-url.ts';
 
 /** Redis would evict queued writes when its memory is full. */
@@ -207,11 +207,11 @@ export async function readMemory(redis: RedisConnection): Promise<string[]> {
   return Promise.all((isCluster(redis) ? redis.nodes('master') : [redis]).map((server) => server.info('memory')));
 }
 
-/** Runs a command. Turns any error into QueueAwayError, after which the CLI repeats its call. */
+/** Runs a command. Turns any error into QueueUnavailableError, after which the CLI repeats its call. */
 export async function redisCall<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new QueueAwayError(error);
+    throw new QueueUnavailableError(error);
   }
 }

@@ -15,7 +15,7 @@ interface Parts {
   readonly recordReplaced: (tx: Queryable, details: Readonly<Record<string, unknown>>) => Promise<unknown>;
 }
 
-const lookEveryMs = 5_000;
+const checkEveryMs = 5_000;
 
 /**
  * Checks now, then every five seconds, whether another site was promoted. If so, this one refuses all writes, those of running updates
@@ -23,15 +23,15 @@ const lookEveryMs = 5_000;
  */
 export async function startSiteWatch(parts: Parts & { readonly lifecycle: Lifecycle }): Promise<void> {
   const { lifecycle, logger } = parts;
-  await lookAtSite(parts);
+  await checkSite(parts);
   let looking: Promise<unknown> | null = null;
   const timer = setInterval(() => {
-    looking ??= lookAtSite(parts)
+    looking ??= checkSite(parts)
       .catch((error: unknown) => logger.debug({ err: error }, 'the site could not be checked'))
       .finally(() => {
         looking = null;
       });
-  }, lookEveryMs);
+  }, checkEveryMs);
   timer.unref();
   lifecycle.onClose('work', 'site watch', async () => {
     clearInterval(timer);
@@ -43,7 +43,7 @@ export async function startSiteWatch(parts: Parts & { readonly lifecycle: Lifecy
  * Compares the marks of the stores with the database. Returns false if another site was promoted. A store that cannot be read says nothing.
  * Writes the mark of this site to stores that lack it, such as one that was away during the promotion.
  */
-export async function lookAtSite({ db, logger, readOnly, recordReplaced, siteStores }: Parts): Promise<boolean> {
+export async function checkSite({ db, logger, readOnly, recordReplaced, siteStores }: Parts): Promise<boolean> {
   const sites = createSiteRepository(db);
   const own = await sites.read();
   const { fencedSince, id, installation, term } = own;

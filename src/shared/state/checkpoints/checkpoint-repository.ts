@@ -24,7 +24,7 @@ export type CheckpointRow = Row<typeof CheckpointRow>;
 const IdRow = Type.Object({ id: Type.String() });
 const CommittedRow = Type.Object({
   id: Type.String(),
-  /** See DatabaseMemory.beginWrite. */
+  /** See RollbackState.beginWrite. */
   position: Nullable(Type.Integer()),
 });
 export type CommittedCheckpoint = Row<typeof CommittedRow>;

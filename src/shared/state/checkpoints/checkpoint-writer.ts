@@ -2,8 +2,8 @@ import { type Static, type TObject, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
-import type { DatabaseMemory } from '../../updates/database/database-memory.ts';
 import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
 import {
@@ -110,7 +110,7 @@ const deltaAttempts = 3;
 export class CheckpointWriter {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
-  readonly #databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
+  readonly #rollbackState: Pick<RollbackState, 'beginWrite'>;
   readonly #documents: DocumentStore;
   readonly #verifier: DocumentVerifier;
   readonly #bodyBuffer: BodyBuffer;
@@ -120,7 +120,7 @@ export class CheckpointWriter {
   constructor(parts: {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
-    databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
+    rollbackState: Pick<RollbackState, 'beginWrite'>;
     documents: DocumentStore;
     verifier: DocumentVerifier;
     bodyBuffer: BodyBuffer;
@@ -128,7 +128,7 @@ export class CheckpointWriter {
   }) {
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
-    this.#databaseMemory = parts.databaseMemory;
+    this.#rollbackState = parts.rollbackState;
     this.#documents = parts.documents;
     this.#verifier = parts.verifier;
     this.#bodyBuffer = parts.bodyBuffer;
@@ -224,7 +224,7 @@ export class CheckpointWriter {
   }
 
   async #commit(fence: LeaseFence, state: NewCheckpoint, order: CheckpointOrder): Promise<CommittedCheckpoint | null> {
-    const noteWrite = this.#databaseMemory.beginWrite();
+    const noteWrite = this.#rollbackState.beginWrite();
     const written = await this.#checkpoints.commit(fence, state, order);
     if (written) noteWrite(written.position);
     return written;

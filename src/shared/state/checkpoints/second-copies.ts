@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
-import { readBlob } from '../../platform/blobs/places/placed-blob-store.ts';
+import { readBlob } from '../../platform/blobs/locations/located-blob-store.ts';
 import { MirroredBlobStore } from '../../platform/blobs/second/mirrored-blob-store.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { DocumentStore } from './document-store.ts';

@@ -4,7 +4,7 @@ import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.
 import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
 import { describeUnknownKinds } from './journal-fault.ts';
-import type { CaughtUp, JournalReplayer, LongestPrefix } from './replay/journal-replayer.ts';
+import type { JournalReplayer, LongestPrefix, ReplayResult } from './replay/journal-replayer.ts';
 import type { ReplayProgress } from './replay/runner/replay-work.ts';
 
 /** Commits the result of replaying a journal. The caller must hold the claim on the journal. */
@@ -32,7 +32,7 @@ export class CompactionCommitter {
   /** Commits all entries of a running update. Returns whether the commit succeeded. Throws InvalidJournalError. */
   async commitAll(update: ClaimedRow): Promise<boolean> {
     const manifest = { time: new Date().toISOString(), version: clientVersionOf(update.environment) };
-    const commit = async ({ replay, progress, fault }: CaughtUp): Promise<string | null> => {
+    const commit = async ({ replay, progress, fault }: ReplayResult): Promise<string | null> => {
       if (fault) throw fault;
       const { document, resourceCount } = await replay.encode(manifest);
       return this.#checkpoints.commitCompaction(

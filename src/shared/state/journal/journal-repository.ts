@@ -14,7 +14,7 @@ const PageRow = Type.Object({ index: Nullable(Type.String()), text: Nullable(Typ
 const AppendedRow = Type.Object({
   entryCount: Type.Integer(),
   added: Type.Integer(),
-  /** See DatabaseMemory.beginWrite. */
+  /** See RollbackState.beginWrite. */
   position: Nullable(Type.Integer()),
 });
 export type Appended = Row<typeof AppendedRow>;

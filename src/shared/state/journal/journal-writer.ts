@@ -1,6 +1,6 @@
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
-import type { DatabaseMemory } from '../../updates/database/database-memory.ts';
 import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
 import type { WriteBody } from '../checkpoints/body-buffer.ts';
 import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
 import type { JournalBacklog } from './incremental/journal-backlog.ts';
@@ -47,20 +47,20 @@ export const appendJournal = {
 /** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {
   readonly #changeLimits: LimitParts;
-  readonly #databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
+  readonly #rollbackState: Pick<RollbackState, 'beginWrite'>;
   readonly #journal: JournalRepository;
   readonly #backlog: JournalBacklog;
   readonly #metrics: Metrics;
 
   constructor(parts: {
     changeLimits: LimitParts;
-    databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
+    rollbackState: Pick<RollbackState, 'beginWrite'>;
     journal: JournalRepository;
     backlog: JournalBacklog;
     metrics: Metrics;
   }) {
     this.#changeLimits = parts.changeLimits;
-    this.#databaseMemory = parts.databaseMemory;
+    this.#rollbackState = parts.rollbackState;
     this.#journal = parts.journal;
     this.#backlog = parts.backlog;
     this.#metrics = parts.metrics;
@@ -73,7 +73,7 @@ export class JournalWriter {
    */
   async append(fence: LeaseFence, body: Buffer): Promise<Appended> {
     const entries = await splitJournalBatch(body);
-    const noteWrite = this.#databaseMemory.beginWrite();
+    const noteWrite = this.#rollbackState.beginWrite();
     const appended =
       (await this.#journal.append(fence, entries)) ?? (await this.#appendLimited(fence, entries, noteWrite));
     noteWrite(appended.position);

@@ -1,5 +1,5 @@
 import type { RuleSettings } from '../../updates/rules/rule-kinds.ts';
-import { VersionSieve } from '../../updates/rules/version-sieve.ts';
+import { VersionRetention } from '../../updates/rules/version-retention.ts';
 import type { KeptVersion, OldUpdate, RetentionRepository } from './retention-repository.ts';
 
 /** Rows of a statement. */
@@ -25,7 +25,7 @@ export async function* listDoomedStates(
   settings: RuleSettings<'keep-versions'>,
   now: Date,
 ): AsyncGenerator<DoomedState> {
-  const sieve = new VersionSieve(settings, now);
+  const sieve = new VersionRetention(settings, now);
   let group = null as (DoomedState & { readonly updateIds: string[]; isKept: boolean }) | null;
   for await (const { checkpointId, endedAt, isHead, isPinned, updateId } of versions(rows, stackId)) {
     if (checkpointId === null) continue;

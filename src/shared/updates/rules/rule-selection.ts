@@ -16,7 +16,7 @@ export interface RuledStack {
 
 /**
  * Throws ForbiddenError, which names the rules, if some would begin or cease to apply to the stack under the next names and tags. Rules
- * stay as they are until the end of the transaction, if it has begun with `holdAccess`.
+ * stay as they are until the end of the transaction, if it has begun with `lockAccess`.
  */
 export async function assertSameRules(
   tx: Queryable,

@@ -93,7 +93,7 @@ export function createUpdateRuleRepository(db: Queryable) {
 
     /**
      * Locks the stack's row until the end of the transaction. The rules are as of that time: `lockForChange` waits for the
-     * transaction, if it has begun with `holdAccess`.
+     * transaction, if it has begun with `lockAccess`.
      */
     lockStack: async (stackId: string): Promise<StackWithRules | null> => {
       const row = await db.maybeOne(sql.prepared('update_rules_lock_stack', StackWithRulesRow)`

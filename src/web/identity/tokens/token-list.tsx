@@ -86,7 +86,7 @@ export function TokenList({
   );
 }
 
-function useTokens(owner: TokenOwner, ofRuns: boolean) {
+function useTokens(owner: TokenOwner, withCiTokens: boolean) {
   const options = {
     getNextPageParam: ({ next }: { readonly next: string | null }) => next,
     placeholderData: keepPreviousData,
@@ -95,13 +95,13 @@ function useTokens(owner: TokenOwner, ofRuns: boolean) {
   const mine = useInfiniteQuery(trpc.tokens.mine.infiniteQueryOptions({}, { ...options, enabled: owner.of === 'me' }));
   const ofTeam = useInfiniteQuery(
     trpc.tokens.ofTeam.infiniteQueryOptions(
-      { organization: '', team: '', ...place, ofRuns: true },
+      { organization: '', team: '', ...place, withCiTokens: true },
       { ...options, enabled: owner.of === 'team' },
     ),
   );
   const ofOrganization = useInfiniteQuery(
     trpc.tokens.list.infiniteQueryOptions(
-      { organization: '', ...place, ofRuns },
+      { organization: '', ...place, withCiTokens },
       { ...options, enabled: owner.of === 'organization' },
     ),
   );
@@ -131,11 +131,11 @@ const columnsOfAll: readonly Column<TokenItem>[] = [
   {
     name: 'Name',
     isTitle: true,
-    cell: ({ description, id, isOfRun, isProvisioning, name }) => (
+    cell: ({ description, id, isCiToken, isProvisioning, name }) => (
       <span className={styles['name']}>
         <span className={styles['badges']}>
           {name ?? (description || id)}
-          {isOfRun ? <Badge>of a CI run</Badge> : null}
+          {isCiToken ? <Badge>of a CI run</Badge> : null}
           {isProvisioning ? <Badge>identity provider</Badge> : null}
         </span>
         <span className={styles['second']}>{name === null ? '' : description}</span>

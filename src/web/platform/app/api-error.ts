@@ -47,7 +47,7 @@ export function isGone(error: unknown): boolean {
 }
 
 /** The position of an error in a query, in characters from 0. */
-export function errorPlace(error: unknown): { readonly start: number; readonly end: number } | null {
+export function errorSpan(error: unknown): { readonly start: number; readonly end: number } | null {
   return dataOf(error)?.place ?? null;
 }
 

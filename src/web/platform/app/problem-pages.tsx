@@ -97,7 +97,7 @@ export interface ReadQuery {
 
 /**
  * The problem to show in place of the data; null if there is none. Data that cannot be refreshed stays on the page, unless it
- * is gone: `AwayNotice` says that it may be old. A problem stays until there is data, also during retries.
+ * is gone: `OfflineBanner` says that it may be old. A problem stays until there is data, also during retries.
  */
 export function useProblem(...queries: readonly ReadQuery[]): ProblemProps | null {
   const last = useRef<unknown>(null);

@@ -1,6 +1,6 @@
 import { TextField } from '../ui/field.tsx';
+import { useDebouncedText } from './debounced-text.ts';
 import { LoginField } from './suggest-fields.tsx';
-import { useTypedText } from './typed-text.ts';
 
 /** A field that filters a list once the user pauses. `value`: the text in the URL. */
 export function TextFilter({
@@ -17,7 +17,7 @@ export function TextFilter({
   /** Suggests members of this organization. */
   readonly organization?: string;
 }) {
-  const [draft, setDraft] = useTypedText(value, (text) => onChange(text || undefined));
+  const [draft, setDraft] = useDebouncedText(value, (text) => onChange(text || undefined));
   const field = { label, placeholder, type: 'search', value: draft, maxLength: 200 } as const;
   return organization === undefined ? (
     <TextField {...field} onChange={({ target }) => setDraft(target.value)} />

@@ -3,7 +3,7 @@ import styles from './action-dialog.module.css';
 import { Button } from './button.tsx';
 import { Dialog, DialogActions } from './dialog.tsx';
 import { TextField } from './field.tsx';
-import { SendingHalt } from './sending-halt.ts';
+import { SubmitBlock } from './submit-block.ts';
 
 /**
  * Confirms a change, with the fields that it needs. The dialog stays open until the change has succeeded, and the caller closes
@@ -46,7 +46,7 @@ export function ActionDialog({
   readonly children?: ReactNode;
 }) {
   const [text, setText] = useState('');
-  const halt = useContext(SendingHalt);
+  const halt = useContext(SubmitBlock);
   const mayDo = isReady && !isPending && onReload === null && (typed === undefined || text === typed);
   return (
     <Dialog title={title} description={description} isOpen onClose={onClose}>

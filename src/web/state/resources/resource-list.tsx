@@ -12,11 +12,11 @@ import { CutName } from '../../platform/ui/cut-name.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { ListSearch, ListSection } from '../../platform/ui/list-bar.tsx';
 import { fetchMore } from '../../platform/ui/paged-list.ts';
-import { PaperNote } from '../../platform/ui/paper-note.tsx';
+import { PrintNote } from '../../platform/ui/print-note.tsx';
 import { RowButton } from '../../platform/ui/row-button.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
-import { WindowList } from '../../platform/ui/window-list.tsx';
+import { VirtualList } from '../../platform/ui/virtual-list.tsx';
 import styles from './resource-list.module.css';
 import { ResourcePanel } from './resource-panel.tsx';
 
@@ -120,14 +120,14 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
   return (
     <>
       <IndexNotification indexedVersion={page?.indexedVersion ?? null} headVersion={page?.headVersion ?? null} />
-      <WindowList
+      <VirtualList
         items={items}
         keyOf={urnOf}
         rowPx={rowPixels}
         onEnd={() => fetchMore(query)}
         row={(item) => <ResourceButton resource={item} isChosen={item.urn === search.urn} onOpen={onOpen} />}
       />
-      <PaperNote count={items.length} hasMore={query.hasNextPage} />
+      <PrintNote count={items.length} hasMore={query.hasNextPage} />
     </>
   );
 }

@@ -1,8 +1,8 @@
 import type { StackDifference, VersionDifference } from '../../platform/app/contract.ts';
 import { shortType } from '../../platform/app/resource-name.ts';
+import { AccordionList, AccordionRow } from '../../platform/ui/accordion-list.tsx';
 import { isRedacted } from '../../platform/ui/json-tree.ts';
 import { Redacted } from '../../platform/ui/json-view.tsx';
-import { OpeningList, OpeningRow } from '../../platform/ui/opening-list.tsx';
 import { viewOperation } from '../../updates/operations.ts';
 import { listPaths } from './listed-paths.ts';
 import styles from './version-diff.module.css';
@@ -32,7 +32,7 @@ export function Differences({
   readonly words?: DifferenceLabels;
 }) {
   return (
-    <OpeningList items={items} keyOf={({ urn }) => urn} row={(item) => <Difference item={item} words={words} />} />
+    <AccordionList items={items} keyOf={({ urn }) => urn} row={(item) => <Difference item={item} words={words} />} />
   );
 }
 
@@ -45,7 +45,7 @@ function Difference({ item, words }: DifferenceProps) {
   const operation = viewOperation(operations[item.change]);
   const isKept = item.change === 'updated' || item.change === 'replaced';
   return (
-    <OpeningRow
+    <AccordionRow
       name={item.name}
       type={shortType(item.type)}
       urn={item.urn}
@@ -65,7 +65,7 @@ function Difference({ item, words }: DifferenceProps) {
       }
     >
       {() => <Paths item={item} words={words} />}
-    </OpeningRow>
+    </AccordionRow>
   );
 }
 

@@ -6,7 +6,7 @@ import {
   type BlobStore,
   BlobStoreUnavailableError,
 } from '../blob-store.ts';
-import { readBlob } from '../places/placed-blob-store.ts';
+import { readBlob } from '../locations/located-blob-store.ts';
 import type { CopyQueueRepository } from './copy-queue-repository.ts';
 
 /** Notes blobs to be copied or deleted later. */

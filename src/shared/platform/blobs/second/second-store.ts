@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import type { BlobStore } from '../blob-store.ts';
 import { openBlobStore } from '../blob-stores.ts';
-import { parsePlace } from '../places/place-url.ts';
+import { parseLocation } from '../locations/location-url.ts';
 
 /** The store of another site. */
 export interface SecondStore {
@@ -14,11 +14,11 @@ export interface SecondStore {
 
 const options = /\?((?:replicated|strict)=true(?:&(?:replicated|strict)=true)*)$/;
 
-/** Opens the second store of the settings; null: there is none. Throws PlaceUrlError, and BlobStoreUnavailableError for a folder. */
+/** Opens the second store of the settings; null: there is none. Throws LocationUrlError, and BlobStoreUnavailableError for a folder. */
 export async function openSecondStore({ blobs, secondStore }: Config): Promise<SecondStore | null> {
   if (secondStore === null) return null;
   const has = (option: string): boolean => new RegExp(`[?&]${option}=true(&|$)`).test(secondStore);
-  const place = parsePlace(secondStore.replace(options, ''), blobs);
+  const place = parseLocation(secondStore.replace(options, ''), blobs);
   const isStrict = has('strict');
   return { store: await openBlobStore(place), isReplicated: has('replicated'), isStrict };
 }

@@ -10,7 +10,7 @@ import { InvalidJournalError, type OpenReplay, ReplayEndedError } from './runner
 import { DamagedStartError, type ReplayedDocument, type ReplayProgress } from './runner/replay-work.ts';
 
 /** A replay that has reached the end of the journal, an invalid entry or the requested limit. */
-export interface CaughtUp {
+export interface ReplayResult {
   readonly replay: OpenReplay;
   readonly progress: ReplayProgress;
   /** Why it could not continue; null if no entry was invalid. */
@@ -66,7 +66,7 @@ export class JournalReplayer {
    */
   async catchUp<T>(
     update: UpdateRow,
-    work: (caughtUp: CaughtUp) => Promise<T>,
+    work: (caughtUp: ReplayResult) => Promise<T>,
     bounds: ReplayBounds = {},
   ): Promise<T | null> {
     const { entries = Number.POSITIVE_INFINITY, fromBase = false } = bounds;
@@ -74,10 +74,10 @@ export class JournalReplayer {
       return this.#replay(update, work, bounds);
     }
     return this.#open.use(update.id, async (kept) => {
-      const goneOn = kept && (await this.#goOn(update, kept));
-      if (!goneOn) return { result: await this.#replay(update, work, bounds), keep: null };
-      const result = await work(goneOn.caughtUp);
-      return { result, keep: isActive(update.status) ? goneOn.keep : null };
+      const resumed = kept && (await this.#goOn(update, kept));
+      if (!resumed) return { result: await this.#replay(update, work, bounds), keep: null };
+      const result = await work(resumed.caughtUp);
+      return { result, keep: isActive(update.status) ? resumed.keep : null };
     });
   }
 
@@ -123,7 +123,10 @@ export class JournalReplayer {
   }
 
   /** Applies what is new to a kept replay. Returns null if it has to start over. */
-  async #goOn(update: UpdateRow, kept: WarmReplay): Promise<{ caughtUp: CaughtUp; keep: WarmReplay | null } | null> {
+  async #goOn(
+    update: UpdateRow,
+    kept: WarmReplay,
+  ): Promise<{ caughtUp: ReplayResult; keep: WarmReplay | null } | null> {
     const { replay } = kept;
     try {
       const { bytes, progress, fault } = await this.#steps.applyNew(update.id, kept);
@@ -139,7 +142,7 @@ export class JournalReplayer {
 
   async #replay<T>(
     update: UpdateRow,
-    work: (caughtUp: CaughtUp) => Promise<T>,
+    work: (caughtUp: ReplayResult) => Promise<T>,
     bounds: ReplayBounds,
   ): Promise<T | null> {
     for (let attempt = 1; ; attempt++) {
@@ -167,7 +170,7 @@ export class JournalReplayer {
 
   async #catchUp<T>(
     update: UpdateRow,
-    work: (caughtUp: CaughtUp) => Promise<T>,
+    work: (caughtUp: ReplayResult) => Promise<T>,
     { entries: limit = Number.POSITIVE_INFINITY, fromBase = false, hasSnapshot = true }: ReplayBounds,
   ): Promise<T | null> {
     const usesSnapshot = hasSnapshot && !fromBase;

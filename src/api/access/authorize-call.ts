@@ -1,0 +1,61 @@
+import type { AuditAction } from '../../shared/audit/audit-actions.ts';
+import type { RequestedTarget } from '../../shared/identity/identity-repository.ts';
+import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { assertMayRun } from '../platform/audit-trail/ci-runs.ts';
+import type { Access, Caller } from '../platform/http/request.ts';
+import { assertManages } from './locked-access.ts';
+import { OrganizationNotVisibleError } from './organizations.ts';
+import { assertPermission } from './stack-access.ts';
+
+/** The target of a call. */
+export type CallTarget = RequestedTarget;
+
+export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organization' | 'stack' }>;
+
+/**
+ * Throws unless the caller, found at `place`, has this access there: NotFoundError for anything they must not know of, otherwise
+ * ForbiddenError. `action`: the action of the call in the audit log, if any.
+ */
+export function assertAuthorized(
+  caller: Caller,
+  access: CallerAccess,
+  place: CallTarget,
+  action: AuditAction | null = null,
+): void {
+  assertHasAccess(caller, access, place);
+  assertMayRun(caller, access, action);
+}
+
+function assertHasAccess(caller: Caller, access: CallerAccess, place: CallTarget): void {
+  if (access.kind === 'user') {
+    if (caller.isProvisioning) throw onlyProvisions();
+    return;
+  }
+  if (access.kind === 'operator') {
+    if (!caller.siteAdmin)
+      throw new ForbiddenError(
+        'Only site admins may do this. An operator can appoint one: holdfast admin set-site-admin',
+      );
+    return;
+  }
+  // Non-members must not learn what exists in the organization.
+  if (!caller.belongs) throw new OrganizationNotVisibleError();
+  if (access.kind === 'organization') {
+    if (access.permission === 'manage') assertManages(caller, place.organization as string);
+    if (access.permission === 'provision' && !caller.isProvisioning)
+      throw new ForbiddenError('This needs a provisioning token: holdfast admin token create --provisioning');
+    if (access.permission !== 'provision' && caller.isProvisioning) throw onlyProvisions();
+  } else if (!(access.former && caller.facts)) {
+    // With facts, missing stacks are refused here, so that they look like stacks that the caller may not read.
+    if (caller.facts && caller.stackTags === null) throw stackNotFound(place as StackRef);
+    assertPermission(caller, place as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
+  }
+}
+
+/** On stacks, such a token has no permissions anyway. */
+function onlyProvisions(): ForbiddenError {
+  return new ForbiddenError('A provisioning token may only be used for provisioning');
+}

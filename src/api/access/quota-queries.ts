@@ -1,0 +1,51 @@
+import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
+import { type QuotaName, quotaNames } from '../../shared/access/quotas/quotas.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import { OrganizationNotVisibleError } from './organizations.ts';
+
+/** Limits and usage of an organization. */
+export interface Limit {
+  readonly name: QuotaName;
+  /** Null: no limit. */
+  readonly limit: number | null;
+  /** Null: not measured, or unknown at the moment. */
+  readonly used: number | null;
+}
+
+/** Limits of organizations, for the dashboard. */
+export class QuotaQueries {
+  readonly #context: Pick<ApiContext, 'config' | 'db' | 'payloads' | 'quotas'>;
+
+  constructor(context: Pick<ApiContext, 'config' | 'db' | 'payloads' | 'quotas'>) {
+    this.#context = context;
+  }
+
+  /** Throws NotFoundError. */
+  async get(organization: string) {
+    const { config, db, quotas } = this.#context;
+    const usage = await createQuotaRepository(db).findUsage(organization);
+    if (!usage) throw new OrganizationNotVisibleError();
+    const limits = await quotas.limitsOf(organization);
+    const { keptBytes, measuredAt, stacks, updates } = usage;
+    const used: Partial<Record<QuotaName, number | null>> = {
+      ...{ keptBytes, stacks, updates },
+      inFlightBytes: await this.#bytesInFlight(organization),
+    };
+    const items: Limit[] = quotaNames.map((name) => ({ name, limit: limits[name], used: used[name] ?? null }));
+    const { address, token, user } = config.requestsPerMinute;
+    return {
+      items,
+      /** When the kept bytes were last measured; null: never. */
+      measuredAt: measuredAt?.toISOString() ?? null,
+      /** Limits of the whole server; null: no limit. */
+      requestsPerMinute: { token: token || null, user: user || null, address: address || null },
+    };
+  }
+
+  /** Usage of the fullest in-flight budget; the limit applies to each of them. Null if it is unknown at the moment. */
+  async #bytesInFlight(organization: string): Promise<number | null> {
+    const { payloads } = this.#context;
+    const budgets = await Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]).catch(() => null);
+    return budgets && Math.max(...budgets.map((budget) => budget.get(organization) ?? 0));
+  }
+}

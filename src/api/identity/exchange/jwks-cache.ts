@@ -1,0 +1,147 @@
+import { createLocalJWKSet, errors, type FlattenedJWSInput, type JSONWebKeySet, type JWTHeaderParameters } from 'jose';
+import { LRUCache } from 'lru-cache';
+import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import type { Logger } from '../../../shared/platform/logger/logger.ts';
+import { type Outgoing, OutgoingError } from '../../../shared/platform/outgoing/outgoing.ts';
+
+/** The issuer cannot be reached, or its documents cannot be used, and there are no keys that are recent enough. */
+class IssuerUnavailableError extends UnavailableError {
+  override readonly name = 'IssuerUnavailableError';
+  override readonly code = 'issuer-unavailable';
+}
+
+type Keys = ReturnType<typeof createLocalJWKSet>;
+/** Finds the key of a token by its header. Throws JOSEError if there is none, and IssuerUnavailableError. */
+export type KeyOfToken = (header: JWTHeaderParameters, token: FlattenedJWSInput) => ReturnType<Keys>;
+
+interface Entry {
+  keys: Keys | null;
+  /** When the keys were fetched, by the monotonic clock. */
+  fetchedAt: number;
+  /** When a fetch last began. */
+  triedAt: number;
+  failure: Error | null;
+  pending: Promise<void> | null;
+}
+
+export interface JwksCacheOptions {
+  readonly outgoing: Pick<Outgoing, 'call'>;
+  readonly logger: Logger;
+  /** How long keys are used after the last successful fetch. */
+  readonly outageMs: number;
+  /** Age from which keys are fetched again. */
+  readonly freshMs?: number;
+  /** Minimum time between two fetches for missing keys; half of it after a failed fetch. */
+  readonly coolDownMs?: number;
+}
+
+const capacity = 1_000;
+const maxDocumentBytes = 256 * 1024;
+const maxKeys = 100;
+const fetchMs = 5_000;
+
+/**
+ * Keys of issuers, from their discovery documents. Kept in memory; fetched again when they are old, or when a token names a key that
+ * is missing. For any number of tokens, there is one request to an issuer at a time, and no more than the cool-down allows.
+ */
+export class JwksCache {
+  readonly #options: Required<JwksCacheOptions>;
+  readonly #entries = new LRUCache<string, Entry>({ max: capacity });
+
+  constructor(options: JwksCacheOptions) {
+    this.#options = { freshMs: 600_000, coolDownMs: 10_000, ...options };
+  }
+
+  /** Keys of the issuer with the URL. */
+  of(url: string): KeyOfToken {
+    return async (header, token) => {
+      const entry = this.#entryOf(url);
+      await this.#refresh(url, entry, this.#options.freshMs);
+      try {
+        return await this.#usable(url, entry)(header, token);
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+        // Rotated: the key may be newer than the cached ones.
+        const { keys } = entry;
+        await this.#refresh(url, entry, 0);
+        if (entry.keys === keys) throw error;
+        return await this.#usable(url, entry)(header, token);
+      }
+    };
+  }
+
+  /** Cached keys that are recent enough, without a request to the issuer. */
+  cached(url: string): KeyOfToken {
+    return async (header, token) => this.#usable(url, this.#entryOf(url))(header, token);
+  }
+
+  #entryOf(url: string): Entry {
+    let entry = this.#entries.get(url);
+    if (!entry) {
+      const never = Number.NEGATIVE_INFINITY;
+      entry = { keys: null, fetchedAt: never, triedAt: never, failure: null, pending: null };
+      this.#entries.set(url, entry);
+    }
+    return entry;
+  }
+
+  #usable(url: string, { failure, fetchedAt, keys }: Entry): Keys {
+    const { freshMs, outageMs } = this.#options;
+    if (keys && performance.now() - fetchedAt <= freshMs + outageMs) return keys;
+    throw new IssuerUnavailableError(`The issuer ${url} did not provide its keys; please retry`, {
+      cause: failure,
+      retryAfterSeconds: 5,
+    });
+  }
+
+  /** Fetches keys that are older than `maxAgeMs`, unless that was tried moments ago. Does not throw. */
+  async #refresh(url: string, entry: Entry, maxAgeMs: number): Promise<void> {
+    const now = performance.now();
+    if (!entry.pending) {
+      const { coolDownMs } = this.#options;
+      const waitMs = entry.failure ? coolDownMs / 2 : coolDownMs;
+      if (now - entry.fetchedAt < maxAgeMs || now - entry.triedAt < waitMs) return;
+      entry.triedAt = now;
+      entry.pending = this.#fetchInto(url, entry).finally(() => {
+        entry.pending = null;
+      });
+    }
+    await entry.pending;
+  }
+
+  async #fetchInto(url: string, entry: Entry): Promise<void> {
+    const { logger } = this.#options;
+    try {
+      const document = await this.#getJson(`${url.replace(/\/$/, '')}/.well-known/openid-configuration`);
+      // Discovery 4.3: otherwise one issuer could speak for another.
+      if (document['issuer'] !== url) throw new Error(`the discovery document is of another issuer`);
+      const address = document['jwks_uri'];
+      if (typeof address !== 'string') throw new Error('the discovery document has no jwks_uri');
+      const { keys } = await this.#getJson(address);
+      if (!Array.isArray(keys) || keys.length > maxKeys)
+        throw new Error(`the keys are not a list of at most ${maxKeys}`);
+      entry.keys = createLocalJWKSet({ keys } as JSONWebKeySet);
+      entry.fetchedAt = performance.now();
+      entry.failure = null;
+    } catch (error) {
+      entry.failure = error as Error;
+      const refused = error instanceof OutgoingError && error.reason === 'refused';
+      logger.warn(
+        { issuer: url, reason: (error as Error).message, refused },
+        'the keys of an issuer could not be fetched',
+      );
+    }
+  }
+
+  async #getJson(address: string): Promise<Readonly<Record<string, unknown>>> {
+    const { body, status } = await this.#options.outgoing.call(address, {
+      headers: { accept: 'application/json' },
+      timeoutMs: fetchMs,
+      maxBytes: maxDocumentBytes,
+    });
+    if (status !== 200) throw new Error(`${address} answered with status ${status}`);
+    const value: unknown = JSON.parse(body.toString('utf8'));
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('not a JSON object');
+    return value as Readonly<Record<string, unknown>>;
+  }
+}

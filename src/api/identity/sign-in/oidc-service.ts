@@ -1,0 +1,88 @@
+import { createProviderRepository } from '../../../shared/identity/provider-repository.ts';
+import type { Config } from '../../../shared/platform/config/config.ts';
+import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-token.ts';
+import { AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
+import type { Database } from '../../../shared/platform/db/database.ts';
+import { NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import type { Logger } from '../../../shared/platform/logger/logger.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import { addressGroup } from '../../platform/server/client-address.ts';
+import { type OidcChecks, OidcClient } from './oidc-client.ts';
+import { OidcPeople } from './oidc-people.ts';
+import type { BegunSession, SessionService, Visit } from './session-service.ts';
+
+/** Where the provider sends people back to. */
+export const callbackPath = '/sign-in/provider/callback';
+
+const kind = 'provider';
+/** How long somebody may take at the provider. */
+export const flowSeconds = 900;
+/** Each begun sign-in takes a row until it ends. */
+const beginnings = { name: 'provider', attempts: 300, perSeconds: 900, blockSeconds: 60 };
+
+interface Flow extends OidcChecks {
+  readonly next: string;
+}
+
+/** Signing in with the provider of the settings. */
+export class OidcService {
+  readonly #db: Database;
+  readonly #sessions: SessionService;
+  readonly #limiter: AttemptLimiter;
+  readonly #client: OidcClient | null;
+  readonly #people: OidcPeople | null;
+  /** Name of the provider for people; null: there is none. */
+  readonly name: string | null;
+
+  /** Throws ConfigError, CertificateFileError. */
+  constructor(
+    { config, db, logger }: { readonly config: Config; readonly db: Database; readonly logger: Logger },
+    sessions: SessionService,
+  ) {
+    this.#db = db;
+    this.#sessions = sessions;
+    this.#limiter = new AttemptLimiter(db, beginnings);
+    const { oidc } = config;
+    this.name = oidc?.name ?? null;
+    this.#client = oidc && new OidcClient(oidc, new URL(callbackPath, config.publicUrl).href, logger);
+    this.#people = oidc && new OidcPeople(oidc, logger);
+  }
+
+  /**
+   * Begins a sign-in. Returns where to send the browser, and the value of the cookie by which it is known when it comes back. Throws
+   * NotFoundError without a provider, UnavailableError, TooManyRequestsError.
+   */
+  async begin(next: string, address: string): Promise<{ readonly address: string; readonly cookie: string }> {
+    if (!this.#client) throw new NotFoundError('This server has no identity provider');
+    await this.#limiter.count(addressGroup(address));
+    const begun = await this.#client.begin();
+    const { token, hash } = mintToken('hff-');
+    const flow: Flow = { ...begun.checks, next };
+    await createProviderRepository(this.#db).insertFlow(hash, kind, JSON.stringify(flow), flowSeconds);
+    return { address: begun.address, cookie: token };
+  }
+
+  /**
+   * Ends a sign-in: each can be ended once, by the browser that began it. Returns the values of the new session's cookies, and where to
+   * go. Throws UnauthenticatedError, ForbiddenError, UnavailableError.
+   */
+  async finish(
+    { flowCookie, search }: { readonly flowCookie: string | null; readonly search: string },
+    visit: Visit,
+    audit: AuditTrail,
+  ): Promise<{ readonly cookies: BegunSession; readonly next: string }> {
+    const [client, people] = [this.#client, this.#people];
+    if (!client || !people) throw new NotFoundError('This server has no identity provider');
+    const data =
+      flowCookie === null ? null : await createProviderRepository(this.#db).takeFlow(hashToken(flowCookie), kind);
+    if (data === null)
+      throw new UnauthenticatedError('This sign-in was not started in this browser, took too long, or has ended');
+    const flow = JSON.parse(data) as Flow;
+    const claims = await client.finish(search, flow);
+    const cookies = await this.#db.inTransaction(async (tx) => {
+      const user = await people.admit(tx, claims, audit);
+      return this.#sessions.begin(tx, user, visit, audit);
+    });
+    return { cookies, next: flow.next };
+  }
+}

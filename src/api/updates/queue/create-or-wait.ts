@@ -1,0 +1,248 @@
+import { InvalidRequestError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
+import { DeferredError } from '../../../shared/updates/deferred.ts';
+import { FrozenError } from '../../../shared/updates/rules/freeze.ts';
+import { StackBusyError } from '../../../shared/updates/state-edits.ts';
+import {
+  createUpdateQueueRepository,
+  type UpdateQueueRepository,
+} from '../../../shared/updates/update-queue-repository.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { Caller, Dialect } from '../../platform/http/request.ts';
+import type { NewUpdateRequest } from '../new-update-request.ts';
+import { noteRefusal } from '../note-refusal.ts';
+import { notifyOfFreeze, notifyOfRefusal } from '../notify-of-freeze.ts';
+import { LimitError } from '../rules/limit.ts';
+import type { CreatedUpdate, PreparedCreation } from '../update-creation.ts';
+import type { UpdateService } from '../update-service.ts';
+import { runView } from './run-view.ts';
+import { SupersededError } from './superseding.ts';
+import type { UpdateQueue } from './update-queue.ts';
+import { describeHolder, describeWait } from './update-queue-messages.ts';
+import type { QueueEntry } from './waiting-call.ts';
+
+/** The CLI follows this many redirects of a call. */
+const maxHops = 9;
+
+/** The update that a call asks for. */
+interface CreationRequest {
+  readonly ref: StackRef;
+  readonly caller: Caller;
+  readonly dialect: Dialect;
+  readonly request: NewUpdateRequest;
+}
+
+/** How a call waits. */
+export interface WaitingRequest {
+  /** The position from the redirect that asked the client to call again; null: it is new. */
+  readonly place: string | null;
+  /** How often its client was asked to call again. */
+  readonly hop: number;
+  /** Aborted when its client disconnects. */
+  readonly gone: AbortSignal;
+}
+
+/** Data of the waiting call. */
+interface Waiting {
+  readonly audit: AuditTrail;
+  readonly waiting: WaitingRequest;
+}
+
+/** Since when a call has waited, by `performance.now()`; null: it has not. */
+interface Wait {
+  since: number | null;
+}
+
+/** An update, with warnings for its user; or the position with which the client must call again. */
+export type QueuedUpdate = CreatedUpdate | { readonly place: string; readonly hop: number };
+
+/** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
+export class QueuedCreation {
+  readonly #context: ApiContext;
+  readonly #updates: UpdateService;
+  readonly #queue: UpdateQueue;
+  readonly #places: UpdateQueueRepository;
+
+  constructor(context: ApiContext, updates: UpdateService, queue: UpdateQueue) {
+    this.#context = context;
+    this.#updates = updates;
+    this.#queue = queue;
+    this.#places = createUpdateQueueRepository(context.db);
+  }
+
+  /** Throws the errors of UpdateService.prepare and `create`. A StackBusyError names the lock holder. */
+  async create(request: CreationRequest, audit: AuditTrail, waiting: WaitingRequest): Promise<QueuedUpdate> {
+    try {
+      return await this.#createOrWait(request, audit, waiting);
+    } catch (error) {
+      const reason = refusalReason(error);
+      if (reason !== null) this.#context.metrics.updatesRefused.labels(reason).inc();
+      throw error;
+    }
+  }
+
+  async #createOrWait(
+    { ref, caller, dialect, request }: CreationRequest,
+    audit: AuditTrail,
+    waiting: WaitingRequest,
+  ): Promise<QueuedUpdate> {
+    const creation = await this.#updates.prepare(ref, caller, dialect, request);
+    const wait: Wait = { since: null };
+    try {
+      return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting }, wait);
+    } catch (error) {
+      if (error instanceof FrozenError) await notifyOfRefusal(this.#context, creation, { error, caller });
+      const waitedMs = wait.since === null ? 0 : performance.now() - wait.since;
+      await noteRefusal(this.#context, creation, { error, caller, waitedMs });
+      throw error;
+    }
+  }
+
+  async #createPrepared(
+    creation: PreparedCreation,
+    { ref, caller, dialect, audit, waiting }: Omit<CreationRequest, 'request'> & Waiting,
+    wait: Wait,
+  ): Promise<QueuedUpdate> {
+    if (waiting.place === null || creation.lockWaitSeconds === 0) {
+      try {
+        return await this.#updates.create(creation, audit);
+      } catch (error) {
+        if (!isReasonToWait(error)) throw error;
+        const isContract = dialect === 'contract';
+        if (creation.lockWaitSeconds === 0)
+          throw isContract || !(error instanceof StackBusyError) ? error : await this.#refusal(creation, null);
+      }
+    }
+    const place = await this.#queue.enter(creation.stackId, {
+      tokenId: caller.tokenId,
+      id: waiting.place,
+      isUrgent: creation.isUrgent,
+      run: creation.waitingRun,
+      alertSeconds: creation.waitAlertSeconds,
+      shown: runView(creation.kind, creation.environment),
+    });
+    wait.since = place.since;
+    let isWaiting = true;
+    try {
+      const outcome = await this.#wait(creation, place, { audit, waiting, ref, caller });
+      isWaiting = 'updateId' in outcome ? false : !outcome.isKept;
+      return outcome;
+    } finally {
+      if (isWaiting) await this.#queue.leave(place);
+    }
+  }
+
+  async #wait(
+    creation: PreparedCreation,
+    place: QueueEntry,
+    { audit, caller, ref, waiting }: Pick<CreationRequest, 'caller' | 'ref'> & Waiting,
+  ): Promise<QueuedUpdate & { isKept?: true }> {
+    const { config, logger, metrics } = this.#context;
+    const over = place.since + creation.lockWaitSeconds * 1000;
+    // The last call waits for the rest of the time: the CLI would not follow another redirect.
+    const isLast = waiting.hop >= maxHops;
+    let heldBack: DeferredError | null = null;
+    let isFreezeNotified = false;
+    const holdUntil = isLast ? over : Math.min(over, performance.now() + config.updateQueue.holdSeconds * 1000);
+    for (;;) {
+      const wake = await this.#queue.next(place, holdUntil, waiting.gone);
+      if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
+      if (wake === 'superseded') throw await this.#superseded(place);
+      if (wake === 'turn') {
+        const created = await this.#attempt(creation, place, audit);
+        if (created === null || created instanceof DeferredError) {
+          heldBack = created;
+          if (created instanceof FrozenError && !isFreezeNotified)
+            isFreezeNotified = await this.#notifyOfWait(creation, place, { error: created, caller });
+          if (created) await this.#queue.holdBack(place, created instanceof LimitError ? created.limit : null);
+          continue;
+        }
+        const { updateId } = created;
+        this.#queue.forget(place);
+        const waitedSeconds = (performance.now() - place.since) / 1000;
+        metrics.lockWaitSeconds.labels('turn').observe(waitedSeconds);
+        // The update exists: nothing may fail any more.
+        const behind = await this.#places.count(creation.stackId).catch(() => 0);
+        logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
+        return {
+          updateId,
+          messages: [
+            describeWait(formatStackRef(ref), waitedSeconds, { behind, state: heldBack?.state }),
+            ...created.messages,
+          ],
+        };
+      }
+      if (performance.now() >= over) {
+        metrics.lockWaitSeconds.labels('over').observe((performance.now() - place.since) / 1000);
+        throw heldBack ?? (await this.#refusal(creation, place));
+      }
+      if (isLast)
+        throw new UnavailableError('The server is stopping, and this call was waiting; please start the command again');
+      await this.#queue.keep(place);
+      metrics.lockHolds.inc();
+      return { place: place.id, hop: waiting.hop + 1, isKept: true };
+    }
+  }
+
+  /** Returns the update; otherwise the rule that defers it, or null: another update holds the lock. */
+  async #attempt(
+    creation: PreparedCreation,
+    place: QueueEntry,
+    audit: AuditTrail,
+  ): Promise<CreatedUpdate | DeferredError | null> {
+    // The call was admitted before it waited.
+    this.#context.readOnly.assertOff();
+    try {
+      return await this.#updates.create(creation, audit, place.id);
+    } catch (error) {
+      if (!isReasonToWait(error)) throw error;
+      return error instanceof DeferredError ? error : null;
+    }
+  }
+
+  /** Notifies webhooks once that a freeze blocks the waiting update. Returns whether they were notified. */
+  async #notifyOfWait(
+    creation: PreparedCreation,
+    { id }: QueueEntry,
+    by: { error: FrozenError; caller: Caller },
+  ): Promise<boolean> {
+    try {
+      await this.#context.db.inTransaction(async (tx) => {
+        const isNew = await createUpdateQueueRepository(tx).noteFreeze(id);
+        if (isNew) await notifyOfFreeze(tx, creation, { ...by, isWaiting: true });
+      });
+      return true;
+    } catch (error) {
+      this.#context.logger.warn({ err: error }, 'webhooks could not be notified of a freeze that blocks an update');
+      return false;
+    }
+  }
+
+  async #superseded({ id }: QueueEntry): Promise<Error> {
+    const by = await this.#places.findLoss(id);
+    return by
+      ? new SupersededError(by)
+      : new UnavailableError('The position in the queue was lost; please start the command again');
+  }
+
+  /** A StackBusyError with the lock holder and the time that the call has waited in vain. */
+  async #refusal({ stackId, lockWaitSeconds }: PreparedCreation, place: QueueEntry | null): Promise<StackBusyError> {
+    const holder = await this.#places.findHolder(stackId);
+    const position = place && (await this.#places.positionOf(place.id, stackId));
+    return new StackBusyError(
+      describeHolder(holder, position === null ? null : { position, waitedSeconds: lockWaitSeconds }),
+    );
+  }
+}
+
+function isReasonToWait(error: unknown): error is StackBusyError | DeferredError {
+  return error instanceof StackBusyError || (error instanceof DeferredError && error.mayWait);
+}
+
+/** Why the update was refused, for metrics; null if it was for another reason. */
+function refusalReason(error: unknown): string | null {
+  if (error instanceof DeferredError) return error.reason;
+  if (error instanceof SupersededError) return 'superseded';
+  return error instanceof StackBusyError ? 'busy' : null;
+}

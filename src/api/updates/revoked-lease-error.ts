@@ -1,0 +1,29 @@
+import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
+import { describeLoss, describeRest, type LeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
+import { expireUpdate } from '../../shared/updates/update-closer.ts';
+import type { UpdateRow } from '../../shared/updates/update-repository.ts';
+import { isActive } from '../../shared/updates/update-state.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import { compactSoon } from './compact-soon.ts';
+
+/**
+ * Cancels the update whose lease was revoked, unless it has ended already, so that its stack is free when the holder is notified.
+ * Returns the error for the holder's call.
+ */
+export async function revokedLeaseError(
+  context: ApiContext,
+  update: UpdateRow,
+  loss: LeaseLoss,
+): Promise<LeaseLostError> {
+  if (isActive(update.status)) {
+    try {
+      const ended = await expireUpdate(context.db, update.id);
+      if (ended) noteEnded(context, ended);
+      if (ended && update.journalVersion > 0) compactSoon(context, update.id);
+    } catch (error) {
+      // The call is rejected in any case; the sweep will end the update.
+      context.logger.warn({ updateId: update.id, err: error }, 'update with a revoked lease left to the sweep');
+    }
+  }
+  return new LeaseLostError(`This update was cancelled: ${describeLoss(loss)}. ${describeRest(loss)}`);
+}

@@ -1,0 +1,87 @@
+import { Readable } from 'node:stream';
+import { createZstdDecompress } from 'node:zlib';
+import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import { migrationNames } from '../platform/db/migrate.ts';
+import type { Decrypt } from './backup-encryption.ts';
+import { BackupError } from './backup-error.ts';
+import type { Manifest, TableCopy } from './manifest.ts';
+import { Meter } from './stored-bytes.ts';
+import type { TableCopyRepository } from './table-copy-repository.ts';
+
+/** Throws BackupError if the backup comes from a release with migrations that this one does not have. */
+export function assertKnownMigrations({ id, migrations, release }: Manifest): void {
+  const known = migrationNames();
+  if (migrations.some((name, at) => known[at] !== name))
+    throw new BackupError(`Backup ${id} comes from Holdfast ${release}, whose database this release does not know`);
+}
+
+/**
+ * Loads all tables into a database that has just the migrations of the backup, in one transaction: all or nothing. Adding the foreign
+ * keys proves that no row refers to a missing one. `beforeCommit` runs in the transaction. `unseal`: null if the backup is not encrypted.
+ * Throws BackupError.
+ */
+export async function restoreTables(
+  copies: TableCopyRepository,
+  target: BlobStore,
+  manifest: Manifest,
+  {
+    beforeCommit = async () => {},
+    onTable = () => {},
+    unseal,
+  }: {
+    readonly beforeCommit?: () => Promise<unknown>;
+    readonly onTable?: (done: number, total: number) => void;
+    readonly unseal: Decrypt | null;
+  },
+): Promise<void> {
+  await copies.begin();
+  try {
+    const keys = await copies.prepareLoad();
+    const copied = new Set(manifest.tables.map(({ name }) => name));
+    const absent = (await copies.listTables()).filter(({ name }) => !copied.has(name));
+    if (absent.length > 0)
+      throw new BackupError(`The backup has no copy of the table ${absent.map(({ name }) => name).join(', ')}`);
+    for (const [at, table] of manifest.tables.entries()) {
+      await loadTable(copies, target, table, unseal);
+      onTable(at + 1, manifest.tables.length);
+    }
+    for (const sequence of manifest.sequences) await copies.setSequence(sequence);
+    await copies.finishLoad(keys);
+    await beforeCommit();
+    await copies.end();
+  } catch (error) {
+    await copies.rollback().catch(() => {});
+    throw error;
+  }
+}
+
+async function loadTable(
+  copies: TableCopyRepository,
+  target: BlobStore,
+  table: TableCopy,
+  unseal: Decrypt | null,
+): Promise<void> {
+  const { name, object } = table;
+  await copies.addPartitions(table);
+  const meter = new Meter();
+  let rows: number;
+  try {
+    const stored = meter.pass(await target.open(object.key));
+    rows = await copies.write(table, unpack(unseal ? unseal(stored) : stored));
+  } catch (error) {
+    throw new BackupError(`Table ${name} cannot be loaded from ${object.key}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  if (meter.bytes !== object.bytes || meter.sha256 !== object.sha256)
+    throw new BackupError(`${object.key} (table ${name}) is damaged: its bytes do not have the hash in the manifest`);
+  if (rows !== table.rows)
+    throw new BackupError(`${object.key} (table ${name}) has ${rows} rows; the manifest says ${table.rows}`);
+}
+
+async function* unpack(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const source = Readable.from(body, { objectMode: false });
+  const unpacked = createZstdDecompress();
+  source.on('error', (error) => unpacked.destroy(error));
+  yield* source.pipe(unpacked);
+}

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import { type BlobStoreConfig, openBlobStore } from '../platform/blobs/blob-stores.ts';
+import { once } from '../platform/blobs/blob-streams.ts';
+import type { BlobLocationRepository, BlobLocations } from '../platform/blobs/locations/blob-location-repository.ts';
+import { type LocatedBlobStore, locationKey } from '../platform/blobs/locations/located-blob-store.ts';
+import { formatLocation, parseLocation } from '../platform/blobs/locations/location-url.ts';
+import type { Config } from '../platform/config/config.ts';
+import { OperatorError } from '../platform/errors/errors.ts';
+import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
+
+/** The blobs cannot be moved this way, or not now. */
+export class MoveError extends OperatorError {
+  override readonly name = 'MoveError';
+}
+
+export interface MoveParts {
+  readonly blobs: LocatedBlobStore;
+  readonly blobRows: BlobRepository;
+  readonly places: BlobLocationRepository;
+}
+
+/** Both stores of a move, and what the database says about it. */
+export interface Move {
+  readonly row: BlobLocations;
+  readonly main: BlobStore;
+  readonly other: BlobStore;
+}
+
+const sampled = 1_000;
+
+/** The move that runs, in the phase. Throws MoveError if there is none, and BlobStoreUnavailableError. */
+export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copying' | 'switched'): Promise<Move> {
+  const row = await blobs.read();
+  if (row?.phase !== phase || row.otherId === null || row.otherUrl === null)
+    throw new MoveError(
+      phase === 'copying'
+        ? 'No blobs are being copied: begin with `holdfast blobs copy`'
+        : 'No place was left: `holdfast blobs switch` comes first',
+    );
+  return {
+    row,
+    main: await blobs.storeOf({ id: row.mainId, url: row.mainUrl }),
+    other: await blobs.storeOf({ id: row.otherId, url: row.otherUrl }),
+  };
+}
+
+/**
+ * Begins to move the blobs to `to`, or resumes: from now on, each process writes new blobs to both places. Marks both, so that a process that
+ * finds another store in a place does not use it. Throws MoveError, LocationUrlError and BlobStoreUnavailableError.
+ */
+export async function beginMove(parts: MoveParts, to: string, config: Config['blobs']): Promise<void> {
+  const { blobs, places } = parts;
+  const row = await blobs.read();
+  const target = parseLocation(to, config);
+  const targetUrl = formatLocation(target);
+  const mainUrl = row?.mainUrl ?? formatLocation(config);
+  assertApart(parseLocation(mainUrl, config), target);
+  if (row?.phase === 'copying' && row.otherUrl === targetUrl) return;
+  if (row && row.phase !== 'settled')
+    throw new MoveError(
+      row.phase === 'copying'
+        ? `The blobs are being moved to ${row.otherUrl}: end that, or give it up with \`holdfast blobs cancel\``
+        : `The blobs were moved from ${row.otherUrl}: end that with \`holdfast blobs finish\``,
+    );
+  const main = await blobs.storeOf(row && { id: row.mainId, url: row.mainUrl });
+  await assertIsUsed(parts, main);
+  const store = await openBlobStore(target);
+  try {
+    await assertNotForeign(parts, store, targetUrl);
+    const mainId = row?.mainId ?? (await markLocation(main, mainUrl));
+    const otherId = await markLocation(store, targetUrl);
+    if (mainId === otherId)
+      throw new MoveError(
+        `${targetUrl} says that it is the place where the blobs are: delete its object places/${mainId}`,
+      );
+    const begun = await places.begin({ id: mainId, url: mainUrl }, { id: otherId, url: targetUrl });
+    if (!begun) throw new MoveError('Another command has just begun a move: see `holdfast blobs status`');
+  } finally {
+    await store.close();
+  }
+}
+
+/** Returns the id of a place, after it has written it there if there is none. */
+async function markLocation(store: BlobStore, url: string): Promise<string> {
+  const { blobs } = await store.list(locationKey(''));
+  const [first, ...others] = blobs.map(({ key }) => key.slice(locationKey('').length));
+  if (others.length > 0) throw new MoveError(`${url} has several objects places/…: only one can say which place it is`);
+  if (first !== undefined) return first;
+  const id = randomUUID();
+  await store.put(locationKey(id), once(Buffer.from(`${url}\n`)));
+  return id;
+}
+
+/** The settings of this command may name another store than those of the servers. */
+async function assertIsUsed({ blobRows }: MoveParts, main: BlobStore): Promise<void> {
+  const rows = await blobRows.listAfter('', sampled);
+  const needed = rows.filter(({ isReferenced }) => isReferenced).map(({ key }) => key);
+  const absent = await main.findAbsent(needed);
+  if (absent.length * 2 > needed.length)
+    throw new MoveError(
+      `The blob store of the settings lacks ${absent.length} of ${needed.length} blobs: use the settings of the servers`,
+    );
+}
+
+async function assertNotForeign({ blobRows }: MoveParts, store: BlobStore, url: string): Promise<void> {
+  const own = `installations/${await blobRows.installationId()}`;
+  const { blobs } = await store.list('installations/');
+  if (blobs.some(({ key }) => key !== own))
+    throw new MoveError(`${url} has the blobs of another installation: choose an empty place`);
+  if (blobs.length === 0) await store.put(own, once(Buffer.from(`${own}\n`)));
+}
+
+function assertApart(main: BlobStoreConfig, target: BlobStoreConfig): void {
+  if (main.kind === 'files' && target.kind === 'files') {
+    const [one, two] = [path.resolve(main.directory), path.resolve(target.directory)];
+    if (one === two || one.startsWith(`${two}/`) || two.startsWith(`${one}/`))
+      throw new MoveError(`The blobs are in ${one}: choose a folder that is neither in it nor above it`);
+  }
+  if (formatLocation(main) === formatLocation(target)) throw new MoveError('The blobs are there already');
+}

@@ -1,0 +1,200 @@
+import { Meter } from '../backup/stored-bytes.ts';
+import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
+import { readBlob } from '../platform/blobs/locations/located-blob-store.ts';
+import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
+import { type Move, MoveError, type MoveParts } from './begin-move.ts';
+
+/** What a pass over all blobs has done. */
+export interface PassProgress {
+  readonly done: number;
+  readonly total: number;
+}
+
+export interface PassOptions {
+  readonly onProgress?: (progress: PassProgress) => void;
+  /** Checked between blobs. */
+  readonly signal?: AbortSignal;
+}
+
+export interface CopyResult {
+  readonly blobs: number;
+  readonly copied: number;
+  readonly bytes: number;
+}
+
+export interface BlobFault {
+  readonly key: string;
+  readonly fault: 'missing' | 'different';
+}
+
+export interface VerifyResult {
+  readonly compared: number;
+  readonly faults: readonly BlobFault[];
+  /** Blobs that a state needs and that neither place has: lost before the move. */
+  readonly lost: readonly string[];
+}
+
+interface PassBlob {
+  readonly key: string;
+  readonly isNeeded: boolean;
+}
+
+const pageSize = 1_000;
+const atOnce = 16;
+/** Blobs of the audit log, and the marks of installations, have no rows. */
+const rowlessPrefixes = ['audit/', 'installations/'];
+
+/**
+ * Copies the blobs that the other place lacks; with `again` also compares the others and replaces what differs. Each copy is read back and
+ * compared by its SHA-256. What is written meanwhile is in both places. Can be repeated after an interruption. Throws MoveError,
+ * BlobStoreUnavailableError, and the reason of the signal.
+ */
+export async function copyBlobs(
+  parts: MoveParts,
+  move: Move,
+  { again = false, ...options }: PassOptions & { readonly again?: boolean } = {},
+): Promise<CopyResult> {
+  const { main, other } = move;
+  let copied = 0;
+  let bytes = 0;
+  const blobs = await overAllBlobs(parts, main, options, async (page, each) => {
+    const absent = new Set(await other.findAbsent(page.map(({ key }) => key)));
+    await each(async ({ key }) => {
+      if (!absent.has(key) && (!again || (await areSame(main, other, key)))) return;
+      const copiedBytes = await copyBlob(main, other, key);
+      if (copiedBytes === null) return;
+      copied++;
+      bytes += copiedBytes;
+    });
+  });
+  return { blobs, copied, bytes };
+}
+
+/**
+ * Reads all blobs in both places and compares them. A result without faults lets the move switch, unless a later upload to the other place
+ * fails. Throws BlobStoreUnavailableError, and the reason of the signal.
+ */
+export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOptions = {}): Promise<VerifyResult> {
+  const { blobRows, places } = parts;
+  const { main, other, row } = move;
+  await places.clearVerified();
+  const faults: BlobFault[] = [];
+  const lost: string[] = [];
+  const compared = await overAllBlobs(parts, main, options, async (_, each) => {
+    const missing: string[] = [];
+    await each(async ({ isNeeded, key }) => {
+      const [here, there] = await Promise.all([digest(main, key), digest(other, key)]);
+      if (there === null ? isNeeded : here !== null && here !== there) {
+        if (there !== null) faults.push({ key, fault: 'different' });
+        else missing.push(key);
+      }
+    });
+    // Not a fault if it was deleted while the page was compared.
+    for (const key of await stillNeeded(blobRows, missing)) {
+      if ((await other.stat(key)) !== null) continue;
+      if ((await main.stat(key)) === null) lost.push(key);
+      else faults.push({ key, fault: 'missing' });
+    }
+  });
+  if (faults.length === 0 && !(await places.noteVerified(row)))
+    throw new MoveError('A blob written meanwhile did not reach the other place: run `holdfast blobs copy` again');
+  return { compared, faults: faults.sort((one, two) => (one.key < two.key ? -1 : 1)), lost: lost.sort() };
+}
+
+/** Runs `compare` on pages of all blobs; `each` runs its function on the blobs of the page, some at a time. Returns how many blobs there were. */
+async function overAllBlobs(
+  { blobRows }: MoveParts,
+  main: BlobStore,
+  { onProgress = () => {}, signal }: PassOptions,
+  compare: (
+    page: readonly PassBlob[],
+    each: (work: (blob: PassBlob) => Promise<void>) => Promise<void>,
+  ) => Promise<void>,
+): Promise<number> {
+  const total = await blobRows.count();
+  let done = 0;
+  const comparePage = (page: readonly PassBlob[]): Promise<void> =>
+    compare(page, (work) =>
+      inParallel(page, signal, async (blob) => {
+        await work(blob);
+        onProgress({ done: ++done, total: Math.max(total, done) });
+      }),
+    );
+  for (const prefix of rowlessPrefixes) {
+    for (let after: string | null | undefined; after !== null; ) {
+      const page: Awaited<ReturnType<BlobStore['list']>> = await main.list(prefix, after);
+      await comparePage(page.blobs.map(({ key }) => ({ key, isNeeded: true })));
+      after = page.next;
+    }
+  }
+  for (let after = ''; ; ) {
+    const rows = await blobRows.listAfter(after, pageSize);
+    await comparePage(rows.map(({ isReferenced, key }) => ({ key, isNeeded: isReferenced })));
+    if (rows.length < pageSize) break;
+    after = rows.at(-1)?.key ?? '';
+  }
+  onProgress({ done, total: done });
+  return done;
+}
+
+/** Runs `work` on the items, some at a time. Throws its first error, and the reason of the signal. */
+export async function inParallel<T>(
+  items: readonly T[],
+  signal: AbortSignal | undefined,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const run = async (): Promise<void> => {
+    try {
+      while (next < items.length) {
+        signal?.throwIfAborted();
+        await work(items[next++] as T);
+      }
+    } catch (error) {
+      // The others end with what they do.
+      next = items.length;
+      throw error;
+    }
+  };
+  const runs = Array.from({ length: atOnce }, run);
+  await Promise.allSettled(runs);
+  await Promise.all(runs);
+}
+
+/** Copies a blob and reads it back. Returns its size; null if it was deleted meanwhile. Throws MoveError. */
+async function copyBlob(from: BlobStore, to: BlobStore, key: string): Promise<number | null> {
+  const meter = new Meter();
+  try {
+    await to.put(key, meter.pass(readBlob(from, key)));
+  } catch (error) {
+    if (error instanceof BlobNotFoundError) return null;
+    throw error;
+  }
+  const copy = await digest(to, key);
+  if (copy !== null && copy !== meter.sha256)
+    throw new MoveError(`The copy of ${key} reads back with another SHA-256: that place does not keep what it stores`);
+  return meter.bytes;
+}
+
+async function areSame(one: BlobStore, two: BlobStore, key: string): Promise<boolean> {
+  const [here, there] = await Promise.all([digest(one, key), digest(two, key)]);
+  return here === null || here === there;
+}
+
+/** The SHA-256 of a blob; null if there is none. */
+async function digest(store: BlobStore, key: string): Promise<string | null> {
+  const meter = new Meter();
+  try {
+    for await (const _ of meter.pass(await store.open(key)));
+  } catch (error) {
+    if (error instanceof BlobNotFoundError) return null;
+    throw error;
+  }
+  return meter.sha256;
+}
+
+async function stillNeeded(blobRows: BlobRepository, keys: readonly string[]): Promise<readonly string[]> {
+  if (keys.length === 0) return keys;
+  const rowless = keys.filter((key) => rowlessPrefixes.some((prefix) => key.startsWith(prefix)));
+  return [...rowless, ...(await blobRows.listReferenced(keys))];
+}

@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto';
+import { locksOf, stateFile } from '../diy/diy-layout.ts';
+import { markOf } from '../diy/move-document.ts';
+import type { Folder } from '../platform/blobs/folder.ts';
+import { type Config, ConfigError } from '../platform/config/config.ts';
+import { OperatorError } from '../platform/errors/errors.ts';
+import type { BundleLocation } from './bundle-repository.ts';
+
+/** Where the bundle is, and the passphrase for its secrets. */
+export interface BundleSettings {
+  readonly place: string;
+  readonly passphrase: string;
+}
+
+/** The settings of the bundle; null: there is none. Throws ConfigError. */
+export function bundleOf({ bundleUrl, secrets }: Pick<Config, 'bundleUrl' | 'secrets'>): BundleSettings | null {
+  if (bundleUrl === null) return null;
+  if (secrets.bundlePassphrase === null)
+    throw new ConfigError('Invalid settings:\n  HOLDFAST_BUNDLE_PASSPHRASE: needed with HOLDFAST_BUNDLE_URL');
+  return { place: bundleUrl, passphrase: secrets.bundlePassphrase };
+}
+
+/** The bundle has something that must not be overwritten, or lacks what it had. */
+export class BundleChangedError extends OperatorError {
+  override readonly name = 'BundleChangedError';
+}
+
+/** `project/stack`. */
+export function pathOf({ project, stack }: BundleLocation): string {
+  return `${project}/${stack}`;
+}
+
+/** A state file as it is now. */
+export interface StateThere {
+  readonly name: string;
+  readonly sha256: string;
+  readonly mark: string | null;
+}
+
+/** Longer than what precedes the mark of a state file. */
+const headBytes = 2048;
+
+/** The state files of a stack: usually one, two if somebody has also compressed it. */
+export async function readThere(folder: Folder, where: BundleLocation): Promise<StateThere[]> {
+  const found: StateThere[] = [];
+  for (const name of stateNames(where)) {
+    const file = await folder.open(name);
+    if (file === null) continue;
+    const hash = createHash('sha256');
+    let head: Buffer = Buffer.alloc(0);
+    for await (const chunk of file) {
+      hash.update(chunk);
+      if (head.length < headBytes) head = Buffer.concat([head, chunk.subarray(0, headBytes)]);
+    }
+    found.push({ name, sha256: hash.digest('hex'), mark: markOf(head) });
+  }
+  return found;
+}
+
+/** The names that the CLI reads a state under. */
+export function stateNames(where: BundleLocation): string[] {
+  const name = stateFile(pathOf(where));
+  return [name, `${name}.gz`, `${name}.zst`];
+}
+
+/** Whether a state file is the one that a worker has written. */
+export function isOurs(
+  { mark, sha256 }: StateThere,
+  known: { readonly sha256: string | null; readonly attempts: readonly string[] },
+): boolean {
+  return sha256 === known.sha256 || (mark !== null && known.attempts.includes(mark));
+}
+
+/** Whether somebody works on the stack there. */
+export async function isLocked(folder: Folder, where: BundleLocation): Promise<boolean> {
+  for await (const _ of folder.list(locksOf(pathOf(where)))) return true;
+  return false;
+}

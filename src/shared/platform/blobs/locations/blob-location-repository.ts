@@ -1,0 +1,91 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../db/sql.ts';
+import { Nullable, Timestamp } from '../../schema/standard-schema.ts';
+
+const LocationsRow = Type.Object({
+  generation: Type.Integer(),
+  phase: Type.Union([Type.Literal('copying'), Type.Literal('switched'), Type.Literal('settled')]),
+  mainId: Type.String(),
+  mainUrl: Type.String(),
+  otherId: Nullable(Type.String()),
+  otherUrl: Nullable(Type.String()),
+  faults: Type.Integer(),
+  verifiedAt: Nullable(Timestamp),
+});
+/** `copying`: writes go to both places, reads to `main` first. `switched`: `other` was left. `settled`: there is no other. */
+export type BlobLocations = Row<typeof LocationsRow>;
+
+/** A place: its id, which is also in the store, and where it is. */
+export interface BlobLocation {
+  readonly id: string;
+  readonly url: string;
+}
+
+export type BlobLocationRepository = ReturnType<typeof createBlobLocationRepository>;
+
+/** Where the blobs are, if `holdfast blobs` has moved them or does. */
+export function createBlobLocationRepository(db: Queryable) {
+  const change = async (statement: ReturnType<typeof sql.nothing>): Promise<boolean> =>
+    (await db.query(statement)).rowCount > 0;
+  return {
+    /** Null: the settings name the place. */
+    find: (): Promise<BlobLocations | null> =>
+      db.maybeOne(sql.rows(LocationsRow)`
+        /* blobLocations.find */
+        select generation, phase, main_id as "mainId", main_url as "mainUrl", other_id as "otherId", other_url as "otherUrl",
+          faults, verified_at as "verifiedAt" from blob_places`),
+
+    /** From now on, each blob is also written to `other`. Returns false if there is a move already. */
+    begin: (main: BlobLocation, other: BlobLocation) =>
+      change(sql.nothing`
+        /* blobLocations.begin */
+        insert into blob_places as p (phase, main_id, main_url, other_id, other_url)
+        values ('copying', ${main.id}::uuid, ${main.url}, ${other.id}::uuid, ${other.url})
+        on conflict (is_only) do update set generation = p.generation + 1, phase = 'copying', faults = 0, verified_at = null,
+          other_id = excluded.other_id, other_url = excluded.other_url
+        where p.phase = 'settled' and p.main_id = excluded.main_id`),
+
+    /** Notes that a blob could not be written to the other place. Returns false if the places have changed. */
+    noteFault: (generation: number) =>
+      change(sql.nothing`
+        /* blobLocations.noteFault */
+        update blob_places set faults = faults + 1, verified_at = null
+        where generation = ${generation} and phase = 'copying'`),
+
+    /** Returns false if the places have changed since they were read, or an upload to the other place has failed. */
+    noteVerified: ({ faults, generation }: BlobLocations) =>
+      change(sql.nothing`
+        /* blobLocations.noteVerified */
+        update blob_places set verified_at = now()
+        where generation = ${generation} and phase = 'copying' and faults = ${faults}`),
+
+    /** A verification that has begun or found something takes the place of an earlier one. */
+    clearVerified: () =>
+      change(
+        sql.nothing`/* blobLocations.clearVerified */ update blob_places set verified_at = null where phase = 'copying'`,
+      ),
+
+    /** Makes the other place the main one if it is verified. Its caller holds back backups: see `lockBackups`. */
+    switch: () =>
+      change(sql.nothing`
+        /* blobLocations.switch */
+        update blob_places set generation = generation + 1, phase = 'switched', main_id = other_id, main_url = other_url,
+          other_id = main_id, other_url = main_url
+        where phase = 'copying' and verified_at is not null`),
+
+    /** Lets no backup begin until the transaction ends. Returns whether one is being made: it lists the blobs of one place. */
+    lockBackups: async (): Promise<boolean> => {
+      await db.query(sql.nothing`/* blobLocations.lockBackups */ lock table blob_holds in share mode`);
+      return db.exists(sql.rows(Type.Object({}))`
+        /* blobLocations.findBackup */ select 1 from blob_holds where held_until > now()`);
+    },
+
+    /** From now on, there is no other place: it was left, or is given up. Returns false if the phase is another one. */
+    settle: (phase: 'copying' | 'switched') =>
+      change(sql.nothing`
+        /* blobLocations.settle */
+        update blob_places set generation = generation + 1, phase = 'settled', other_id = null, other_url = null,
+          verified_at = null
+        where phase = ${phase}`),
+  };
+}

@@ -1,0 +1,263 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { Config } from '../../config/config.ts';
+import {
+  BlobNotFoundError,
+  type BlobPage,
+  type BlobRange,
+  type BlobStore,
+  BlobStoreUnavailableError,
+} from '../blob-store.ts';
+import { openBlobStore } from '../blob-stores.ts';
+import type { BlobLocation, BlobLocationRepository, BlobLocations } from './blob-location-repository.ts';
+import { parseLocation } from './location-url.ts';
+
+/** The object that says which place a store is. */
+export const locationKey = (id: string): string => `places/${id}`;
+
+/** How old the known places of a read may be, in ms. It may find nothing there, and asks again. */
+const maxAgeMs = 1_000;
+
+interface Known {
+  readonly row: BlobLocations | null;
+  /** Null: the store of the settings. */
+  readonly main: BlobLocation | null;
+  readonly other: BlobLocation | null;
+}
+
+interface PlacedStoreParts {
+  readonly places: Pick<BlobLocationRepository, 'find' | 'noteFault'>;
+  /** The store of the settings. */
+  readonly own: BlobStore;
+  readonly config: Config['blobs'];
+}
+
+/**
+ * The blobs where the database says they are: in the store of the settings, or where `holdfast blobs` moves or has moved them. While a move
+ * runs, a blob is written to both places and read from where it is. Processes learn of a move at different times: a write asks the database
+ * after the upload, and its blob is in each place that must have it before the call returns.
+ */
+export class LocatedBlobStore implements BlobStore {
+  readonly #places: PlacedStoreParts['places'];
+  readonly #own: BlobStore;
+  readonly #config: Config['blobs'];
+  readonly #opened = new Map<string, Promise<BlobStore>>();
+  #known: { readonly at: number; readonly places: Known } | null = null;
+  #asking: Promise<Known> | null = null;
+
+  constructor({ config, own, places }: PlacedStoreParts) {
+    this.#places = places;
+    this.#own = own;
+    this.#config = config;
+  }
+
+  async put(
+    key: string,
+    body: AsyncIterable<Buffer>,
+    options?: { signal?: AbortSignal },
+  ): Promise<{ storedBytes: number }> {
+    const first = await this.storeOf((await this.#recent()).main);
+    const stored = await first.put(key, body, options);
+    const present = new Set<BlobStore>([first]);
+    for (;;) {
+      const { main, other, row } = await this.#ask();
+      let isComplete = true;
+      for (const place of row?.phase === 'copying' ? [main, other] : [main]) {
+        const store = await this.#orNull(place, place === main);
+        if (store && present.has(store)) continue;
+        try {
+          if (!store)
+            throw new BlobStoreUnavailableError('misconfigured', 'the other place of the blobs cannot be reached');
+          await copyAgain(first, store, key);
+          present.add(store);
+          isComplete = false;
+        } catch (error) {
+          // The move can wait for the other place, the write cannot. If the other one has become the main one, the write fails.
+          if (place === main || row === null) throw error;
+          if (!(await this.#places.noteFault(row.generation))) isComplete = false;
+        }
+      }
+      if (isComplete) return stored;
+    }
+  }
+
+  async open(key: string, options: { signal?: AbortSignal; range?: BlobRange } = {}): Promise<AsyncIterable<Buffer>> {
+    const found = await this.#find(async (store) => {
+      try {
+        return await store.open(key, options);
+      } catch (error) {
+        if (error instanceof BlobNotFoundError) return null;
+        throw error;
+      }
+    });
+    if (found === null) throw new BlobNotFoundError(key);
+    return found;
+  }
+
+  stat(key: string): Promise<{ storedBytes: number; modifiedAt: Date } | null> {
+    return this.#find((store) => store.stat(key));
+  }
+
+  async delete(key: string): Promise<void> {
+    for (const store of await this.#written()) await store.delete(key);
+  }
+
+  async list(prefix: string, after?: string): Promise<BlobPage> {
+    return (await this.storeOf((await this.#ask()).main)).list(prefix, after);
+  }
+
+  async findAbsent(keys: readonly string[]): Promise<string[]> {
+    let absent: readonly string[] = keys;
+    await this.#find(async (store) => {
+      if (absent.length > 0) absent = await store.findAbsent(absent);
+      return absent.length === 0 ? true : null;
+    });
+    return [...absent];
+  }
+
+  async sweepUnfinished(olderThanMs: number): Promise<number> {
+    let swept = 0;
+    for (const store of await this.#written()) swept += await store.sweepUnfinished(olderThanMs);
+    return swept;
+  }
+
+  async check(timeoutMs: number): Promise<void> {
+    // Without the database, whose own check fails then.
+    const main = this.#known?.places.main ?? null;
+    await (await this.storeOf(main)).check(timeoutMs);
+  }
+
+  async close(): Promise<void> {
+    const opened = await Promise.allSettled(this.#opened.values());
+    const stores = opened.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    await Promise.all([...new Set([this.#own, ...stores])].map((store) => store.close()));
+  }
+
+  /** What the database says, asked now; null: the settings name the place. */
+  async read(): Promise<BlobLocations | null> {
+    return (await this.#ask()).row;
+  }
+
+  /** Opens a place; null is the store of the settings. Throws BlobStoreUnavailableError, also if another store is there. */
+  async storeOf(place: BlobLocation | null): Promise<BlobStore> {
+    if (place === null) return this.#own;
+    let opening = this.#opened.get(place.id);
+    if (!opening) {
+      opening = this.#openPlace(place);
+      this.#opened.set(place.id, opening);
+      opening.catch(() => this.#opened.delete(place.id));
+    }
+    return opening;
+  }
+
+  async #openPlace({ id, url }: BlobLocation): Promise<BlobStore> {
+    // The settings may reach the place in another way, as with other credentials or another path.
+    const isOwn = await this.#own.stat(locationKey(id)).catch(() => null);
+    if (isOwn) return this.#own;
+    const config = parseLocation(url, this.#config);
+    const elsewhere = (): BlobStoreUnavailableError =>
+      new BlobStoreUnavailableError(
+        'misconfigured',
+        `the blobs are at ${url}, and this process does not find them there`,
+      );
+    // Opening a folder would create it: on another machine, it must not look like a store.
+    if (config.kind === 'files' && !existsSync(path.join(config.directory, 'blobs'))) throw elsewhere();
+    const store = await openBlobStore(config);
+    try {
+      if ((await store.stat(locationKey(id))) === null) throw elsewhere();
+      return store;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  /** The stores from which blobs are deleted. */
+  async #written(): Promise<BlobStore[]> {
+    const { main, other, row } = await this.#recent();
+    const stores = [await this.storeOf(main)];
+    if (row?.phase === 'copying') stores.push(await this.storeOf(other));
+    return stores;
+  }
+
+  /**
+   * The first result of `run` that is not null, from the known main place, then from where the database says. The main place has all
+   * blobs, so it alone decides that there is none; the other one helps while the main one fails.
+   */
+  async #find<T>(run: (store: BlobStore) => Promise<T | null>): Promise<T | null> {
+    const tried = new Set<BlobStore>();
+    const faults: unknown[] = [];
+    const attempt = async (place: BlobLocation | null, decides: boolean): Promise<T | null> => {
+      try {
+        const store = await this.storeOf(place);
+        if (tried.has(store)) return null;
+        tried.add(store);
+        return await run(store);
+      } catch (error) {
+        if (!(error instanceof BlobStoreUnavailableError)) throw error;
+        if (decides) faults.push(error);
+        return null;
+      }
+    };
+    const before = (await this.#recent()).main;
+    const found = await attempt(before, true);
+    if (found !== null) return found;
+    const { main, other } = await this.#ask();
+    // A place that was left since then decides nothing.
+    if (main?.id !== before?.id) faults.length = 0;
+    const elsewhere = (await attempt(main, true)) ?? (other && (await attempt(other, false)));
+    if (elsewhere === null && faults.length > 0) throw faults[0];
+    return elsewhere;
+  }
+
+  async #orNull(place: BlobLocation | null, isMain: boolean): Promise<BlobStore | null> {
+    try {
+      return await this.storeOf(place);
+    } catch (error) {
+      if (isMain) throw error;
+      return null;
+    }
+  }
+
+  async #recent(): Promise<Known> {
+    if (this.#known && performance.now() - this.#known.at < maxAgeMs) return this.#known.places;
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = null;
+    });
+    // Reads go on with what is known while the database is down.
+    return this.#asking.catch((error: unknown) => {
+      if (this.#known) return this.#known.places;
+      throw error;
+    });
+  }
+
+  async #ask(): Promise<Known> {
+    const at = performance.now();
+    const row = await this.#places.find();
+    const places: Known = {
+      row,
+      main: row && { id: row.mainId, url: row.mainUrl },
+      other: row?.otherId && row.otherUrl ? { id: row.otherId, url: row.otherUrl } : null,
+    };
+    if (!this.#known || this.#known.at <= at) this.#known = { at, places };
+    return places;
+  }
+}
+
+/** Copies a blob that was just written to `from`, and that a move may have copied from there, and then deleted. */
+async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<void> {
+  try {
+    await to.put(key, readBlob(from, key));
+  } catch (error) {
+    if (!(error instanceof BlobNotFoundError)) throw error;
+    if ((await to.stat(key)) === null)
+      throw new BlobStoreUnavailableError('faulty', 'the blob was deleted before it was in all places', {
+        cause: error,
+      });
+  }
+}
+
+/** Opens the blob at the first read: a put that fails before that would leave it open. */
+export async function* readBlob(store: BlobStore, key: string): AsyncGenerator<Buffer> {
+  yield* await store.open(key);
+}

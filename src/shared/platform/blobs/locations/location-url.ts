@@ -1,0 +1,52 @@
+import path from 'node:path';
+import type { Config } from '../../config/config.ts';
+import { addressingOf } from '../../config/s3-addressing.ts';
+import { OperatorError } from '../../errors/errors.ts';
+import type { BlobStoreConfig } from '../blob-stores.ts';
+
+/** The text names no folder or bucket. */
+export class LocationUrlError extends OperatorError {
+  override readonly name = 'LocationUrlError';
+}
+
+const timeoutMs = 30_000;
+
+/**
+ * Reads a place: a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings.
+ * `?endpoint=`, `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS
+ * files. Throws LocationUrlError.
+ */
+export function parseLocation(place: string, own: Config['blobs']): BlobStoreConfig {
+  if (!place.startsWith('s3://')) {
+    if (/^[a-z0-9+.-]+:\/\//i.test(place))
+      throw new LocationUrlError(`${place} is neither a folder nor s3://bucket/prefix`);
+    return { kind: 'files', directory: path.resolve(place) };
+  }
+  const url = new URL(place);
+  if (url.hostname === '') throw new LocationUrlError(`${place} names no bucket: s3://bucket/prefix`);
+  const like = own.kind === 's3' ? own : null;
+  const prefix = url.pathname.replace(/^\/|\/$/g, '');
+  const { searchParams: options } = url;
+  const named = options.get('endpoint');
+  const addressing = named === null && like ? like : addressingOf(url.hostname, named);
+  const profile = options.get('profile');
+  return {
+    ...{ kind: 's3', bucket: url.hostname, endpoint: addressing.endpoint, prefix: prefix === '' ? '' : `${prefix}/` },
+    region: options.get('region') ?? like?.region ?? 'us-east-1',
+    forcePathStyle: options.has('path-style') ? options.get('path-style') === 'true' : addressing.forcePathStyle,
+    requestTimeoutMs: like?.requestTimeoutMs ?? timeoutMs,
+    ...(profile === null ? {} : { profile }),
+  };
+}
+
+/** The text from which `parseLocation` reads the same place, with any settings. */
+export function formatLocation(config: BlobStoreConfig): string {
+  if (config.kind === 'files') return path.resolve(config.directory);
+  const url = new URL(`s3://${config.bucket}/${config.prefix ?? ''}`);
+  const { endpoint, forcePathStyle, profile, region } = config;
+  if (endpoint) url.searchParams.set('endpoint', endpoint);
+  url.searchParams.set('region', region);
+  url.searchParams.set('path-style', String(forcePathStyle));
+  if (profile) url.searchParams.set('profile', profile);
+  return url.href;
+}

@@ -1,0 +1,102 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../db/sql.ts';
+import { Nullable, Timestamp } from '../schema/standard-schema.ts';
+
+const ClaimRow = Type.Object({ place: Nullable(Type.String()) });
+
+const ResultRow = Type.Object({ result: Nullable(Type.String()) });
+const NameRow = Type.Object({ name: Type.String() });
+
+const RunRow = Type.Object({
+  name: Type.String(),
+  isRunning: Type.Boolean(),
+  startedAt: Nullable(Timestamp),
+  endedAt: Nullable(Timestamp),
+  /** How much the last run did; null: not reported. */
+  count: Nullable(Type.Integer()),
+  /** Of the last run; null: it has not failed. */
+  failedAt: Nullable(Timestamp),
+  error: Nullable(Type.String()),
+});
+const maxError = 500;
+
+export type ScheduledTaskRepository = ReturnType<typeof createScheduledTaskRepository>;
+
+/** Which process runs which maintenance task, by the database clock: one row per task. */
+export function createScheduledTaskRepository(db: Queryable) {
+  const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
+  return {
+    /**
+     * Claims a task for `claimSeconds` if no other process holds it and its last run either started at least `everySeconds` ago or saved a position
+     * to resume from. Ignores times in the future: the clock was set back. Returns null if the task is
+     * not due or held by another process.
+     */
+    claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
+      db.maybeOne(sql.rows(ClaimRow)`
+        /* maintenanceRuns.claim */
+        insert into maintenance_runs as m (name, claimed_by, claimed_until, last_started_at)
+        values (${name}, ${holder}::uuid, ${until(times.claimSeconds)}, clock_timestamp())
+        on conflict (name) do update set claimed_by = excluded.claimed_by, claimed_until = excluded.claimed_until,
+          last_started_at = case when m.place is null then excluded.last_started_at else m.last_started_at end
+        where (m.claimed_until is null or m.claimed_until <= clock_timestamp() or m.claimed_until > ${until(times.claimSeconds)})
+          and (m.place is not null or m.last_started_at is null or m.last_started_at > clock_timestamp()
+            or m.last_started_at <= ${until(-times.everySeconds)})
+        returning place`),
+
+    /** Extends a claim. Returns false if it was lost. */
+    renew: async (name: string, holder: string, claimSeconds: number): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(NameRow)`
+        /* maintenanceRuns.renew */
+        update maintenance_runs set claimed_until = ${until(claimSeconds)}
+        where name = ${name} and claimed_by = ${holder}::uuid returning name`);
+      return row !== null;
+    },
+
+    /** Saves the position of an unfinished run. Returns false if the claim was lost. */
+    savePlace: async (name: string, holder: string, place: string): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(NameRow)`
+        /* maintenanceRuns.savePlace */
+        update maintenance_runs set place = ${place}
+        where name = ${name} and claimed_by = ${holder}::uuid returning name`);
+      return row !== null;
+    },
+
+    /** Saves the result of a complete run and clears the position, so that the next run starts over. */
+    saveResult: (name: string, result: string) =>
+      db.query(sql.nothing`
+        /* maintenanceRuns.saveResult */
+        insert into maintenance_runs (name, last_ended_at, result) values (${name}, clock_timestamp(), ${result})
+        on conflict (name) do update set place = null, last_ended_at = excluded.last_ended_at, result = excluded.result`),
+
+    /** Releases a claim after a run. `count`: how much the run did; null: not reported. */
+    release: (name: string, holder: string, count: number | null = null) =>
+      db.query(sql.nothing`
+        /* maintenanceRuns.release */
+        update maintenance_runs set claimed_by = null, claimed_until = null, last_count = ${count}, failed_at = null, last_error = null,
+          last_ended_at = case when place is null then clock_timestamp() else last_ended_at end
+        where name = ${name} and claimed_by = ${holder}::uuid`),
+
+    /** Releases a claim after a run that has failed. */
+    releaseFailed: (name: string, holder: string, error: string) =>
+      db.query(sql.nothing`
+        /* maintenanceRuns.releaseFailed */
+        update maintenance_runs set claimed_by = null, claimed_until = null, failed_at = clock_timestamp(),
+          last_error = ${error.replaceAll('\0', '').slice(0, maxError)}
+        where name = ${name} and claimed_by = ${holder}::uuid`),
+
+    /** All tasks that have ever run, by name. */
+    list: () =>
+      db.any(sql.rows(RunRow)`
+        /* maintenanceRuns.list */
+        select name, coalesce(claimed_until > clock_timestamp(), false) as "isRunning", last_started_at as "startedAt",
+          last_ended_at as "endedAt", last_count as count, failed_at as "failedAt", last_error as error
+        from maintenance_runs order by name`),
+
+    /** Returns the result of the last complete run. */
+    findResult: async (name: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(ResultRow)`
+        /* maintenanceRuns.findResult */ select result from maintenance_runs where name = ${name}`);
+      return row?.result ?? null;
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import type { RuleSettings } from './rule-kinds.ts';
+
+const dayMs = 86_400_000;
+
+/**
+ * Decides which versions of a stack a rule `keep-versions` keeps. Days and months are those of UTC. A version that is the last of its day
+ * or month stays so until that is over for the rule, so what is kept does not depend on when the rule is applied.
+ */
+export class VersionRetention {
+  readonly #newest: number;
+  readonly #allFrom: number;
+  readonly #dailyFrom: number;
+  readonly #monthlyFrom: number;
+  #count = 0;
+  #day = '';
+  #month = '';
+
+  constructor({ daily = 0, days = 0, monthly = 0, newest = 1 }: RuleSettings<'keep-versions'>, now: Date) {
+    this.#newest = newest;
+    this.#allFrom = now.getTime() - days * dayMs;
+    this.#dailyFrom = now.getTime() - daily * dayMs;
+    this.#monthlyFrom = monthsBefore(now, monthly);
+  }
+
+  /** Call for each version that has its state, the newest first. `endedAt`: of its update. */
+  keeps(endedAt: Date): boolean {
+    const time = endedAt.getTime();
+    const day = endedAt.toISOString().slice(0, 10);
+    const month = day.slice(0, 7);
+    const isLastOfDay = day !== this.#day;
+    const isLastOfMonth = month !== this.#month;
+    this.#day = day;
+    this.#month = month;
+    this.#count++;
+    return (
+      this.#count <= this.#newest ||
+      time > this.#allFrom ||
+      (isLastOfDay && time > this.#dailyFrom) ||
+      (isLastOfMonth && time > this.#monthlyFrom)
+    );
+  }
+}
+
+/** The same day of an earlier month, or the last day of that month. */
+function monthsBefore(now: Date, months: number): number {
+  const time = new Date(now);
+  time.setUTCDate(1);
+  time.setUTCMonth(time.getUTCMonth() - months);
+  const lastDay = new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + 1, 0)).getUTCDate();
+  time.setUTCDate(Math.min(now.getUTCDate(), lastDay));
+  return time.getTime();
+}

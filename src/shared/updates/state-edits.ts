@@ -1,0 +1,248 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Static, Type } from 'typebox';
+import type { AuditSource } from '../audit/audit-event.ts';
+import type { Database } from '../platform/db/database.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
+import { fromRejection, JobPendingError, type Outcome, toRejection } from '../platform/errors/outcome.ts';
+import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import { readTags } from '../stacks/tags.ts';
+import { type ChangeOutcomeRepository, createChangeOutcomeRepository } from './change-outcome-repository.ts';
+import { assertThawed } from './rules/freeze.ts';
+import { assertSameRules, otherGrants, type RuledStack } from './rules/rule-selection.ts';
+import { createUpdateRuleRepository } from './rules/update-rule-repository.ts';
+
+/** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
+const outcomeWaitMs = 5_000;
+const outcomeRetryMs = 250;
+const givenUpCode = 'given-up';
+
+/** The state of a stack that a change replaces. No two states of a stack have both fields in common. */
+const StackHead = Type.Object({
+  stackVersion: Type.Integer(),
+  checkpointId: Type.Union([Type.String(), Type.Null()]),
+});
+export type StackHead = Readonly<Static<typeof StackHead>>;
+
+/** The head, and the deadline for committing the change: ISO time, by the database's clock. */
+export const Admission = Type.Object({ ...StackHead.properties, deadline: Type.String() });
+export type Admission = Readonly<Static<typeof Admission>>;
+
+/** A change of a stack's state outside an update, without a sequence number: an import or a rename. */
+export interface StateEdit {
+  readonly stackId: string;
+  /** Id of the update that records the change, chosen before the change is made. */
+  readonly updateId: string;
+  readonly admission: Admission;
+  /** The user who requested it; the commit needs their permission to write. Absent for operators. */
+  readonly source?: AuditSource | undefined;
+}
+
+/** The rights of a caller on stacks of an organization; see lockRights. */
+interface Rights {
+  mayWrite(stack: RuledStack): boolean;
+  mayManage(stack: RuledStack): boolean;
+  mayBecome(organizationId: string, stack: RuledStack, next: RuledStack): Promise<boolean>;
+}
+type LockRights = (tx: Queryable, tokenId: string, organization: string) => Promise<Rights>;
+
+/**
+ * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, no rule or grant may begin or cease to
+ * apply to it.
+ */
+export type AssertMayBecome = (next: RuledStack) => Promise<void>;
+
+/** Another update holds the stack. The SDKs match the first sentence literally (sdk/go/auto/errors.go). */
+export class StackBusyError extends ConflictError {
+  override readonly name = 'StackBusyError';
+  override readonly code = 'stack-busy';
+  constructor(details = 'Wait until it ends, or end it with `pulumi cancel`') {
+    super(`Conflict: Another update is currently in progress. ${details}`);
+  }
+}
+
+/** The stack has changed since the change was admitted. */
+export class StackChangedError extends ConflictError {
+  override readonly name = 'StackChangedError';
+  override readonly code = 'stack-changed';
+  constructor() {
+    super(
+      'The stack was changed by someone else during this call, so nothing was done; please check its newest state before you retry',
+    );
+  }
+}
+
+/** The change is too late, or its caller was already informed that it failed. */
+export class ChangeTimedOutError extends ConflictError {
+  override readonly name = 'ChangeTimedOutError';
+  override readonly code = givenUpCode;
+  constructor() {
+    super('This call took too long and was abandoned: nothing was changed. Please retry');
+  }
+}
+
+const committed: Outcome = { result: 'committed' };
+const givenUp: Outcome = {
+  result: 'rejected',
+  rejection: { code: givenUpCode, status: 409, message: new ChangeTimedOutError().message },
+};
+
+/**
+ * Commits changes without a sequence number that would identify late ones: only on the head for which they were admitted, only
+ * before their deadline, and never after their caller was informed that they failed.
+ */
+export class StateEdits {
+  readonly #db: Database;
+  readonly #waitSeconds: number;
+  readonly #lockRightsOf: LockRights;
+
+  constructor(db: Database, waitSeconds: number, lockRights: LockRights) {
+    this.#db = db;
+    this.#waitSeconds = waitSeconds;
+    this.#lockRightsOf = lockRights;
+  }
+
+  /** The head that a new change would replace. Throws NotFoundError, StackBusyError. */
+  async findHead(stackId: string): Promise<StackHead> {
+    const stack = await createStackRepository(this.#db).findById(stackId);
+    if (!stack) throw stackGone();
+    if (stack.activeUpdateId !== null) throw new StackBusyError();
+    return { stackVersion: stack.stackVersion, checkpointId: stack.checkpointId };
+  }
+
+  /** Admits a change of that head, for as long as its caller waits. */
+  async admit({ stackVersion, checkpointId }: StackHead): Promise<Admission> {
+    const deadline = await createChangeOutcomeRepository(this.#db).timeIn(this.#waitSeconds);
+    return { stackVersion, checkpointId, deadline: deadline.toISOString() };
+  }
+
+  /**
+   * Whether an earlier run has committed the change. Throws like `commit` if it can no longer be committed. Call before work
+   * that would be wasted in these cases.
+   */
+  async isCommitted(change: StateEdit): Promise<boolean> {
+    const outcomes = createChangeOutcomeRepository(this.#db);
+    if (await wasCommitted(outcomes, change)) return true;
+    try {
+      assertUnchanged(await createStackRepository(this.#db).findById(change.stackId), change.admission);
+      return false;
+    } catch (error) {
+      // The other run may have changed the head between the two queries.
+      if (await wasCommitted(outcomes, change)) return true;
+      throw error;
+    }
+  }
+
+  /**
+   * Makes the change in one transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier
+   * run has committed it. Throws StackChangedError, StackBusyError, FrozenError, ChangeTimedOutError, NotFoundError, ForbiddenError and what `work`
+   * throws, without changing anything.
+   */
+  async commit(
+    change: StateEdit,
+    work: (tx: Queryable, stack: StackRow, assertMayBecome: AssertMayBecome) => Promise<void>,
+  ): Promise<void> {
+    await this.#db.inTransaction(async (tx) => {
+      const rights = await this.#lockRights(tx, change);
+      const stack = assertFound(await createUpdateRuleRepository(tx).lockStack(change.stackId));
+      const outcomes = createChangeOutcomeRepository(tx);
+      // Reliable here: another run of the same change would hold the lock on the stack's row.
+      if (await wasCommitted(outcomes, change)) return;
+      assertUnchanged(stack, change.admission);
+      const present = { project: stack.project, stack: stack.stack, tags: readTags(stack.tags) };
+      if (rights && !rights.mayWrite(present)) throw rightsLost();
+      if (isOfUser(change)) assertThawed(stack);
+      await work(tx, stack, async (next) => {
+        if (!rights) return;
+        if (!rights.mayWrite(next)) throw rightsLost();
+        if (!rights.mayManage(present)) await assertSameRules(tx, stack, present, next);
+        if (!(await rights.mayBecome(stack.organizationId, present, next))) throw otherGrants(stack);
+      });
+      // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
+      if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline)))
+        throw new ChangeTimedOutError();
+    });
+  }
+
+  /**
+   * Decides the outcome of a change that failed with `error`. Resolves if it was committed nevertheless; otherwise throws the
+   * error for the caller and makes sure that it is never committed. If Postgres is not available, the thrown error says that
+   * the outcome is unknown, and the change can be committed until its deadline.
+   */
+  async resolveFailure(updateId: string, error: unknown): Promise<void> {
+    const outcome = await this.#giveUp(updateId);
+    if (outcome === 'committed') return;
+    if (outcome === 'unknown' && toRejection(error) === null) {
+      throw new UnavailableError(
+        'The database is not available, so it is not known whether this call succeeded; please retry if the stack shows that it did not',
+        { cause: error, retryAfterSeconds: 5 },
+      );
+    }
+    if (
+      outcome === 'given up' &&
+      (error instanceof JobPendingError || (error as { code?: unknown }).code === givenUpCode)
+    ) {
+      throw new UnavailableError('This call took too long and was abandoned: nothing was changed; please retry', {
+        cause: error,
+        retryAfterSeconds: 5,
+      });
+    }
+    throw error;
+  }
+
+  /** Null: an operator. Before the stack is locked, as everywhere. */
+  async #lockRights(tx: Queryable, { source, stackId }: StateEdit): Promise<Rights | null> {
+    if (!source || source.tokenId === null) return null;
+    const { organization } = assertFound(await createStackRepository(tx).findById(stackId));
+    return this.#lockRightsOf(tx, source.tokenId, organization);
+  }
+
+  /** Prevents the change from being committed, unless it already was. */
+  async #giveUp(updateId: string): Promise<'committed' | 'given up' | 'unknown'> {
+    const outcomes = createChangeOutcomeRepository(this.#db);
+    const deadline = performance.now() + outcomeWaitMs;
+    for (;;) {
+      try {
+        if (await outcomes.claim(updateId, givenUp)) return 'given up';
+        const outcome = await outcomes.find(updateId);
+        return outcome?.result === 'committed' ? 'committed' : 'given up';
+      } catch {
+        if (performance.now() > deadline) return 'unknown';
+        await sleep(outcomeRetryMs);
+      }
+    }
+  }
+}
+
+/** Throws ChangeTimedOutError. */
+async function wasCommitted(outcomes: ChangeOutcomeRepository, { updateId, admission }: StateEdit): Promise<boolean> {
+  const outcome = await outcomes.find(updateId);
+  if (outcome?.result === 'committed') return true;
+  if (outcome) throw fromRejection(outcome.rejection);
+  if (await outcomes.isPast(admission.deadline)) throw new ChangeTimedOutError();
+  return false;
+}
+
+function isOfUser({ source }: StateEdit): boolean {
+  return source?.actor === 'user';
+}
+
+function assertFound<Stack extends StackRow>(stack: Stack | null): Stack {
+  if (!stack) throw stackGone();
+  return stack;
+}
+
+function assertUnchanged(found: StackRow | null, head: StackHead): void {
+  const stack = assertFound(found);
+  if (stack.activeUpdateId !== null) throw new StackBusyError();
+  if (stack.stackVersion !== head.stackVersion || stack.checkpointId !== head.checkpointId)
+    throw new StackChangedError();
+}
+
+function rightsLost(): ForbiddenError {
+  return new ForbiddenError('Nothing was changed: the right to write to this stack was taken away during the call');
+}
+
+function stackGone(): NotFoundError {
+  return new NotFoundError('The stack was deleted meanwhile');
+}

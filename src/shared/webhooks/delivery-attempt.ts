@@ -1,0 +1,174 @@
+import { createHmac } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Database } from '../platform/db/database.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import type { Outgoing } from '../platform/outgoing/outgoing.ts';
+import { isAccepted, type Posted, post } from '../platform/outgoing/post.ts';
+import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
+import { isAlreadySet, statusRequestOf } from './commit-status.ts';
+import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
+import { type EventFacts, factsOf } from './event-facts.ts';
+import { eventHeaders, payloadOf } from './payloads.ts';
+import { originOf, setsCommitStatus } from './webhook.ts';
+import { createWebhookEventRepository } from './webhook-event-repository.ts';
+
+/** Limit of one attempt, in ms. */
+const timeoutMs = 10_000;
+/** For how long an attempt is claimed: longer than everything it may wait for. */
+export const claimSeconds = 60;
+/** After this much of the claim, nothing is sent any more: the process was stopped for a while. In ms. */
+const lastSendMs = 30_000;
+/** Pauses after failed attempts, in seconds; a day in all. */
+const pausesSeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 21_600, 28_800];
+const hidden = new Set(['authorization', 'private-token']);
+const maxLoggedChars = 4_096;
+
+/** The request of an attempt. */
+interface Message {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** The owner of a webhook's secret, to which its encryption is bound. */
+export function secretOwner(webhookId: string): string {
+  return `webhook ${webhookId}`;
+}
+
+/** Makes attempts to deliver events, in workers and for calls that wait for one. */
+export class DeliveryAttempts {
+  readonly #db: Database;
+  readonly #outgoing: Outgoing;
+  readonly #secrets: EncryptedSecrets;
+  readonly #logger: Logger;
+
+  constructor(parts: { db: Database; outgoing: Outgoing; secrets: EncryptedSecrets; logger: Logger }) {
+    this.#db = parts.db;
+    this.#outgoing = parts.outgoing;
+    this.#secrets = parts.secrets;
+    this.#logger = parts.logger;
+  }
+
+  /**
+   * Makes a claimed attempt and records its result. If the result cannot be recorded, this throws, the claim expires, and the attempt is made again
+   * under the same `webhook-id`.
+   */
+  async attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptRecord> {
+    const begun = performance.now();
+    const rows = createDeliveryRepository(this.#db);
+    const message = await this.#messageOf(delivery);
+    if ('leftOut' in message) {
+      const outcome = leftOut(message.leftOut);
+      await rows.note(delivery.id, delivery.attempts, outcome);
+      return outcome;
+    }
+    if (signal.aborted || performance.now() - begun > lastSendMs) {
+      await rows.release(delivery.id, delivery.attempts);
+      return { ...leftOut('not sent'), state: 'waiting' };
+    }
+    const sentAt = performance.now();
+    const posted = await post(this.#outgoing, message.url, { ...message, timeoutMs, signal });
+    if (signal.aborted && !isAccepted(posted)) {
+      await rows.release(delivery.id, delivery.attempts);
+      return { ...leftOut('not sent'), state: 'waiting' };
+    }
+    const outcome = outcomeOf(delivery, message, posted, Math.round(performance.now() - sentAt));
+    await rows.note(delivery.id, delivery.attempts, outcome);
+    if (outcome.state !== 'delivered') {
+      const { attempts, event, webhookId } = delivery;
+      const result = 'status' in posted ? { status: posted.status } : posted;
+      const place = { webhookId, event, origin: originOf(message.url), attempts, state: outcome.state };
+      this.#logger.info({ ...place, ...result }, 'a webhook did not accept an event');
+    }
+    return outcome;
+  }
+
+  async #messageOf(delivery: ClaimedDelivery): Promise<Message | { readonly leftOut: string }> {
+    const { eventId, event, format, isActive, isManual, masterKeyId, encrypted, updateId, url, webhookId } = delivery;
+    if (!isActive && !isManual) return { leftOut: 'the webhook is not active' };
+    const events = createWebhookEventRepository(this.#db);
+    const source = await events.readSource(eventId);
+    const text = source.facts ?? (await events.keepFacts(eventId, JSON.stringify(factsOf(source))));
+    const facts = JSON.parse(text) as EventFacts;
+    const secret =
+      encrypted === null || masterKeyId === null
+        ? null
+        : this.#secrets.open(secretOwner(webhookId), { masterKeyId, encrypted });
+    if (setsCommitStatus(format)) {
+      // A status that says that the update runs must not come after the one that says how it ended.
+      if (event.endsWith('_started') && updateId && (await events.findUpdateStatus(updateId)) !== 'running')
+        return { leftOut: 'the update has ended meanwhile' };
+      return statusRequestOf(format, url, secret, facts);
+    }
+    const body = payloadOf(format, eventId, facts);
+    const seconds = Math.floor(Date.now() / 1000);
+    const signature = secret === null ? {} : signatureHeaders(secret, { id: eventId, seconds, body });
+    return { url, headers: { ...eventHeaders(eventId, seconds, event), ...signature }, body };
+  }
+}
+
+function outcomeOf(
+  { attempts, format, isManual }: ClaimedDelivery,
+  message: Message,
+  posted: Posted,
+  durationMs: number,
+): AttemptRecord {
+  const isTaken = isAccepted(posted) || ('status' in posted && isAlreadySet(format, posted.status, posted.body));
+  const pause = pausesSeconds[attempts - 1];
+  // Gone: the receiver wants no more of it.
+  const isLast = isManual || pause === undefined || ('status' in posted && posted.status === 410);
+  return {
+    state: isTaken ? 'delivered' : isLast ? 'failed' : 'waiting',
+    // Not all at once after an outage.
+    pauseSeconds: (pause ?? 0) * (0.8 + Math.random() * 0.4),
+    durationMs,
+    requestUrl: message.url,
+    requestHeaders: linesOf(message.headers),
+    responseStatus: 'status' in posted ? posted.status : null,
+    responseHeaders: 'status' in posted ? linesOf(posted.headers) : null,
+    responseBody: storable('status' in posted ? posted.body : posted.reason),
+  };
+}
+
+function leftOut(reason: string): AttemptRecord {
+  return {
+    state: 'left-out',
+    pauseSeconds: 0,
+    durationMs: null,
+    requestUrl: null,
+    requestHeaders: null,
+    responseStatus: null,
+    responseHeaders: null,
+    responseBody: reason,
+  };
+}
+
+function linesOf(headers: Readonly<Record<string, string>> | IncomingHttpHeaders): string {
+  return storable(
+    Object.entries(headers)
+      .filter(([name]) => !hidden.has(name) && name !== 'set-cookie')
+      .map(([name, value]) => `${name}: ${String(value)}`)
+      .join('\n'),
+  );
+}
+
+/** Text that Postgres can store, of bounded length. */
+function storable(text: string): string {
+  return text.slice(0, maxLoggedChars).toWellFormed().replaceAll('\0', '�');
+}
+
+/**
+ * Headers by which a receiver recognizes the sender: those of Standard Webhooks and the vendor's. A secret that begins with `whsec_`
+ * is Base64, as the libraries of Standard Webhooks expect; of any other the text itself is the key.
+ */
+function signatureHeaders(
+  secret: string,
+  { body, id, seconds }: { readonly id: string; readonly seconds: number; readonly body: string },
+): Readonly<Record<string, string>> {
+  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : Buffer.from(secret);
+  const standard = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64');
+  return {
+    'webhook-signature': `v1,${standard}`,
+    'pulumi-webhook-signature': createHmac('sha256', Buffer.from(secret)).update(body).digest('hex'),
+  };
+}

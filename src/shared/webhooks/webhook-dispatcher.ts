@@ -1,0 +1,83 @@
+import type { Database } from '../platform/db/database.ts';
+import type { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
+import { claimSeconds, type DeliveryAttempts } from './delivery-attempt.ts';
+import { type ClaimedDelivery, createDeliveryRepository, type DeliveryShare } from './delivery-repository.ts';
+
+/** Attempts of this process at once. */
+const attemptsAtOnce = 32;
+const pollMs = 1_000;
+
+interface Parts {
+  readonly db: Database;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly deliveryAttempts: DeliveryAttempts;
+}
+
+/** Delivers events to webhooks: in any number of processes, each attempt in one of them. */
+export class WebhookDispatcher {
+  readonly #parts: Parts;
+  readonly #share: DeliveryShare;
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(parts: Parts, share: DeliveryShare) {
+    this.#parts = parts;
+    this.#share = share;
+  }
+
+  /** Begins due attempts up to the concurrency limit. Returns how many. */
+  async begin(signal: AbortSignal): Promise<number> {
+    const { db } = this.#parts;
+    const limit = attemptsAtOnce - this.#running.size;
+    if (limit <= 0 || signal.aborted || !(await createDeliveryRepository(db).isAnyDue())) return 0;
+    const claimed = await db.inTransaction((tx) =>
+      createDeliveryRepository(tx).claim({ limit, seconds: claimSeconds, share: this.#share }),
+    );
+    for (const delivery of claimed) {
+      const attempt = this.#attempt(delivery, signal).finally(() => this.#running.delete(attempt));
+      this.#running.add(attempt);
+    }
+    return claimed.length;
+  }
+
+  async #attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<void> {
+    const { logger, metrics, deliveryAttempts } = this.#parts;
+    try {
+      const { state } = await deliveryAttempts.attempt(delivery, signal);
+      metrics.webhookAttempts.labels(state === 'waiting' ? 'retried' : state).inc();
+    } catch (error) {
+      metrics.webhookAttempts.labels('error').inc();
+      logger.warn({ webhookId: delivery.webhookId, err: error }, 'an attempt at a webhook will be made again');
+    }
+  }
+
+  /** Waits for the attempts that were begun. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#running);
+  }
+}
+
+/** Delivers due events until the process stops. */
+export function startWebhooks(context: Parts & { readonly lifecycle: Lifecycle }, share: DeliveryShare): void {
+  const { lifecycle, logger } = context;
+  const delivery = new WebhookDispatcher(context, share);
+  const stop = new AbortController();
+  let turn: Promise<unknown> | null = null;
+  const timer = setInterval(() => {
+    turn ??= delivery
+      .begin(stop.signal)
+      .catch((error: unknown) => logger.warn({ err: error }, 'webhooks could not be delivered'))
+      .finally(() => {
+        turn = null;
+      });
+  }, pollMs);
+  timer.unref();
+  lifecycle.onClose('work', 'webhooks', async () => {
+    clearInterval(timer);
+    stop.abort();
+    await turn;
+    await delivery.settle();
+  });
+}

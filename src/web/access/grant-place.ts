@@ -1,4 +1,0 @@
-/** Whom grants are given to, or where they apply. */
-export type GrantPlace =
-  | { readonly team: string }
-  | { readonly on: { readonly project: string; readonly stack: string } };

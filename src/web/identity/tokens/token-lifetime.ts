@@ -1,0 +1,44 @@
+import { useQuery } from '@tanstack/react-query';
+import { trpc } from '../../platform/app/trpc.ts';
+import type { TokenOwner } from './token-owner.ts';
+
+export const daySeconds = 86_400;
+const lives = [
+  ['7', '7 days'],
+  ['30', '30 days'],
+  ['90', '90 days'],
+  ['365', 'A year'],
+] as const;
+const defaultDays = 90;
+
+/** The lifetimes to choose from: the ones that the organization permits with its maximum at the end, or also no expiry. */
+export function lifetimesWithin(maxSeconds: number | null): readonly (readonly [string, string])[] {
+  if (maxSeconds === null) return [...lives, ['0', 'No end']];
+  const most = Math.floor(maxSeconds / daySeconds);
+  const shorter = lives.filter(([days]) => Number(days) < most);
+  // The server ends it then, to the second.
+  return [...shorter, ['0', most >= 1 ? `${most} ${most === 1 ? 'day' : 'days'}, the longest` : 'The longest allowed']];
+}
+
+/** The initial number of days: 90, or fewer if that is not allowed. */
+export function usualDays(maxSeconds: number | null): string {
+  return maxSeconds !== null && maxSeconds / daySeconds <= defaultDays ? '0' : String(defaultDays);
+}
+
+/** The maximum lifetime of a new token; null: no limit; undefined until it is known. */
+export function useMaxSeconds(owner: TokenOwner): number | null | undefined {
+  const { of, ...place } = owner;
+  const options = { retry: false };
+  const mine = useQuery(trpc.tokens.lifeOfMine.queryOptions(undefined, { ...options, enabled: of === 'me' }));
+  const ofTeam = useQuery(
+    trpc.tokens.lifeOfTeam.queryOptions(
+      { organization: '', team: '', ...place },
+      { ...options, enabled: of === 'team' },
+    ),
+  );
+  const ofOrganization = useQuery(
+    trpc.tokens.life.queryOptions({ organization: '', ...place }, { ...options, enabled: of === 'organization' }),
+  );
+  const { data, isError } = { me: mine, team: ofTeam, organization: ofOrganization }[of];
+  return isError ? null : data?.maxSeconds;
+}

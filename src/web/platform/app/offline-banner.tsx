@@ -1,0 +1,48 @@
+import { CloudOff } from 'lucide-react';
+import { useSyncExternalStore } from 'react';
+import { Button } from '../ui/button.tsx';
+import { Notice } from '../ui/notification.tsx';
+import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
+import styles from './offline-banner.module.css';
+import { useIsReached } from './reachability.ts';
+import { queryClient } from './trpc.ts';
+
+/** Appears above a page whose data may be old because it cannot be refreshed. A page without data says so itself. */
+export function OfflineBanner() {
+  const isAway = !useIsReached();
+  const error = useSyncExternalStore(subscribe, findError);
+  if (!isAway && error === null) return null;
+  const goesOn = isAway || repeatAfter(error) !== false;
+  return (
+    <div className={styles['away']} role="status">
+      <Notice
+        tone="warning"
+        icon={<CloudOff size={18} />}
+        title={isAway ? 'The server does not answer' : 'Parts of this page could not be refreshed'}
+        action={
+          <Button size="small" onClick={() => void queryClient.refetchQueries({ type: 'active' })}>
+            Try again
+          </Button>
+        }
+      >
+        {isAway || error === null ? null : <p>{error.message}</p>}
+        <p>The page may be out of date.{goesOn ? ' It refreshes automatically as soon as possible.' : ''}</p>
+      </Notice>
+    </div>
+  );
+}
+
+function subscribe(listener: () => void): () => void {
+  return queryClient.getQueryCache().subscribe(listener);
+}
+
+/** Why some data on the page is out of date, unless the cause is that no server answers. */
+function findError(): Error | null {
+  for (const query of queryClient.getQueryCache().findAll({ type: 'active' })) {
+    const { data, error } = query.state;
+    if (error === null || data === undefined || isGone(error) || isUnreached(error)) continue;
+    // An open form says so; without a form, the browser leaves the page.
+    if (errorCode(error) !== 'UNAUTHORIZED') return error;
+  }
+  return null;
+}

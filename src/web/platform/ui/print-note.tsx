@@ -1,0 +1,21 @@
+import type { ReactNode } from 'react';
+import styles from './print-note.module.css';
+import { maxPrintedRows } from './virtual-rows.ts';
+
+/** On paper, says below the loaded rows that the list continues. `children`: where to find the whole list. */
+export function PrintNote({
+  children,
+  count,
+  hasMore = false,
+}: {
+  readonly count: number;
+  readonly hasMore?: boolean;
+  readonly children?: ReactNode;
+}) {
+  if (!hasMore && count <= maxPrintedRows) return null;
+  return (
+    <p className={styles['note']}>
+      These are the first {Math.min(count, maxPrintedRows).toLocaleString('en')} rows of the list. {children}
+    </p>
+  );
+}

@@ -1,0 +1,17 @@
+import { Dialog } from './platform/ui/dialog.tsx';
+import { Sidebar } from './sidebar.tsx';
+
+/** The navigation above the page, where there is no space beside it. */
+export default function SidebarDrawer({
+  onClose,
+  organization,
+}: {
+  readonly organization: string | undefined;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Dialog title="Navigation" place="side" isOpen onClose={onClose}>
+      <Sidebar organization={organization} onLeave={onClose} />
+    </Dialog>
+  );
+}

@@ -1,0 +1,222 @@
+import { Link, useMatches } from '@tanstack/react-router';
+import {
+  Activity,
+  ChevronsUpDown,
+  Layers,
+  LogOut,
+  Monitor,
+  Moon,
+  Search,
+  Star,
+  Sun,
+  UserRound,
+  Users,
+  Waypoints,
+  Workflow,
+} from 'lucide-react';
+import { OrganizationSwitch } from './organization-switch.tsx';
+import { useMe } from './platform/app/me.ts';
+import { signOut } from './platform/app/session.ts';
+import { chooseTheme, type Theme, themes, useTheme } from './platform/app/theme.ts';
+import { Button } from './platform/ui/button.tsx';
+import { CutName } from './platform/ui/cut-name.tsx';
+import { Menu, MenuItem } from './platform/ui/menu.tsx';
+import styles from './sidebar.module.css';
+import { useFavourites } from './stacks/favourites.ts';
+
+const themeIcons = { system: Monitor, light: Sun, dark: Moon } as const satisfies Record<Theme, unknown>;
+const themeNames = { system: 'Same as system', light: 'Light', dark: 'Dark' } as const satisfies Record<Theme, string>;
+
+/** The navigation at the side. `onLeave`: called when the user chooses a link. */
+export function Sidebar({
+  onLeave,
+  organization,
+}: {
+  readonly organization: string | undefined;
+  readonly onLeave: () => void;
+}) {
+  const me = useMe();
+  const favourites = useFavourites();
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: it only handles events of the links in it.
+    <div
+      className={styles['rail']}
+      onClick={({ target }) => ((target as Element).closest('a') ? onLeave() : undefined)}
+    >
+      <Link to="/" className={styles['brand']}>
+        <Mark />
+        Holdfast
+      </Link>
+      <OrganizationSwitch organization={organization} />
+      <nav aria-label="Pages">
+        <ul className={styles['links']}>
+          <li>
+            <Link
+              to={organization === undefined ? '/' : '/$organization'}
+              params={organization === undefined ? {} : { organization }}
+              className={styles['link']}
+              activeOptions={{ exact: true, includeSearch: false }}
+            >
+              <Layers size={16} aria-hidden="true" />
+              Stacks
+            </Link>
+          </li>
+          <li>
+            <Link
+              to={organization === undefined ? '/~/search' : '/$organization/~/search'}
+              params={organization === undefined ? {} : { organization }}
+              className={styles['link']}
+              activeOptions={{ includeSearch: false }}
+            >
+              <Search size={16} aria-hidden="true" />
+              Search
+            </Link>
+          </li>
+          {organization === undefined ? null : (
+            <li>
+              <Link
+                to="/$organization/~/references"
+                params={{ organization }}
+                className={styles['link']}
+                activeOptions={{ includeSearch: false }}
+              >
+                <Waypoints size={16} aria-hidden="true" />
+                References
+              </Link>
+            </li>
+          )}
+          {organization === undefined ? null : <OrganizationLinks organization={organization} />}
+          {me?.isOperator ? <OperatorLinks /> : null}
+        </ul>
+      </nav>
+      {favourites.length === 0 ? null : (
+        <nav aria-label="Favourites" className={styles['favourites']}>
+          <h2 className={styles['title']}>Favourites</h2>
+          <ul className={styles['links']}>
+            {favourites.map((stack) => (
+              <li key={`${stack.organization}/${stack.project}/${stack.stack}`}>
+                <Link
+                  to="/$organization/$project/$stack"
+                  params={stack}
+                  className={styles['link']}
+                  title={`${stack.organization}/${stack.project}/${stack.stack}`}
+                >
+                  <Star size={14} aria-hidden="true" />
+                  <CutName text={`${stack.project}/${stack.stack}`} />
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </nav>
+      )}
+      <div className={styles['foot']}>
+        <ThemeMenu />
+        <Menu
+          trigger={
+            <Button kind="quiet" className={styles['account']} disabled={me === undefined}>
+              <span className={styles['name']}>{me?.displayName ?? me?.login ?? 'Account'}</span>
+              <ChevronsUpDown size={14} aria-hidden="true" />
+            </Button>
+          }
+        >
+          <MenuItem icon={<UserRound size={15} />} onSelect={() => location.assign('/account')}>
+            Your account
+          </MenuItem>
+          <MenuItem icon={<LogOut size={15} />} onSelect={signOut}>
+            Sign out
+          </MenuItem>
+        </Menu>
+      </div>
+    </div>
+  );
+}
+
+/** Links to pages of one organization. */
+function OrganizationLinks({ organization }: { readonly organization: string }) {
+  const isHere = useMatches().some(({ routeId }) => routeId === '/$organization/~');
+  return (
+    <>
+      <li>
+        <Link
+          to="/$organization/~/ci"
+          params={{ organization }}
+          className={styles['link']}
+          activeOptions={{ includeSearch: false }}
+        >
+          <Workflow size={16} aria-hidden="true" />
+          CI
+        </Link>
+      </li>
+      <li>
+        <Link
+          to="/$organization/~/members"
+          params={{ organization }}
+          className={styles['link']}
+          activeProps={{}}
+          aria-current={isHere ? 'page' : undefined}
+        >
+          <Users size={16} aria-hidden="true" />
+          Organization
+        </Link>
+      </li>
+    </>
+  );
+}
+
+/** Links to pages that only operators of the installation see. */
+function OperatorLinks() {
+  return (
+    <li>
+      <Link to="/~/operator" className={styles['link']} activeOptions={{ includeSearch: false }}>
+        <Activity size={16} aria-hidden="true" />
+        Operations
+      </Link>
+    </li>
+  );
+}
+
+function ThemeMenu() {
+  const theme = useTheme();
+  const Icon = themeIcons[theme];
+  return (
+    <Menu
+      trigger={
+        <Button kind="quiet" size="icon" aria-label={`Theme: ${themeNames[theme]}`} title="Theme">
+          <Icon size={16} />
+        </Button>
+      }
+    >
+      {themes.map((each) => {
+        const EachIcon = themeIcons[each];
+        return (
+          <MenuItem
+            key={each}
+            icon={<EachIcon size={15} />}
+            isChosen={each === theme}
+            onSelect={() => chooseTheme(each)}
+          >
+            {themeNames[each]}
+          </MenuItem>
+        );
+      })}
+    </Menu>
+  );
+}
+
+/** The name mark: three roots that grip a short base line. */
+function Mark({ size = 22 }: { readonly size?: number }) {
+  return (
+    <svg
+      width={size}
+      height={size}
+      viewBox="0 0 24 24"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="2"
+      strokeLinecap="round"
+      aria-hidden="true"
+    >
+      <path d="M12 3v17.5M12 8.5c0 6-7 4.5-7 12M12 8.5c0 6 7 4.5 7 12M2.5 20.5h19" />
+    </svg>
+  );
+}

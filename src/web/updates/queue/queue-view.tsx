@@ -1,0 +1,186 @@
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { CirclePlay } from 'lucide-react';
+import { useRef } from 'react';
+import type { QueueItem } from '../../platform/app/contract.ts';
+import { useLive } from '../../platform/app/live.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { every, queryClient, trpc } from '../../platform/app/trpc.ts';
+import { Badge } from '../../platform/ui/badge.tsx';
+import { Button } from '../../platform/ui/button.tsx';
+import { Code } from '../../platform/ui/code.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { ExternalLink } from '../../platform/ui/external-link.tsx';
+import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { Since } from '../../platform/ui/time.tsx';
+import { shortCommit, viewKind } from '../update-status.ts';
+import styles from './queue-view.module.css';
+import { RunActions } from './run-actions.tsx';
+
+const pageSize = 200;
+/** With the stream and without it. */
+const refreshMs = { live: 20_000, alone: 4_000 } as const;
+/** Many runs may start and end at once: the list is refreshed at this interval. */
+const settleMs = 400;
+
+const causes = {
+  lock: { text: 'waits for the stack', tone: 'neutral' },
+  limit: { text: 'waits for a limit', tone: 'warning' },
+  freeze: { text: 'frozen', tone: 'warning' },
+  turn: { text: 'about to start', tone: 'running' },
+} as const;
+
+/** The lock holder and the queue of each busy stack. Updates automatically. */
+export function QueueView({ organization }: { readonly organization: string }) {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const isLive = useLive(`organization:${organization}`, () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void queryClient.invalidateQueries({ queryKey: trpc.queue.list.pathKey() });
+    }, settleMs);
+  });
+  const query = useInfiniteQuery(
+    trpc.queue.list.infiniteQueryOptions(
+      { organization, limit: pageSize },
+      {
+        getNextPageParam: ({ next }) => next,
+        placeholderData: keepPreviousData,
+        refetchInterval: every(isLive ? refreshMs.live : refreshMs.alone),
+      },
+    ),
+  );
+  const items = query.data?.pages.flatMap((page) => page.items);
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (items === undefined) return <QueueSkeleton />;
+  if (items.length === 0) return <NobodyWaits />;
+  const queues = Map.groupBy(items, ({ project, stack }) => `${project}/${stack}`);
+  const waiting = items.filter(({ state }) => state === 'waiting').length;
+  return (
+    <div className={styles['queues']}>
+      <p className={styles['sum']} role="status">
+        {count(items.length - waiting, 'run holds a lock', 'runs hold locks')}
+        {waiting === 0 ? ', none waiting' : `, ${count(waiting, 'waits', 'wait')}`}
+      </p>
+      <ul className={styles['stacks']}>
+        {[...queues.values()].map((runs) => (
+          <StackQueue key={`${runs[0]?.project}/${runs[0]?.stack}`} runs={runs} />
+        ))}
+      </ul>
+      {query.hasNextPage ? (
+        <Button onClick={() => void query.fetchNextPage()} disabled={query.isFetchingNextPage}>
+          Show more
+        </Button>
+      ) : null}
+    </div>
+  );
+}
+
+function count(number: number, one: string, many: string): string {
+  return `${number.toLocaleString()} ${number === 1 ? one : many}`;
+}
+
+function StackQueue({ runs }: { readonly runs: readonly QueueItem[] }) {
+  const [first] = runs;
+  if (first === undefined) return null;
+  const { organization, project, stack } = first;
+  const waiting = runs.filter(({ state }) => state === 'waiting').length;
+  return (
+    <li className={styles['stack']}>
+      <h2 className={styles['name']}>
+        <Link to="/$organization/$project/$stack" params={{ organization, project, stack }}>
+          {project}/{stack}
+        </Link>
+        {waiting === 0 ? null : <span className={styles['waiting']}>{count(waiting, 'waits', 'wait')}</span>}
+      </h2>
+      <ol className={styles['runs']} aria-label={`Queue of ${project}/${stack}`}>
+        {runs.map((run) => (
+          <Run key={run.updateId ?? run.placeId} run={run} />
+        ))}
+      </ol>
+    </li>
+  );
+}
+
+function Run({ run }: { readonly run: QueueItem }) {
+  const { organization, project, stack, updateId } = run;
+  const what = (
+    <>
+      {run.kind === null ? 'Run' : viewKind({ kind: run.kind })}
+      {run.by === null ? null : ` by ${run.by}`}
+    </>
+  );
+  return (
+    <li className={`${styles['run']} ${updateId === null ? '' : styles['holder']}`}>
+      <span className={styles['place']}>
+        {updateId === null ? (
+          run.position
+        ) : (
+          <>
+            <CirclePlay size={16} aria-hidden="true" />
+            <span className="unseen">Runs</span>
+          </>
+        )}
+      </span>
+      <span className={styles['what']}>
+        {updateId === null ? (
+          what
+        ) : (
+          <Link
+            to="/$organization/$project/$stack/previews/$updateId"
+            params={{ organization, project, stack, updateId }}
+          >
+            {what}
+          </Link>
+        )}
+      </span>
+      <span className={styles['from']}>
+        {run.branch === null ? null : <code>{run.branch}</code>}
+        {run.commit === null ? null : <code title={run.commit}>{shortCommit(run.commit)}</code>}
+        {run.ciUrl === null ? null : <ExternalLink href={run.ciUrl}>CI run</ExternalLink>}
+      </span>
+      <span className={styles['why']}>
+        {run.cause === null || run.cause === 'lock' ? null : (
+          <Badge tone={causes[run.cause].tone} title={run.why}>
+            {causes[run.cause].text}
+          </Badge>
+        )}
+        <span className={styles['since']}>
+          {updateId === null ? 'waits ' : 'for '}
+          <Since at={run.since} />
+        </span>
+      </span>
+      <span className={styles['actions']}>{run.mayStop ? <RunActions run={run} /> : null}</span>
+    </li>
+  );
+}
+
+function NobodyWaits() {
+  return (
+    <Empty title="Every stack is free" icon={<CirclePlay size={20} />}>
+      <p>Runs appear here while they hold a lock or wait for one. A second run is refused unless it may wait:</p>
+      <Code>pulumi stack tag set lock-wait 30m</Code>
+      <p>Runs start in the order in which they arrived, and each CLI shows why its run waits.</p>
+    </Empty>
+  );
+}
+
+function QueueSkeleton() {
+  return (
+    <div className={styles['queues']} aria-busy="true">
+      <ul className={styles['stacks']}>
+        {[180, 220, 160].map((width) => (
+          <li key={width} className={styles['stack']}>
+            <div className={styles['name']}>
+              <Skeleton width={width} height={14} />
+            </div>
+            <div className={styles['run']}>
+              <Skeleton width={16} />
+              <Skeleton width={width} />
+            </div>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,62 @@
+import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
+import { listHeads } from '../../shared/audit/verify-audit.ts';
+import type { AppContext } from '../../shared/context.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
+
+/** Partitions are added for the current month and this many ahead. */
+const monthsAhead = 3;
+
+/** Adds the partitions of the next months. Until they exist, events go to the default partition. Returns how many were missing. */
+export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promise<number> {
+  const { months } = await createAuditChainRepository(db).readMonths(monthsAhead, 0);
+  let added = 0;
+  for (const month of months) {
+    const isAdded = await db.inTransaction(async (tx) => {
+      const auditChains = createAuditChainRepository(tx);
+      await auditChains.limitLockWait();
+      return auditChains.addPartition(month);
+    });
+    if (isAdded) added++;
+  }
+  return added;
+}
+
+/**
+ * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are chained and, if they are to be, exported;
+ * and the heads of batches that were dropped with them. The chains remain verifiable from the last dropped batch. Returns how many
+ * partitions were dropped. The error of a head that cannot be deleted is thrown after the others are done.
+ */
+export async function dropOldAudit(
+  { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
+  signal?: AbortSignal,
+): Promise<number> {
+  const { isExported, receiverUrl, retentionDays } = config.audit;
+  if (retentionDays === 0) return 0;
+  const { keptFrom } = await createAuditChainRepository(db).readMonths(0, retentionDays);
+  const dropped = await db.inTransaction(async (tx) => {
+    const auditChains = createAuditChainRepository(tx);
+    await auditChains.limitLockWait();
+    const { chainedThrough } = await auditChains.lockState();
+    if ((await auditChains.findLastBefore(keptFrom)) > chainedThrough) return 0;
+    if (isExported && (await auditChains.hasUnexportedBefore('blobs', keptFrom))) return 0;
+    if (receiverUrl !== null && (await auditChains.hasUnexportedBefore('receiver', keptFrom))) return 0;
+    return auditChains.dropMonthsBefore(keptFrom);
+  });
+  const failures: unknown[] = [];
+  for (const { baseBatch, organizationId } of await createAuditChainRepository(db).listChains()) {
+    if (baseBatch === 0) continue;
+    try {
+      for await (const { batch, key } of listHeads(blobs, organizationId)) {
+        if (signal?.aborted) return dropped;
+        if (batch < baseBatch) await blobs.delete(key);
+      }
+    } catch (error) {
+      await assertStoreReachable(blobs, error);
+      failures.push(error);
+      metrics.maintenancePostponed.labels('drop-old-audit').inc();
+      logger.warn({ organizationId, err: error }, 'the heads of dropped audit batches could not be deleted');
+    }
+  }
+  for (const error of failures) throw error;
+  return dropped;
+}

@@ -1,0 +1,97 @@
+import { Value } from 'typebox/value';
+import { JobHead } from '../../shared/jobs/definitions.ts';
+import type { JobAdmission, JobRepository } from '../../shared/jobs/job-repository.ts';
+import { JobData } from '../../shared/jobs/queues.ts';
+import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
+import type { Logger } from '../../shared/platform/logger/logger.ts';
+import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+
+/**
+ * Why a job from Redis is not trusted: no API admitted it, its admission has expired, it has already ended, its record differs from
+ * its admission, or its body is not the one that was stored.
+ */
+export type DistrustReason = 'unknown' | 'expired' | 'replayed' | 'altered' | 'body';
+
+/** A job as stored in Redis. */
+export interface QueuedRecord {
+  readonly id?: string | undefined;
+  readonly name: string;
+  readonly data: unknown;
+}
+
+const idPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Maximum length of untrusted text in a log line. */
+const shownCharacters = 64;
+
+/** The job must not run, now or later. */
+export class NotAdmittedError extends Error {
+  override readonly name = 'NotAdmittedError';
+  constructor(reason: DistrustReason) {
+    super(`not admitted (${reason}); see the worker's log`);
+  }
+}
+
+/** Looks up the rights of queued jobs. Trusts only the job id from Redis, which must refer to a row written by an API. */
+export class JobVerifier {
+  readonly #admissions: JobRepository;
+  readonly #metrics: Metrics;
+  readonly #warning: LimitedWarning;
+
+  constructor({
+    admissions,
+    logger,
+    metrics,
+  }: {
+    readonly admissions: JobRepository;
+    readonly logger: Logger;
+    readonly metrics: Metrics;
+  }) {
+    this.#admissions = admissions;
+    this.#metrics = metrics;
+    this.#warning = new LimitedWarning(logger);
+  }
+
+  /** Returns what the job may do, or its outcome if it has ended. Throws NotAdmittedError and database errors. */
+  async find(queued: QueuedRecord): Promise<JobAdmission> {
+    const id = idOf(queued);
+    const admission = id === null ? null : await this.#admissions.find(id);
+    const reason = admission === null ? 'unknown' : admission.outcome ? null : admission.expired ? 'expired' : null;
+    if (reason !== null || admission === null) {
+      this.distrust(reason ?? 'unknown', queued.id);
+      throw new NotAdmittedError(reason ?? 'unknown');
+    }
+    if (admission.outcome) this.distrust('replayed', queued.id);
+    else if (!matches(queued, admission.job)) this.distrust('altered', queued.id);
+    return admission;
+  }
+
+  /** Ends the admission of a job that failed permanently. Returns the job, or null if there was none. Throws database errors. */
+  async revoke(queued: QueuedRecord): Promise<unknown> {
+    const id = idOf(queued);
+    return id === null ? null : this.#admissions.revoke(id);
+  }
+
+  distrust(reason: DistrustReason, jobId: string | undefined): void {
+    this.#metrics.queueRejected.labels(reason).inc();
+    const fields = { reason, jobId: shown(jobId) };
+    this.#warning.warn(reason, fields, 'rejected a job or body from Redis that no API process wrote');
+  }
+}
+
+/** Returns the channel for the completion message; null if it is not one of ours. */
+export function replyChannelOf({ data }: QueuedRecord): string | null {
+  return Value.Check(JobData, data) ? data.replyTo : null;
+}
+
+/** Truncates untrusted text for a log line. */
+export function shown(text: unknown): string {
+  return String(text).slice(0, shownCharacters);
+}
+
+function idOf({ id }: QueuedRecord): string | null {
+  return id !== undefined && idPattern.test(id) ? id : null;
+}
+
+function matches(queued: QueuedRecord, job: unknown): boolean {
+  return Value.Check(JobHead, job) && queued.name === job.name && replyChannelOf(queued) !== null;
+}

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { bundleOf } from '../shared/bundle/bundle-location.ts';
+import type { AppContext } from '../shared/context.ts';
+import { createRateCounterRepository } from '../shared/identity/rate-counter-repository.ts';
+import { createExchangeRepository } from '../shared/identity/trust/exchange-repository.ts';
+import { createJobRepository } from '../shared/jobs/job-repository.ts';
+import { createJobResultRepository } from '../shared/jobs/job-result-repository.ts';
+import { createScheduledTaskRepository } from '../shared/platform/maintenance/scheduled-task-repository.ts';
+import { measureStorage } from './access/measure-storage.ts';
+import { measureUsage } from './access/measure-usage.ts';
+import { addAuditPartitions, dropOldAudit } from './audit/audit-retention.ts';
+import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
+import { exportAudit } from './audit/export-audit.ts';
+import { receiverCalls, sendAudit } from './audit/send-audit.ts';
+import { backUpOnSchedule } from './backup/scheduled-backup.ts';
+import { verifyNewestBackup } from './backup/verify-newest.ts';
+import { keepBundle } from './bundle/keep-bundle.ts';
+import {
+  deleteAbandonedPacks,
+  deleteEmptyProjects,
+  deleteEndedTokens,
+  deleteLostPlaces,
+  deleteOldApprovals,
+} from './delete-expired-rows.ts';
+import { evaluateDrift } from './drift/evaluate-drift.ts';
+import { archiveEvents } from './events/archive-events.ts';
+import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
+import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
+import { createStackDeletion } from './stacks/delete-stacks.ts';
+import { encodeInSlices } from './state/encode-versions.ts';
+import { reconcileInSlices } from './state/reconcile.ts';
+import { sweepRetention } from './state/retention/sweep-retention.ts';
+import { secondStoreTasks } from './state/second-store.ts';
+import { sweepBlobs } from './state/sweep-blobs.ts';
+import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
+import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
+import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
+
+/** The page of queues shows ended jobs for this long. */
+const admissionLifeSeconds = 3600;
+/** Longer than any caller waits for a job. */
+const jobResultLifeSeconds = 24 * 3600;
+
+/** Longer than it takes any counter to drain to zero. */
+const rateCounterLifeSeconds = 600;
+
+/** How many exchanges of id tokens are deleted at once. */
+const exchangesAtOnce = 5_000;
+
+/** Starts the sweeps and the reconcile task. Each runs on its own schedule, in one process at a time. */
+export function startScheduledTasks(context: AppContext): void {
+  const { blobs, config, db, lifecycle } = context;
+  const admissions = createJobRepository(db);
+  const jobResults = createJobResultRepository(db);
+  const failedLookups = createRateCounterRepository(db, 'failedLookups');
+  const rateCounters = createRateCounterRepository(db, 'requests');
+  const exchanges = createExchangeRepository(db);
+  const runs = createScheduledTaskRepository(db);
+  const bundle = bundleOf(config);
+  const { format, receiverUrl } = config.audit;
+  const receiver =
+    receiverUrl === null
+      ? null
+      : {
+          url: receiverUrl,
+          token: config.secrets.auditToken,
+          format,
+          outgoing: receiverCalls(receiverUrl, config.outgoingAllow),
+        };
+  const kinds: Maintenance[] = [
+    { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
+    { name: 'compact-journals', run: (signal) => compactEndedUpdates(context, signal) },
+    { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
+    { name: 'archive-events', run: (signal) => archiveEvents(context, signal) },
+    { name: 'purge-stacks', run: createStackDeletion(context) },
+    { name: 'retention', everySeconds: 3600, run: (signal) => sweepRetention(context, signal) },
+    { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
+    ...(context.mirror ? secondStoreTasks(context, context.mirror) : []),
+    // Removes unfinished uploads of killed workers.
+    { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
+    { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
+    { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
+    { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(rateCounterLifeSeconds) },
+    { name: 'sweep-request-levels', run: () => rateCounters.deleteOlderThan(rateCounterLifeSeconds) },
+    { name: 'sweep-exchanges', everySeconds: 60, run: () => exchanges.deleteExpired(exchangesAtOnce) },
+    { name: 'sweep-tokens', everySeconds: 3600, run: (signal) => deleteEndedTokens(context, signal) },
+    { name: 'sweep-approvals', everySeconds: 3600, run: (signal) => deleteOldApprovals(context, signal) },
+    { name: 'sweep-lock-queue', everySeconds: 60, run: () => deleteLostPlaces(context) },
+    { name: 'sweep-projects', everySeconds: 3600, run: (signal) => deleteEmptyProjects(context, signal) },
+    { name: 'sweep-policy-packs', everySeconds: 3600, run: (signal) => deleteAbandonedPacks(context, signal) },
+    { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
+    { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
+    { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },
+    { name: 'sweep-ci-figures', everySeconds: 3600, run: (signal) => deleteOldCiStatistics(context, signal) },
+    { name: 'chain-audit', everySeconds: 30, run: (signal) => chainAudit(context, signal) },
+    { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
+    ...(config.audit.isExported
+      ? [{ name: 'export-audit', everySeconds: 30, run: (signal: AbortSignal) => exportAudit(context, signal) }]
+      : []),
+    ...(receiver
+      ? [{ name: 'send-audit', everySeconds: 15, run: (signal: AbortSignal) => sendAudit(context, receiver, signal) }]
+      : []),
+    { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
+    { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
+    { name: 'measure-storage', everySeconds: 60, run: (signal) => measureStorage(context, signal) },
+    { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
+    ...(config.encoding.bytesPerSecond > 0 ? [encodeInSlices(context)] : []),
+    ...(config.backup.to === null
+      ? []
+      : [
+          backUpOnSchedule(context, config.backup.to, runs),
+          verifyNewestBackup(context, config.backup.to, runs, { program: process.argv[1] as string }),
+        ]),
+    ...(bundle === null ? [] : [keepBundle(context, bundle)]),
+    ...(config.reconcile.everySeconds > 0 ? [reconcileInSlices(context, runs)] : []),
+  ];
+  const holder = randomUUID();
+  const stop = kinds.map((kind) => startMaintenance(context, runs, holder, kind));
+  lifecycle.onClose('work', 'sweeper', async () => {
+    await Promise.all(stop.map((each) => each()));
+  });
+}
