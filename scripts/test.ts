@@ -18,7 +18,7 @@ import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 // idle at times. Files that may have failed because of the load of the machine are repeated once, alone, and named.
 // `npm run test:extra`: runs the tests whose tools take long to build. Arguments are passed to Jest, which then runs once.
 
-const system: readonly ToolName[] = ['redis-server', 'caddy', 'schemathesis'];
+const system: readonly ToolName[] = ['redis-server', 'caddy', 'zsh', 'fish', 'schemathesis'];
 /** What the first group of tests uses. */
 const firstTools: readonly ToolName[] = ['versitygw', ...system];
 const laterTools: readonly ToolName[] = [

@@ -12,6 +12,8 @@ const systemPrograms = {
   'redis-server': () => ensureSystemProgram(['redis-server'], 'redis-server'),
   caddy: () => ensureSystemProgram(['caddy'], 'caddy'),
   pgbouncer: () => ensureSystemProgram(['pgbouncer'], 'pgbouncer'),
+  zsh: () => ensureSystemProgram(['zsh'], 'zsh'),
+  fish: () => ensureSystemProgram(['fish'], 'fish'),
   chromium: () => ensureSystemProgram(['chromium', 'chromium-browser', 'google-chrome'], 'chromium'),
 } satisfies Record<string, () => Promise<string>>;
 

@@ -5,7 +5,7 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import { proofPath } from '../../shared/platform/site/installation-proof.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { ProcessHealth } from '../../shared/platform/telemetry/status-server.ts';
-import type { ProofStream } from './http/proof-stream.ts';
+import type { ProofStream } from './server/proof-stream.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -3,7 +3,8 @@ import { reencryptConfig } from '../../shared/diy/history-info.ts';
 import type { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
 import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencrypt-document.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { type Arrival, serverUrl } from '../moving/stack-importer.ts';
+import type { Arrival } from '../moving/stack-importer.ts';
+import { serverUrl } from '../moving/stack-secrets.ts';
 
 /**
  * Encrypts what the bundle's passphrase has encrypted with the keys of the server, for a stack that is here. What other passphrases and

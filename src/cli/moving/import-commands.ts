@@ -22,7 +22,8 @@ import type { MovingSource, SourceListing, SourceStack } from './moving-source.t
 import { countedAll, describePlan, inQuarantine, type PlanFile } from './plan-report.ts';
 import { rollBackStack } from './rollback-import.ts';
 import { isService, ServiceSource } from './service-source.ts';
-import { StackImporter, serverUrl } from './stack-importer.ts';
+import { StackImporter } from './stack-importer.ts';
+import { serverUrl } from './stack-secrets.ts';
 import { verifyStack } from './verify-import.ts';
 
 interface ImportOptions {

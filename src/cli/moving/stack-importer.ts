@@ -25,7 +25,7 @@ import { insertPreview, type PreparedPreview, placePreviews } from './preview-im
 import { retryBroken, SourceUnavailableError } from './service-client.ts';
 import { isDamage } from './source-damage.ts';
 import { readEvents } from './source-events.ts';
-import { StackSecrets } from './stack-secrets.ts';
+import { StackSecrets, serverUrl } from './stack-secrets.ts';
 
 /** Compressed states that wait for one commit, in bytes; more of a stack are committed in several transactions. */
 const maxHeldBytes = 16 * 1024 * 1024;
@@ -33,14 +33,9 @@ const maxHeldVersions = 500;
 /** Fewer of a service, because each takes calls over the network that an interruption would waste. */
 const maxHeldOfService = 50;
 
-interface Organization {
-  readonly id: string;
-  readonly name: string;
-}
-
 interface ImportParts {
   readonly context: AppContext;
-  readonly organization: Organization;
+  readonly organization: { readonly id: string; readonly name: string };
   /** For the audit log. */
   readonly from: string;
   /** Ids of users here, by the names of users of the source. */
@@ -298,9 +293,4 @@ export class StackImporter {
 
 function isVersion(prepared: Prepared): prepared is PreparedVersion {
   return 'state' in prepared;
-}
-
-/** The address that the CLI finds in states, where it decrypts their secrets. */
-export function serverUrl({ publicUrl }: { readonly publicUrl: string }): string {
-  return publicUrl.replace(/\/+$/, '');
 }

@@ -131,3 +131,8 @@ async function* inBatches(document: AsyncIterable<Buffer>): AsyncGenerator<Buffe
   }
   if (bytes > 0) yield Buffer.concat(held);
 }
+
+/** The address that the CLI finds in states, where it decrypts their secrets. */
+export function serverUrl({ publicUrl }: { readonly publicUrl: string }): string {
+  return publicUrl.replace(/\/+$/, '');
+}

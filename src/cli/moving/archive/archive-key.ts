@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { sealTo, unsealWith } from '../../../shared/backup/sealing.ts';
+import { decryptWithIdentities, encryptToRecipients } from '../../../shared/backup/backup-encryption.ts';
 import { MovingError } from '../../../shared/diy/diy-layout.ts';
 import { PassphraseCrypter } from '../../../shared/diy/passphrase-crypter.ts';
 import { decryptWith, encryptWith } from '../../../shared/secrets/key-ring.ts';
@@ -68,7 +68,7 @@ export async function openKey(
   if (salt === null) {
     if (identities === null)
       throw new MovingError('The archive is encrypted to age recipients: name an --identity file');
-    const unseal = await unsealWith(identities);
+    const unseal = await decryptWithIdentities(identities);
     return new ArchiveKey(await gather(unseal(bytesOf(Buffer.from(sealed, 'base64'))())));
   }
   if (passphrase === null)
@@ -82,7 +82,7 @@ export async function openKey(
 async function seal(bytes: Buffer, { passphrase, recipients }: ArchiveProtection): Promise<SealedKey> {
   const id = randomUUID();
   if (recipients.length > 0) {
-    const sealing = await sealTo(recipients);
+    const sealing = await encryptToRecipients(recipients);
     const sealed = (await gather(sealing.seal(bytesOf(bytes)()))).toString('base64');
     return { id, recipients: [...sealing.recipients], salt: null, sealed };
   }
