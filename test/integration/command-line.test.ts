@@ -174,7 +174,8 @@ describe('holdfast completion', () => {
     const { code, stdout: script } = await run('completion', shell);
     expect([code, script.includes('--organization') || script.includes('-l organization')]).toEqual([0, true]);
     const program = shell === 'bash' ? shell : (await ensureToolchain({ only: [shell] }))[shell];
-    const parsed = spawnSync(program, ['-n', '/dev/stdin'], { input: script, encoding: 'utf8' });
+    // A pipe of the shell: fish opens it by name, which it cannot do with the one of this process.
+    const parsed = spawnSync('sh', ['-c', `cat | ${program} -n /dev/stdin`], { input: script, encoding: 'utf8' });
     expect([parsed.error, parsed.stderr]).toEqual([undefined, '']);
   });
 
