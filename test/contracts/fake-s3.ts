@@ -46,6 +46,8 @@ export async function startFakeS3(answer: Answer, options: Partial<S3Options> = 
       );
     });
   });
+  // The client does not retry: an idle connection must not be closed just when it is used again.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;

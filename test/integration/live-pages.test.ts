@@ -47,7 +47,7 @@ test('a page is notified, uncompressed and at once, of commits of another replic
   expect(page.response.headers.get('content-type')).toMatch(/^text\/event-stream/);
   expect(page.response.headers.get('content-encoding')).toBeNull();
   expect(page.response.headers.get('cache-control')).toMatch(/no-transform/);
-  expect(page.messages).toEqual([{ topic: null, kind: 'ready' }]);
+  expect(page.messages[0]).toEqual({ topic: null, kind: 'ready' });
   const update = await startUpdate(one, stack);
   await page.gets({ topic, kind: 'update.started', updateId: update.id });
   await page.gets({ topic: organization, kind: 'update.started' });

@@ -53,7 +53,7 @@ export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> 
       const found = [...objects].filter(([each]) => each.startsWith(prefix) && each > after).sort();
       const rows = found.map(
         ([each, { length }]) =>
-          `<Contents><Key>${each}</Key><Size>${length}</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>`,
+          `<Contents><Key>${each}</Key><Size>${length}</Size><LastModified>${new Date().toISOString()}</LastModified></Contents>`,
       );
       response.end(`<ListBucketResult><IsTruncated>false</IsTruncated>${rows.join('')}</ListBucketResult>`);
     } else if (operation === 'Bucket') {

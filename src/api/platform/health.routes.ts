@@ -18,6 +18,8 @@ export interface Services {
 const Status = Type.Object({ status: Type.String() }, { additionalProperties: true });
 const described = { responses: { 200: Status, 503: Status } };
 const tags = ['health'];
+/** What a reader of server-sent events gets of each. */
+const Event = Type.Object({ data: Type.String() });
 const Nonce = Type.Object({ nonce: Type.String({ pattern: '^[0-9a-f]{32}$' }) });
 
 /**
@@ -45,7 +47,7 @@ export function registerHealthRoutes(app: FastifyInstance, { config, health, met
     {
       config: {
         rate: 'repeated',
-        described: { responses: { 200: Type.String() }, produces: ['text/event-stream'], errorStatuses: [400] },
+        described: { responses: { 200: Event }, produces: ['text/event-stream'], errorStatuses: [400] },
       },
       schema: { summary: 'Prove which installation answers, in a stream of two events', tags, querystring: Nonce },
     },
