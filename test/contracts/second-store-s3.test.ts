@@ -40,6 +40,22 @@ await describeOnS3('versitygw', (server) => {
     expect(await near.findAbsent(['audit/noted', 'audit/refused-at-once'])).toEqual(['audit/refused-at-once']);
   });
 
+  test('a strict write that began before another one failed is refused, too', async () => {
+    await using stores = await open();
+    const { away, near, noted, queue } = stores;
+    const strict = new MirroredBlobStore({ main: near, second: away, queue, isStrict: true });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const slow = async function* (): AsyncGenerator<Buffer> {
+      await promise;
+      yield Buffer.from('bytes');
+    };
+    const begun = strict.put('audit/slow', slow());
+    await expect(strict.put('audit/quick', once(Buffer.from('bytes')))).rejects.toMatchObject({ status: 503 });
+    resolve();
+    await expect(begun).rejects.toMatchObject({ status: 503 });
+    expect(noted).toEqual([]);
+  });
+
   test('while the first bucket is away, blobs are read and listed from the second one', async () => {
     await using stores = await open();
     const { away, far, near, noted, queue } = stores;

@@ -148,13 +148,15 @@ export class MirroredBlobStore implements BlobStore {
     work: { readonly bytes: number; readonly isDeletion: boolean },
     run: () => Promise<unknown>,
   ): Promise<void> {
-    if (performance.now() >= this.#pausedUntil) {
+    // A write may have begun before the pause.
+    const isNeeded = this.#isStrict && !work.isDeletion;
+    if (isNeeded || performance.now() >= this.#pausedUntil) {
       try {
         await run();
         return;
       } catch (error) {
         this.#pausedUntil = performance.now() + pauseMs;
-        if (this.#isStrict && !work.isDeletion) throw new SecondStoreAwayError({ cause: error });
+        if (isNeeded) throw new SecondStoreAwayError({ cause: error });
       }
     }
     await this.#queue.add(key, work);
