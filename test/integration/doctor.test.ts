@@ -240,6 +240,12 @@ const cases: readonly Case[] = [
     seen: /writing \(multipart\)/,
   },
   {
+    what: 'a strict second store in a folder that nobody has mounted',
+    settings: () => ({ HOLDFAST_SECOND_STORE: path.join(folder, 'nowhere/second?strict=true') }),
+    found: { 'second-store': 'warn' },
+    seen: /\/nowhere\/second does not exist/,
+  },
+  {
     what: 'a place of backups from which nothing may be deleted',
     settings: () => ({ ...everything(), HOLDFAST_BACKUP_TO: 's3://blobs/denied-delete' }),
     found: { 'backup-target': 'fail' },
@@ -370,6 +376,16 @@ describe('each fault is found by its name, and only that', () => {
   });
 });
 
+test('nothing is written to a second bucket that replicates itself', async () => {
+  s3.fault = (operation, key) =>
+    key.startsWith('replica') && operation !== 'List'
+      ? (response) => sendError(response, 403, 'AccessDenied')
+      : undefined;
+  const findings = await visit({ ...everything(), HOLDFAST_SECOND_STORE: 's3://blobs/replica?replicated=true' });
+  expect(faultsIn(findings)).toEqual({});
+  expect(findings).toContainEqual(expect.objectContaining({ name: 'second-store', status: 'ok' }));
+});
+
 test('a Redis that evicts and writes to disk', async () => {
   const client = new Redis(redis.adminUrl);
   try {
@@ -454,9 +470,16 @@ test('the doctor ends although everything that it visits hangs, and names each',
 test('a check that never ends has failed, and the others are not lost', async () => {
   const never = { name: 'never', run: () => new Promise<never>(() => {}) };
   const broken = { name: 'broken', run: () => Promise.reject(new Error('a bug')) };
-  const findings = await runChecks([never, broken], 50);
+  const thrown = {
+    name: 'thrown',
+    run: () => {
+      throw new Error('another bug');
+    },
+  };
+  const findings = await runChecks([never, broken, thrown], 50);
   expect(findings.map(({ name, seen, status }) => [name, status, seen])).toEqual([
     ['never', 'fail', 'There was no answer within 0.05 s.'],
     ['broken', 'fail', 'a bug'],
+    ['thrown', 'fail', 'another bug'],
   ]);
 });

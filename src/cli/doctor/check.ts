@@ -33,7 +33,9 @@ export const fail = (seen: string, mend: string): Outcome => ({ status: 'fail', 
 export async function runChecks(checks: readonly Check[], limitMs: number): Promise<Finding[]> {
   const findings = await Promise.all(
     checks.map(async ({ name, run }): Promise<Finding | null> => {
-      const outcome = await withTimeout(run(), limitMs, () => new LateError(limitMs)).catch((error: unknown) =>
+      // Also what throws at once.
+      const running = (async () => run())();
+      const outcome = await withTimeout(running, limitMs, () => new LateError(limitMs)).catch((error: unknown) =>
         fail(
           sentenceOf(error),
           error instanceof LateError

@@ -10,6 +10,7 @@ import {
 import { type BlobStoreConfig, openBlobStore } from '../../shared/platform/blobs/blob-stores.ts';
 import { createBlobLocationRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
 import { formatLocation, parseLocation } from '../../shared/platform/blobs/locations/location-url.ts';
+import { parseSecondStore } from '../../shared/platform/blobs/second/second-store.ts';
 import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts';
 import type { Visit } from './visit.ts';
 
@@ -28,7 +29,13 @@ export function storeChecks(visit: Visit): Check[] {
     { name: 'blob-place', run: () => checkPlace(visit) },
   ];
   if (secondStore !== null)
-    checks.push({ name: 'second-store', run: () => tryStore(visit, parseLocation(secondStore, blobs), openBlobStore) });
+    checks.push({
+      name: 'second-store',
+      run: () => {
+        const { place, ...use } = parseSecondStore(secondStore, blobs);
+        return tryStore(visit, place, openBlobStore, use);
+      },
+    });
   const { to } = backup;
   if (to !== null) {
     // What is written with a lock could not be deleted.
@@ -39,10 +46,12 @@ export function storeChecks(visit: Visit): Check[] {
   return checks;
 }
 
+/** `isReplicated`: the bucket gets what is in another one, and nothing is written to it. */
 async function tryStore(
   visit: Visit,
   place: BlobStoreConfig,
   open: (place: BlobStoreConfig) => Promise<BlobStore>,
+  { isReplicated = false } = {},
 ): Promise<Outcome> {
   const where = place.kind === 's3' ? `Bucket ${place.bucket}` : place.directory;
   // A server creates it, with its own user as the owner.
@@ -57,6 +66,11 @@ async function tryStore(
   try {
     const store = await open(place);
     visit.closing(() => store.close());
+    if (isReplicated) {
+      doing = 'listing';
+      await store.list(folder);
+      return ok(`${where} lists objects.`);
+    }
     for (const [what, bytes] of [
       ['small', randomBytes(smallBytes)],
       ['multipart', randomBytes(largeBytes)],

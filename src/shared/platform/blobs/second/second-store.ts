@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import type { BlobStore } from '../blob-store.ts';
-import { openBlobStore } from '../blob-stores.ts';
+import { type BlobStoreConfig, openBlobStore } from '../blob-stores.ts';
 import { parseLocation } from '../locations/location-url.ts';
 
 /** The store of another site. */
@@ -14,11 +14,19 @@ export interface SecondStore {
 
 const options = /\?((?:replicated|strict)=true(?:&(?:replicated|strict)=true)*)$/;
 
+/** Where the second store of the settings is, and how servers use it. Throws LocationUrlError. */
+export function parseSecondStore(
+  text: string,
+  blobs: Config['blobs'],
+): Omit<SecondStore, 'store'> & { readonly place: BlobStoreConfig } {
+  const has = (option: string): boolean => new RegExp(`[?&]${option}=true(&|$)`).test(text);
+  const place = parseLocation(text.replace(options, ''), blobs);
+  return { place, isReplicated: has('replicated'), isStrict: has('strict') };
+}
+
 /** Opens the second store of the settings; null: there is none. Throws LocationUrlError, and BlobStoreUnavailableError for a folder. */
 export async function openSecondStore({ blobs, secondStore }: Config): Promise<SecondStore | null> {
   if (secondStore === null) return null;
-  const has = (option: string): boolean => new RegExp(`[?&]${option}=true(&|$)`).test(secondStore);
-  const place = parseLocation(secondStore.replace(options, ''), blobs);
-  const isStrict = has('strict');
-  return { store: await openBlobStore(place), isReplicated: has('replicated'), isStrict };
+  const { place, ...use } = parseSecondStore(secondStore, blobs);
+  return { store: await openBlobStore(place), ...use };
 }
