@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redactor } from '../../src/cli/redaction/redactor.ts';
 import { collectSupportBundle } from '../../src/cli/support/support-bundle.ts';
 import { holdfastVersion } from '../../src/shared/platform/config/config.ts';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
@@ -80,6 +81,9 @@ const lines: readonly (readonly [secret: string, line: string])[] = [
   [`npm_${filler}`, `npm_${filler}`],
   ['eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2ln', 'id token eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2ln expired'],
   ['AGE-SECRET-KEY-1QQQQQQQQQQ', 'identity AGE-SECRET-KEY-1QQQQQQQQQQ'],
+  ['AGE-SECRET-KEY-PQ-1QQQQQQQQQQ', 'identity AGE-SECRET-KEY-PQ-1QQQQQQQQQQ'],
+  ['T0/B0/hunterpath', 'POST https://hooks.slack.com/services/T0/B0/hunterpath failed'],
+  ['gldt-hunterhunter', 'remote said gldt-hunterhunter'],
   ['MIIEvQIBADAN', '-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADAN\\n-----END PRIVATE KEY-----'],
   [
     '0123456789abcdef0123456789abcdef0123456789abcdef',
@@ -90,11 +94,13 @@ const lines: readonly (readonly [secret: string, line: string])[] = [
 test('a bundle has versions, settings, findings, database and log, and none of 50 planted secrets', async () => {
   expect(lines.length).toBeGreaterThanOrEqual(50);
   const logFile = path.join(folder, 'holdfast.log');
-  writeFileSync(logFile, lines.map(([, line]) => line).join('\n'));
+  const openssl = ['-----BEGIN RSA PRIVATE KEY-----', 'hunterkeyone', 'hunterkeytwo', '-----END RSA PRIVATE KEY-----'];
+  writeFileSync(logFile, [...lines.map(([, line]) => line), ...openssl].join('\n'));
   const load = () => configOf({ HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir });
   const bundle = await collectSupportBundle(load, { logFile, settings });
   const text = JSON.stringify(bundle);
   expect(lines.flatMap(([secret]) => (text.includes(secret) ? [secret] : []))).toEqual([]);
+  expect(text).not.toContain('hunterkey');
   for (const { password } of [new URL(app.database.url)]) expect(text).not.toContain(`:${password}@`);
   expect(bundle).toMatchObject({
     kind: 'holdfast.support-bundle',
@@ -115,9 +121,17 @@ test('a bundle has versions, settings, findings, database and log, and none of 5
   });
   // What says nothing about a secret stays.
   const log = bundle['log'] as string[];
-  expect(log).toHaveLength(lines.length);
+  expect(log).toHaveLength(lines.length + 1);
   for (const word of ['in its middle', '"level":"warn"', 'git.internal', 'pulumi up'])
     expect(text).toContain(JSON.stringify(word).slice(1, -1));
+});
+
+test('members of data whose name says that they are secret are hidden', () => {
+  const data = { webhook: { signingSecret: 'plain', tokens: 3, name: 'ci' }, list: [{ password: 'plain' }] };
+  expect(new Redactor({}).data(data)).toEqual({
+    webhook: { signingSecret: '[redacted]', tokens: 3, name: 'ci' },
+    list: [{ password: '[redacted]' }],
+  });
 });
 
 test('the command writes a file that only its user can read, also without a database', async () => {

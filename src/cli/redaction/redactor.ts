@@ -8,6 +8,9 @@ const leastLength = 4;
 /** Words that name a secret. */
 const secretName =
   '(?:password|passwd|passphrase|secret|token|credential|signature|authorization|cookie|api[-_]?key|access[-_]?key|private[-_]?key|master[-_]?keys?)';
+const isSecret = new RegExp(secretName, 'i');
+/** A private key, also over several lines. */
+const privateKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g;
 /** A quotation mark, also inside quoted JSON. */
 const quote = '(?:\\\\*")';
 
@@ -15,13 +18,16 @@ const quote = '(?:\\\\*")';
 const shapes: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, hidden],
   [/([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>]+@/gi, `$1${hidden}@`],
-  [/\b(?:hf|pul|glpat|glrt|glcbt|xox[a-z]|sk|rk|pk)[-_][A-Za-z0-9_-]{8,}/g, hidden],
-  [/\b(?:gh[a-z]|github_pat|npm|dop_v1)_[A-Za-z0-9_]{10,}/g, hidden],
+  [/\b(?:hf|pul|GOCSPX|pypi|xapp|xox[a-z]|sk|rk|pk)[-_][A-Za-z0-9_-]{8,}/g, hidden],
+  [/\bgl(?:agent|cbt|dt|ft|imt|pat|ptt|rt|rtr|soat)-[A-Za-z0-9_-]{8,}/g, hidden],
+  [/\b(?:gh[a-z]|github_pat|npm|dop_v1|dckr_pat)_[A-Za-z0-9_]{10,}/g, hidden],
+  // Webhooks whose path is the secret.
+  [/(\/(?:hooks\.slack\.com|discord(?:app)?\.com\/api|[\w-]+\.webhook\.office\.com)\/)[^\s"'<>\\]+/gi, `$1${hidden}`],
   [/\bhv[a-z]\.[A-Za-z0-9_-]{8,}/g, hidden],
   [/\b(?:AKIA|ASIA|AROA)[A-Z0-9]{12,}/g, hidden],
   [/\bAIza[\w-]{20,}/g, hidden],
   [/\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g, hidden],
-  [/AGE-SECRET-KEY-1[A-Z0-9]+/gi, hidden],
+  [/AGE-(?:SECRET-KEY|PLUGIN)-[A-Z0-9-]+/gi, hidden],
   // 32 bytes in base64, with or without their padding; the digests and keys of other lengths; long random words.
   [/[A-Za-z0-9+/_-]{43}=/g, hidden],
   [/\b[0-9a-fA-F]{40,}\b/g, hidden],
@@ -75,12 +81,23 @@ export class Redactor {
     return applied(places, this.sentence(text));
   }
 
+  /** For the lines of a log. */
+  lines(lines: readonly string[]): string[] {
+    const text = lines.join('\n').replace(privateKey, hidden);
+    return text.split('\n').map((line) => this.text(line));
+  }
+
   /** A copy of JSON data with all its texts redacted, and all members whose name says that they are secret. */
   data(value: unknown): unknown {
     if (typeof value === 'string') return this.text(value);
     if (Array.isArray(value)) return value.map((item) => this.data(item));
     if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([name, member]) => [this.text(name), this.data(member)]));
+    return Object.fromEntries(
+      Object.entries(value).map(([name, member]) => [
+        this.text(name),
+        typeof member === 'string' && isSecret.test(name) ? hidden : this.data(member),
+      ]),
+    );
   }
 }
 

@@ -42,9 +42,9 @@ export async function collectSupportBundle(
     createdAt: new Date().toISOString(),
     versions: { holdfast: holdfastVersion, node: versions.node, platform, arch, system: release() },
     settings: shownSettings(settings, redactor),
-    doctor: findings,
+    doctor: redactor.data(findings),
     ...(redactor.data(read) as object),
-    log: redactor.data(log),
+    log: Array.isArray(log) ? redactor.lines(log) : redactor.data(log),
   };
 }
 
