@@ -1,9 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { type FindingKind, type FsckReport, findingKinds } from '../../src/cli/fsck/finding.ts';
 import { fsck } from '../../src/cli/fsck/fsck.ts';
+import { FsckRun } from '../../src/cli/fsck/fsck-run.ts';
+import { checkTable } from '../../src/cli/fsck/row-checks.ts';
 import type { rowKinds } from '../../src/cli/fsck/row-kinds.ts';
+import { stackChecks } from '../../src/cli/fsck/tables/stack-check-repository.ts';
+import { idTypes, type TableCheck } from '../../src/cli/fsck/tables/table-check-repository.ts';
+import { updateChecks } from '../../src/cli/fsck/tables/update-check-repository.ts';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
+import { sql as typed } from '../../src/shared/platform/db/sql.ts';
 import { insertEvents, pack, sampleEvent } from '../support/archived-events.ts';
 import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
@@ -14,6 +21,7 @@ import { PolicyCalls, smallArchive } from '../support/policy-packs.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { stackId } from '../support/state-index.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { append, complete } from '../support/update-calls.ts';
 import { createHook } from '../support/webhooks.ts';
 
@@ -344,6 +352,70 @@ test('every kind of finding about rows has its damage; exactly these are found, 
   expect(
     await sql('select 1 from policy_groups where is_default and organization_id in (select id from organizations)'),
   ).toHaveLength(3);
+});
+
+const repair = async (check: TableCheck | undefined): Promise<FsckReport> => {
+  if (!check) throw new Error('there is no such check');
+  const fixing = new FsckRun(app.context, { fixes: true, sample: 0, ring: null });
+  await checkTable(fixing, check);
+  return fixing.report;
+};
+
+test('a row that new ones push off its page is not taken for repaired', async () => {
+  await sql('create table paged as select 2 * n::bigint as id from generate_series(1, 500) n');
+  try {
+    const { findings } = await repair({
+      name: 'paged',
+      from: typed.fragment`paged p`,
+      id: typed.fragment`p.id`,
+      idType: idTypes.bigint,
+      object: typed.fragment`'row ' || p.id`,
+      problems: [
+        {
+          kind: 'orphan',
+          when: typed.fragment`p.id = 1000`,
+          repair: () => [typed.fragment`insert into paged values (1)`],
+        },
+      ],
+    });
+    expect(findings).toEqual([{ kind: 'orphan', object: 'row 1000', detail: null, isFixed: false }]);
+  } finally {
+    await sql('drop table paged');
+  }
+});
+
+test('repairs of counters keep what the transaction that they wait for has counted', async () => {
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  const repairDuring = async (work: string, check: TableCheck | undefined): Promise<void> => {
+    await client.query(`begin; ${work}`);
+    const repairing = repair(check);
+    await until(async () => {
+      const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+      return (await sql(waiting)).length > 0;
+    }, 'the repair waits');
+    await client.query('commit');
+    expect((await repairing).findings).toMatchObject([{ isFixed: true }]);
+  };
+  try {
+    await sql(`insert into update_limits (update_id) values ($1) on conflict do nothing`, [ended.id]);
+    await sql('update update_limits set changes = 7 where update_id = $1', [ended.id]);
+    await repairDuring(
+      `insert into update_limit_changes values ('${ended.id}', 'changed');
+       update update_limits set changes = changes + 1 where update_id = '${ended.id}'`,
+      updateChecks.find(({ problems }) => problems.some(({ kind }) => kind === 'limit-counter')),
+    );
+    expect(await sql('select changes from update_limits where update_id = $1', [ended.id])).toEqual([{ changes: 1 }]);
+    const [before] = await sql('update stack_days set runs = runs + 2 where stack_id = $1 returning previews', [id]);
+    await repairDuring(
+      `update stack_days set previews = previews + 1 where stack_id = '${id}'`,
+      stackChecks.find(({ problems }) => problems.some(({ kind }) => kind === 'day-counter')),
+    );
+    const [after] = await sql('select runs, previews from stack_days where stack_id = $1', [id]);
+    expect(after).toEqual({ runs: 1, previews: Number(before?.['previews']) + 1 });
+  } finally {
+    await client.end();
+  }
 });
 
 /** Tables without a foreign key: the kinds of findings about them, or why nothing is checked. The check of foreign keys covers the others. */

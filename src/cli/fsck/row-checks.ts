@@ -64,8 +64,8 @@ async function checkPages(run: FsckRun, table: string, list: RowPage, repairs: R
     run.step(table, page.length);
     const wrong = page.filter(({ problems }) => problems !== '');
     const failures = run.fixes ? await repairRows(run, wrong, repairs) : new Map<string, string>();
-    // What is still wrong was not repaired, whatever the repair has done.
-    const rest = run.fixes && wrong.length > 0 ? await list(after, rowsPerPage) : page;
+    // What is still wrong was not repaired, whatever the repair has done. New rows may push it off its page.
+    const rest = run.fixes && wrong.length > 0 ? await list(after, 2 * rowsPerPage) : page;
     const left = new Map(rest.map(({ id, problems }) => [id, problems.split(' ')]));
     for (const { id, object, problems } of wrong)
       for (const kind of problems.split(' ') as FindingKind[]) {

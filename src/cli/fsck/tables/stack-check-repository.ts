@@ -92,8 +92,9 @@ export const stackChecks: readonly TableCheck[] = [
                 coalesce(c.run_ms, 0), coalesce(c.waited_ms, 0), coalesce(c.longest_ms, 0), c.longest_id
               from ${days(sql.fragment`${id}::uuid`, sql.fragment`t.organization_id`)} where d.day is null or ${isMiscounted}) f
             on conflict (organization_id, day, stack_id) do update set runs = excluded.runs, failed = excluded.failed,
-              cancelled = excluded.cancelled, previews = excluded.previews, failed_previews = excluded.failed_previews,
-              waits = excluded.waits, run_ms = excluded.run_ms, waited_ms = excluded.waited_ms, longest_ms = excluded.longest_ms,
+              cancelled = excluded.cancelled, previews = greatest(k.previews, excluded.previews),
+              failed_previews = greatest(k.failed_previews, excluded.failed_previews), waits = excluded.waits,
+              run_ms = excluded.run_ms, waited_ms = excluded.waited_ms, longest_ms = excluded.longest_ms,
               longest_id = excluded.longest_id`,
         ],
       },
