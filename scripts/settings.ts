@@ -99,8 +99,8 @@ function renderPage(): string {
 
 # Settings
 
-Settings are environment variables, or lines of a file: \`holdfast --settings FILE server\`. An unknown name or an invalid value
-stops the process at startup.
+Settings are environment variables, or lines of a file: \`holdfast --settings FILE server\`. An unknown name or invalid
+value stops the process at startup.
 
 ${renderTable()}
 `;

@@ -109,9 +109,7 @@ function createProgram(run: CommandRun): Command {
     .description('check settings, stores, keys, disk and public URL; exits with 1 if something fails');
   program
     .command('support-bundle')
-    .description(
-      'write a file for somebody who is to help: versions, settings, findings of the doctor, without secrets',
-    );
+    .description('write a file for support: versions, settings, findings of the doctor, without secrets');
   program
     .command('create-bucket')
     .description('create the bucket HOLDFAST_S3_BUCKET if it does not exist')

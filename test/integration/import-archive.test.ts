@@ -82,7 +82,7 @@ test('an archive brings all versions to another server, with secrets under its k
 
   const plan = await ends.import();
   expect([plan.code, plan.text]).toEqual([0, expect.stringContaining('4 to create, 0 to continue')]);
-  expect(plan.text).toContain('The archive is of whole, of ');
+  expect(plan.text).toContain('The archive of whole was exported at ');
   expect(plan.text).toContain('Not in the archive: members (');
   expect(plan.text).toContain(`encrypted with the keys of this server, which the CLI finds at ${targetUrl}.`);
   expect(await query(target, 'select 1 from imported_versions')).toEqual([]);
@@ -195,7 +195,9 @@ test('an archive whose files are truncated, changed, swapped, missing or foreign
   const applied = await ends.import('--apply');
   expect([applied.code, applied.text]).toEqual([
     1,
-    expect.stringContaining('Imported 2 versions of 1 stack into damage.\n6 stacks not, or not completely: see above.'),
+    expect.stringContaining(
+      'Imported 2 versions of 1 stack into damage.\n6 stacks not imported completely: see above.',
+    ),
   ]);
   for (const [name, reason] of Object.entries({
     ...{ bytes: 'state.json.zst is damaged', cut: 'state.json.zst is truncated: 60 of ' },
@@ -237,7 +239,7 @@ test('a killed export goes on, and until then nothing can be imported', async ()
   await until(async () => (await isWritten()).some((name) => name.includes('.state.')), 'a state is written');
   child.kill('SIGKILL');
   await ended;
-  expect((await ends.import()).text).toContain('has not ended: run it again, it goes on where it was');
+  expect((await ends.import()).text).toContain('has not ended: run it again to continue');
   expect((await ends.export()).text).toContain('Exported 8 stacks with 16 versions');
   expect((await ends.import('--apply')).text).toBe('Imported 16 versions of 8 stacks into killed.\n');
   expect((await ends.import('--verify')).code).toBe(0);

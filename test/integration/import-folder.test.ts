@@ -181,7 +181,7 @@ test('a second pass imports what is new, and no stack that was updated here', as
   const { code, stdout } = await source.run('--apply');
   expect([code, stdout]).toEqual([
     1,
-    'proj/prod: it was updated here since its import\nImported 3 versions of 1 stack into second.\n1 stack not, or not completely: see above.\n',
+    'proj/prod: it was updated here since its import\nImported 3 versions of 1 stack into second.\n1 stack not imported completely: see above.\n',
   ]);
   const { updates } = await source.get('proj/dev/updates');
   expect(updates.map(({ kind, message }: { kind: string; message: string }) => [kind, message])).toEqual([

@@ -73,7 +73,7 @@ async function findBase(
 ): Promise<{ fault: string | null; entry: string | null }> {
   if (here.activeUpdateId !== null) return { fault: 'an update of it runs here', entry: null };
   if ((await updates.findWithPendingEntries(here.id)) !== null)
-    return { fault: 'an update of it is being compacted here', entry: null };
+    return { fault: 'its last update here is still being saved', entry: null };
   if (row?.stackId === here.id && row.stackVersion === here.stackVersion) return { fault: null, entry: row.entry };
   // After a restore of an older database, the bundle is ahead of its row.
   const [newest] = await createExportedStackRepository(db).listVersions(here.id, here.stackVersion, 1);

@@ -39,7 +39,7 @@ export async function runChecks(checks: readonly Check[], limitMs: number): Prom
         fail(
           sentenceOf(error),
           error instanceof LateError
-            ? 'Something on the way must answer again: a host, a network, a firewall or a disk.'
+            ? 'Find what does not answer: a host, a network, a firewall or a disk.'
             : 'The message says what must change.',
         ),
       );

@@ -52,7 +52,7 @@ async function reach(visit: Visit): Promise<Outcome> {
   try {
     const db = await visit.opened();
     if (db === null)
-      return warn('The embedded database does not run.', '`holdfast server` starts it; run the doctor again then.');
+      return warn('The embedded database does not run.', 'Start it with `holdfast server`, then run the doctor again.');
     const { version, versionNumber } = await createDatabaseFactsRepository(db).read();
     const { isStandby } = await createSiteRepository(db).postgres();
     if (versionNumber < minPostgres)
@@ -60,7 +60,7 @@ async function reach(visit: Visit): Promise<Outcome> {
     if (isStandby)
       return fail(
         'Postgres is a standby, which accepts no writes.',
-        'HOLDFAST_DATABASE_URL must name the primary too, or the standby must be promoted.',
+        'Name the primary in HOLDFAST_DATABASE_URL, too, or promote the standby.',
       );
     return ok(`Postgres ${version} answers${config.database.url === null ? ' (embedded)' : ''}.`);
   } catch (error) {
@@ -71,7 +71,7 @@ async function reach(visit: Visit): Promise<Outcome> {
 const mends: Readonly<Record<string, string>> = {
   '28P01': 'HOLDFAST_DATABASE_URL must have the right user and password.',
   '28000': 'pg_hba.conf must let this user in, with or without TLS as HOLDFAST_DATABASE_URL says.',
-  '3D000': 'Somebody must create the database; `holdfast migrate` fills it.',
+  '3D000': 'Create the database, then run `holdfast migrate`.',
   '53300': 'Postgres needs a larger max_connections, or the processes a smaller HOLDFAST_DATABASE_POOL_SIZE.',
   ECONNREFUSED: 'Postgres must run and listen on the host and port of HOLDFAST_DATABASE_URL.',
   ENOTFOUND: 'HOLDFAST_DATABASE_URL must name a host that the DNS knows.',
@@ -79,7 +79,7 @@ const mends: Readonly<Record<string, string>> = {
 
 function mendOf(error: unknown): string {
   if (tlsFaultOf(error) !== null)
-    return 'HOLDFAST_CA_FILE, or sslrootcert in the URL, must name the authority of the certificate of Postgres.';
+    return 'HOLDFAST_CA_FILE, or sslrootcert in the URL, must name the authority that signed the certificate of Postgres.';
   const parameter = refusedParameter(error);
   if (parameter !== null) return `PgBouncer needs ${parameter} in ignore_startup_parameters: see docs/deploy.md.`;
   let current = error as { code?: unknown; cause?: unknown } | undefined;
@@ -88,7 +88,7 @@ function mendOf(error: unknown): string {
     if (mend !== undefined) return mend;
     current = current.cause as typeof current;
   }
-  return 'Postgres must be reachable from here as HOLDFAST_DATABASE_URL says.';
+  return 'Postgres must be reachable from here at the address in HOLDFAST_DATABASE_URL.';
 }
 
 async function checkMigrations(db: Database): Promise<Outcome> {
@@ -132,7 +132,7 @@ async function checkDurability(db: Database): Promise<Outcome> {
   const { fsync, fullPageWrites, synchronousCommit } = await createDatabaseFactsRepository(db).read();
   const seen = `fsync=${fsync}, full_page_writes=${fullPageWrites}, synchronous_commit=${synchronousCommit}.`;
   return fsync === 'off' || fullPageWrites === 'off' || synchronousCommit === 'off'
-    ? fail(seen, 'Postgres must have all three on: a power failure loses acknowledged states otherwise.')
+    ? fail(seen, 'Turn all three on: otherwise, a power failure loses acknowledged states.')
     : ok(seen);
 }
 
@@ -193,7 +193,7 @@ async function checkReadOnly(db: Database): Promise<Outcome> {
   return mode === null
     ? ok('The installation accepts writes.')
     : warn(
-        `The installation is read-only since ${mode.since.toISOString()}: ${mode.reason}`,
+        `The installation has been read-only since ${mode.since.toISOString()}: ${mode.reason}`,
         '`holdfast admin read-only off` ends that.',
       );
 }
@@ -201,9 +201,9 @@ async function checkReadOnly(db: Database): Promise<Outcome> {
 async function checkSite(db: Database): Promise<Outcome> {
   const { fencedSince, term } = await createSiteRepository(db).read();
   return fencedSince === null
-    ? ok(`This site is the one that writes, term ${term}.`)
+    ? ok(`This site accepts writes (term ${term}).`)
     : fail(
-        `Another site has replaced this one at ${fencedSince.toISOString()}: the servers refuse writes.`,
+        `Another site replaced this one at ${fencedSince.toISOString()}: the servers refuse writes.`,
         'Clients must use the other site; if this is the right one, run `holdfast admin site promote --yes`.',
       );
 }

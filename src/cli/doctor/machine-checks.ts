@@ -40,13 +40,13 @@ function checkSettings(config: Config): Outcome {
   const [exposure] = listExposures(config);
   if (exposure === undefined) return ok('The settings are valid.');
   const [seen = '', mend] = exposure.split('; ');
-  return warn(`${seen}.`, mend ? `To mend it, ${mend}.` : 'Others should not reach it.');
+  return warn(`${seen}.`, mend ? `To fix it, ${mend}.` : 'Others should not reach it.');
 }
 
 function checkNode(): Outcome {
   const { node } = process.versions;
   return Number(node.split('.')[0]) < neededNode
-    ? fail(`Node ${node} runs this.`, `Holdfast needs Node ${neededNode} or later.`)
+    ? fail(`This is Node ${node}.`, `Holdfast needs Node ${neededNode} or later.`)
     : ok(`Node ${node}.`);
 }
 
@@ -66,7 +66,7 @@ async function checkDataDirectory(directory: string): Promise<Outcome> {
   const found = await stat(directory).catch(({ code }: NodeJS.ErrnoException) => ({ code }));
   if ('code' in found)
     return found.code === 'ENOENT'
-      ? warn(`${directory} does not exist.`, 'The first start creates it; HOLDFAST_DATA_DIR must be right.')
+      ? warn(`${directory} does not exist.`, 'Check HOLDFAST_DATA_DIR; the first start creates the directory.')
       : fail(
           `${directory} cannot be used: ${found.code}`,
           'HOLDFAST_DATA_DIR must name a directory that the server can use.',
@@ -78,7 +78,7 @@ async function checkDataDirectory(directory: string): Promise<Outcome> {
       'The user of the server must own the directory and be allowed to write to it.',
     );
   if ((found.mode & 0o022) !== 0)
-    return warn(`${directory} can be written by other users.`, `\`chmod go-w ${directory}\` closes it.`);
+    return warn(`${directory} can be written by other users.`, `\`chmod go-w ${directory}\` prevents that.`);
   for (const file of [
     masterKeysFile(directory),
     path.join(directory, 'first-token'),
@@ -86,9 +86,9 @@ async function checkDataDirectory(directory: string): Promise<Outcome> {
   ]) {
     const secret = await stat(file).catch(() => null);
     if (secret && (secret.mode & 0o077) !== 0)
-      return warn(`${file} can be read by other users.`, `\`chmod 600 ${file}\` closes it.`);
+      return warn(`${file} can be read by other users.`, `\`chmod 600 ${file}\` prevents that.`);
   }
-  return ok(`${directory} and the secrets in it belong to their users alone.`);
+  return ok(`Other users can neither write to ${directory} nor read its secrets.`);
 }
 
 /** As root, whether the owner may: the server runs as that user. */
@@ -108,7 +108,7 @@ async function checkDisk(directory: string): Promise<Outcome> {
   if (found === null) return null;
   const free = found.bavail * found.bsize;
   const seen = `${(free / 1024 ** 3).toFixed(1)} GiB are free at ${directory}.`;
-  if (free < failFreeBytes) return fail(seen, 'Somebody must make space there.');
+  if (free < failFreeBytes) return fail(seen, 'Make space there.');
   const probe = path.join(directory, `.doctor-${randomBytes(6).toString('hex')}`);
   try {
     const file = await open(probe, 'wx', 0o600);
@@ -126,6 +126,6 @@ async function checkDisk(directory: string): Promise<Outcome> {
     );
   }
   if (found.type === tmpfs)
-    return warn(`${directory} is in memory (tmpfs).`, 'The directory must be on a disk: a restart loses it otherwise.');
-  return free < warnFreeBytes ? warn(seen, 'Somebody should make space there.') : ok(seen);
+    return warn(`${directory} is in memory (tmpfs).`, 'Put the directory on a disk: otherwise, a restart loses it.');
+  return free < warnFreeBytes ? warn(seen, 'Make space there.') : ok(seen);
 }

@@ -60,7 +60,7 @@ async function checkInstallation(visit: Visit, prove: () => Promise<Proof>): Pro
       : fail(seen, mend);
   }
   const { nonce, said, status } = proof;
-  if (said === null) return fail(`${publicUrl} answers ${status}, and not as a server of this release.`, mend);
+  if (said === null) return fail(`${publicUrl} answers ${status}, but not as a server of this release.`, mend);
   const db = await visit.migrated();
   if (db === null) return null;
   const { installation } = await createSiteRepository(db).read();
@@ -87,7 +87,7 @@ async function checkStream(publicUrl: string, prove: () => Promise<Proof>): Prom
         'A proxy holds responses back until they are complete: pages do not refresh themselves.',
         'The proxy must pass text/event-stream on without buffering.',
       )
-    : ok('Events arrive when they are sent.');
+    : ok('Events arrive as they are sent.');
 }
 
 function isHeld({ gapMs }: Proof): boolean {

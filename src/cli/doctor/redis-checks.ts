@@ -63,7 +63,7 @@ async function reach(connect: () => Promise<RedisConnection>): Promise<Outcome> 
   } catch (error) {
     return fail(
       `Redis refuses to store a key: ${sentenceOf(error)}`,
-      'The user of HOLDFAST_REDIS_URL needs the rights of deploy/redis/start.sh, and Redis free memory.',
+      'The user in HOLDFAST_REDIS_URL needs the rights that deploy/redis/start.sh gives, and Redis needs free memory.',
     );
   }
   const version = (await infoOf(redis, 'server')).map((text) => fieldOf(text, 'redis_version') ?? 'unknown');
@@ -86,7 +86,7 @@ async function checkPolicy(redis: RedisConnection, { limits }: Config): Promise<
   const total = maxima.reduce((sum, bytes) => sum + bytes, 0);
   return maxima.length > 0 && total < least
     ? warn(
-        `Redis has the policy noeviction, and maxmemory ${total} bytes.`,
+        `Redis has the policy noeviction, and a maxmemory of ${total} bytes.`,
         `maxmemory should be ${least} bytes, or HOLDFAST_REDIS_IN_FLIGHT_BYTES smaller.`,
       )
     : ok('Redis has the policy noeviction.');
@@ -99,7 +99,7 @@ async function checkPersistence(redis: RedisConnection): Promise<Outcome> {
   const snapshots = Array.isArray(save) ? String(save[1] ?? '') : '';
   return isOn || snapshots !== ''
     ? warn('Redis writes its data to disk.', 'Persistence should be off (`save ""`, `appendonly no`): jobs need none.')
-    : ok('Redis writes nothing to disk, as far as it says.');
+    : ok('Redis does not report that it writes to disk.');
 }
 
 async function checkLatency(redis: RedisConnection): Promise<Outcome> {

@@ -18,7 +18,9 @@ export async function runDoctor(load: () => Config, limitMs = checkMs): Promise<
     if (!(error instanceof OperatorError)) throw error;
     const seen = error.message.replace(/^Invalid settings:\n\s*/, '').replaceAll(/\n\s*/g, ' ');
     const mend =
-      error instanceof ConfigError ? 'docs/settings.md says what each setting may be.' : 'The file must be usable.';
+      error instanceof ConfigError
+        ? 'docs/settings.md says what each setting may be.'
+        : 'The file with the settings must be usable.';
     return [{ name: 'settings', status: 'fail', seen: new Redactor().sentence(seen), mend }];
   }
   await using visit = new Visit(config, limitMs);

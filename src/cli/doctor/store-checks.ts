@@ -58,10 +58,7 @@ async function tryStore(
   if (place.kind === 'files' && !existsSync(path.join(place.directory, 'blobs')))
     return existsSync(path.resolve(place.directory, '..'))
       ? ok(`${where} does not exist yet: the first use creates it.`)
-      : warn(
-          `${where} does not exist, nor the folder that it belongs in.`,
-          `Somebody must create or mount that folder.`,
-        );
+      : warn(`Neither ${where} nor its parent folder exists.`, 'Create or mount the parent folder.');
   let doing = 'opening';
   try {
     const store = await open(place);
@@ -84,12 +81,12 @@ async function tryStore(
       if (read.digest('hex') !== createHash('sha256').update(bytes).digest('hex'))
         return fail(
           `${where} returns other bytes than were written (${what}).`,
-          'Another store must be used: states would be lost.',
+          'Use another store: this one would lose states.',
         );
       const stat = await store.stat(key);
       if (stat?.storedBytes !== bytes.length)
         return fail(
-          `${where} reports the size ${stat?.storedBytes} of ${bytes.length} bytes.`,
+          `${where} reports the size ${stat?.storedBytes} for an object of ${bytes.length} bytes.`,
           'The store, or a proxy before it, must not change objects.',
         );
       doing = 'listing';
@@ -115,10 +112,10 @@ async function tryStore(
 
 const mends: Readonly<Record<BlobStoreFault, string>> = {
   denied: 'The credentials, or the system user, must be allowed to read, write, delete and list there.',
-  full: 'Somebody must make space there.',
+  full: 'Make space there.',
   misconfigured: 'The bucket must exist (`holdfast create-bucket`), and endpoint, region and path style must be right.',
   throttled: 'The store must accept more requests.',
-  timeout: 'The store must answer: a host, a network or a firewall on the way does not.',
+  timeout: 'The store must answer: check hosts, networks and firewalls on the way.',
   unreachable: 'The store must run and listen where HOLDFAST_S3_ENDPOINT says.',
   faulty: 'The log of the store says why it fails.',
 };
@@ -138,8 +135,8 @@ async function checkPlace(visit: Visit): Promise<Outcome> {
   const own = formatLocation(visit.config.blobs);
   if (formatLocation(parseLocation(row.mainUrl, visit.config.blobs)) !== own)
     return warn(
-      `The blobs are at ${row.mainUrl}, and the settings say ${own}.`,
-      'The settings should name where the blobs are.',
+      `The blobs are at ${row.mainUrl}, but the settings say ${own}.`,
+      'The settings should name the place of the blobs.',
     );
   return ok(
     row.phase === 'copying'

@@ -50,8 +50,8 @@ export function addExportOptions(command: Command, run: CommandRun): void {
       'after',
       `
 Secrets that the server has encrypted are encrypted for the passphrase in PULUMI_CONFIG_PASSPHRASE, or in the file
-PULUMI_CONFIG_PASSPHRASE_FILE. The configuration of the stacks is in the folder config. An export to an archive goes on
-where an earlier one ended. See docs/moving.md.`,
+PULUMI_CONFIG_PASSPHRASE_FILE. The configuration of the stacks is in the folder config. An export to an archive
+adds what is new. See docs/moving.md.`,
     )
     .action((options: ExportOptions) => runExport(run, options));
 }
@@ -60,8 +60,8 @@ async function runExport(run: CommandRun, options: ExportOptions): Promise<void>
   const { archive, recipient, to } = options;
   if ((archive === undefined) === (to === undefined)) throw new MovingError('Give either --to or --archive');
   if (archive !== undefined && options.history !== undefined)
-    throw new MovingError('An archive has all versions: --history is for --to');
-  if (to !== undefined && recipient !== undefined) throw new MovingError('--recipient is for --archive');
+    throw new MovingError('An archive has all versions: --history needs --to');
+  if (to !== undefined && recipient !== undefined) throw new MovingError('--recipient needs --archive');
   const session = new AdminSession(run.loadConfig());
   const folder = await openFolder(archive ?? (to as string), bucketDefaults(session.config));
   try {
@@ -140,9 +140,7 @@ async function openTarget(
   const { stacks, strays } = await listFolder(folder);
   const note = JSON.stringify({ organization });
   if (stacks.length + strays.length > 0 && (await readText(folder, noteFile)) !== note)
-    throw new MovingError(
-      `${to} has other stacks than those of an export of ${organization}: name a folder of its own`,
-    );
+    throw new MovingError(`${to} has stacks that are not of an export of ${organization}: name another folder`);
   await folder.write(noteFile, bytesOf(Buffer.from(note))());
   await folder.write(metaFile, bytesOf(Buffer.from('version: 1\n'))());
   return new Map(stacks.flatMap(({ history, name }) => history.slice(-1).map(({ id }) => [name, id] as const)));

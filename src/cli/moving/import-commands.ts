@@ -58,7 +58,7 @@ export function addImportOptions(command: Command, run: CommandRun): void {
     .argument('[place]', 'with `--from archive`: DIR or s3://BUCKET/PREFIX, as for `holdfast export --archive`')
     .requiredOption(
       '--from <place>',
-      'file://DIR, s3://BUCKET/PREFIX or https://HOST, as for `pulumi login`; `archive`: the archive that is named besides',
+      'file://DIR, s3://BUCKET/PREFIX or https://HOST, as for `pulumi login`; or `archive`, followed by its place',
     )
     .requiredOption('--organization <name>', 'organization that gets the stacks')
     .option('--source-organization <name>', 'organization of the service https://HOST; by default the same name')
@@ -66,18 +66,19 @@ export function addImportOptions(command: Command, run: CommandRun): void {
     .option('--plan <file>', 'write the plan as JSON; with --apply, import only the stacks that it lists')
     .option('--apply', 'import; without it, only the plan is printed')
     .option('--verify', 'compare what was imported with the source; exits with 1 if something differs')
+    .option('--rollback', 'list imported stacks that were not updated here; with --apply, delete them')
     .option(
-      '--rollback',
-      'delete imported stacks that were not updated here; with --apply, otherwise only the list is printed',
+      '--map <names>',
+      'PROJECT/STACK=PROJECT/STACK: name in the source, and name here; give it in every call; repeatable',
+      toMapping,
     )
-    .option('--map <names>', 'PROJECT/STACK=PROJECT/STACK: another name here, in every call; repeatable', toMapping)
-    .option('--map-user <names>', 'NAME=LOGIN: who NAME of the source is here; repeatable', toUserMapping)
+    .option('--map-user <names>', 'NAME=LOGIN: user of the source, and their login here; repeatable', toUserMapping)
     .option('--identity <file>', 'age identities that decrypt the secrets of an archive')
     .option('--parallel <count>', 'stacks at once', toCount, 4)
     .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
-      '\nCall it again after an interruption, and for a second pass: it continues. The token for https://HOST is in ' +
+      '\nRun it again after an interruption, or for a second pass: it continues. The token for https://HOST is in ' +
         'PULUMI_ACCESS_TOKEN, the passphrase of an archive in PULUMI_CONFIG_PASSPHRASE. See docs/moving.md.',
     )
     .action((place: string | undefined, options: ImportOptions) => runImport(run, place ?? null, options));
@@ -85,7 +86,7 @@ export function addImportOptions(command: Command, run: CommandRun): void {
 
 async function runImport(run: CommandRun, archive: string | null, options: ImportOptions): Promise<void> {
   if (options.verify && (options.apply || options.rollback))
-    throw new MovingError('Give --apply, --verify and --rollback one after the other');
+    throw new MovingError('Run --verify without --apply and --rollback');
   const session = new AdminSession(run.loadConfig());
   const source = mapSource(await openSource(archive, options, session.config), options.map ?? []);
   try {
@@ -110,10 +111,11 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
 async function openSource(archive: string | null, options: ImportOptions, config: Config): Promise<MovingSource> {
   const { from, identity, organization, sourceOrganization } = options;
   if ((from === 'archive') !== (archive !== null))
-    throw new MovingError('An archive is named as `--from archive DIR` or `--from archive s3://BUCKET/PREFIX`');
-  if (archive === null && identity !== undefined) throw new MovingError('--identity is for an archive');
+    throw new MovingError('Name an archive as `--from archive DIR` or `--from archive s3://BUCKET/PREFIX`');
+  if (archive === null && identity !== undefined) throw new MovingError('--identity needs --from archive');
   if (archive !== null) {
-    if (sourceOrganization !== undefined) throw new MovingError('An archive is of one organization');
+    if (sourceOrganization !== undefined)
+      throw new MovingError('An archive has one organization: leave out --source-organization');
     const identities = identity === undefined ? null : await readFile(identity, 'utf8');
     const access = { identities, passphrase: readConfigPassphrase() };
     return new ArchiveSource(await openFolder(archive, bucketDefaults(config)), `archive ${archive}`, access);
@@ -190,7 +192,7 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
     ),
     ...incomplete.flatMap(({ leftOut, stack }) => leftOut.map((reason) => `${stack}: ${reason}`)),
     `Imported ${countedAll({ versions, previews })} of ${counted(changed, 'stack')} into ${options.organization}.`,
-    ...(incomplete.length === 0 ? [] : [`${counted(incomplete.length, 'stack')} not, or not completely: see above.`]),
+    ...(incomplete.length === 0 ? [] : [`${counted(incomplete.length, 'stack')} not imported completely: see above.`]),
   ];
   console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
   return incomplete.length === 0;

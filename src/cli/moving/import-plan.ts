@@ -202,7 +202,7 @@ async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, sour
   const because = (fault: string) => ({ ...here, fault });
   if (found.activeUpdateId !== null) return because('an update of it runs here');
   if ((await updates.findWithPendingEntries(found.id)) !== null)
-    return because('an update of it is being compacted here');
+    return because('its last update here is still being saved');
   if (entries.length === 0 && (found.stackVersion > 0 || headHash !== null))
     return because('a stack of this name is here');
   if (found.stackVersion !== (entries.at(-1)?.stackVersion ?? 0))

@@ -66,7 +66,7 @@ function describeSecrets(stacks: readonly PlannedStack[], url: string | null): s
     ...(kept.length === 0
       ? []
       : [
-          `Secrets stay encrypted as they are, by ${kept.join(', ')}: the CLI needs its passphrases and KMS keys as before. ` +
+          `Secrets stay encrypted as they are, by ${kept.join(', ')}: the CLI needs the passphrases and KMS keys as before. ` +
             '`pulumi stack change-secrets-provider default` moves a stack to the keys of the server.',
         ]),
   ];

@@ -82,7 +82,7 @@ class Members {
     const [magic = '', version = ''] = [this.#manifest.get('magic'), this.#manifest.get('version')];
     if (magic === '' && version === '') return;
     const digest = createHash('sha256').update(String(version)).digest('hex');
-    if (magic !== digest) this.fault = 'its manifest has another magic than its version';
+    if (magic !== digest) this.fault = 'the magic of its manifest does not match its version';
   }
 }
 

@@ -88,14 +88,12 @@ async function readEarlier(
   if (found === null) {
     for await (const { name } of folder.list('')) {
       if (name.endsWith('.part')) continue;
-      throw new MovingError(
-        `${to} has other files than those of an archive, such as ${name}: name a folder of its own`,
-      );
+      throw new MovingError(`${to} has files that are not of an archive, such as ${name}: name another place`);
     }
     return null;
   }
   if (found.installation !== installation || found.organization !== organization.name)
-    throw new MovingError(`${to} is an archive of ${found.organization} in another place: name a folder of its own`);
+    throw new MovingError(`${to} has an archive of ${found.organization} from elsewhere: name another place`);
   return found;
 }
 
@@ -125,7 +123,7 @@ function resultOf(
   const lines = [
     ...written.flatMap((stack) => stack.notes.map((note) => `${nameOf(stack)}: ${note}`)),
     ...missing.map(({ reason, stack }) => `${stack}: not exported: ${reason}`),
-    ...(isWhole ? kept.map((stack) => `${nameOf(stack)}: is no longer here, and stays in the archive`) : []),
+    ...(isWhole ? kept.map((stack) => `${nameOf(stack)}: no longer exists here, but stays in the archive`) : []),
     describeRemainder(remainder),
     `Exported ${counted(written.length, 'stack')} with ${counted(versions, 'version')} (${added} new) and ` +
       `${counted(previews, 'preview')}, ${formatBytes(bytes)}, to ${to}.`,

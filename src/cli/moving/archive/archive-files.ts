@@ -87,7 +87,7 @@ export async function readManifest(folder: Folder): Promise<Manifest | null> {
   const manifest = await readUnchecked(folder, manifestFile, Manifest);
   if (manifest === null) return null;
   const { sha256, ...rest } = manifest;
-  if (hashOf(rest) !== sha256) throw new ArchiveDamagedError(`${manifestFile} was changed: its SHA-256 is another`);
+  if (hashOf(rest) !== sha256) throw new ArchiveDamagedError(`${manifestFile} was changed: its SHA-256 does not match`);
   return manifest;
 }
 
@@ -112,7 +112,7 @@ function parse<Schema extends TSchema>(name: string, text: string, schema: Schem
   const [{ message, path } = { message: '', path: [] }] = checked.issues;
   if (path[0] === 'format' && format !== undefined)
     throw new ArchiveDamagedError(`${name} has format ${String(format)}, which this release does not know`);
-  throw new ArchiveDamagedError(`${name} is no file of an archive: /${path.join('/')} ${message}`);
+  throw new ArchiveDamagedError(`${name} is not a file of an archive: /${path.join('/')} ${message}`);
 }
 
 async function textOf(name: string, body: AsyncIterable<Buffer>): Promise<string> {

@@ -48,11 +48,11 @@ export async function keyForExport(
   { passphrase, recipients }: ArchiveProtection,
 ): Promise<{ readonly key: ArchiveKey; readonly keys: readonly SealedKey[] }> {
   if (recipients.length === 0 && passphrase === null)
-    throw new MovingError(
-      'Secrets need a protection: name an age --recipient, or set PULUMI_CONFIG_PASSPHRASE to a passphrase',
-    );
+    throw new MovingError('The secrets need protection: name an age --recipient, or set PULUMI_CONFIG_PASSPHRASE');
   if (known.some(({ salt }) => (salt === null) !== recipients.length > 0))
-    throw new MovingError('The archive is protected in another way: go on with the same, or name another place');
+    throw new MovingError(
+      'The archive is protected in another way: use the same recipients or passphrase, or name another place',
+    );
   const found = recipients.length > 0 ? null : (known[0] ?? null);
   if (found !== null) return { key: await openKey(found, { identities: null, passphrase }), keys: known };
   const bytes = randomBytes(keyBytes);

@@ -43,7 +43,7 @@ export class ArchiveSource implements MovingSource {
     const manifest = await readManifest(this.#folder);
     if (manifest === null) throw new MovingError(`There is no archive in ${this.place}: it needs ${manifestFile}`);
     if (!manifest.isComplete)
-      throw new MovingError(`The export to ${this.place} has not ended: run it again, it goes on where it was`);
+      throw new MovingError(`The export to ${this.place} has not ended: run it again to continue`);
     const keys = await Promise.all(manifest.keys.map((key) => openKey(key, this.#access)));
     const stacks = manifest.stacks.map((stack) => ({
       ...{ name: `${stack.project}/${stack.stack}`, project: stack.project, stack: stack.stack },
@@ -54,7 +54,7 @@ export class ArchiveSource implements MovingSource {
     const remarks = [
       ...strays.map((name) => `${name} is left out: the archive does not name it`),
       ...missing.map(({ reason, stack }) => `${stack} is not in the archive: ${reason}`),
-      `The archive is of ${organization}, of ${manifest.exportedAt}, by release ${manifest.release}.`,
+      `The archive of ${organization} was exported at ${manifest.exportedAt} by release ${manifest.release}.`,
       describeRemainder(remainder),
     ].filter((line) => line !== '');
     return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays, remarks };
@@ -80,7 +80,7 @@ export class ArchiveSource implements MovingSource {
     const folder = this.#folder;
     const index = await readJson(folder, stack.index, StackIndex);
     if (index.id !== stack.id || stack.index.name !== indexFile(stack.id))
-      throw new ArchiveDamagedError(`${stack.index.name} is that of another stack`);
+      throw new ArchiveDamagedError(`${stack.index.name} belongs to another stack`);
     const { history, withoutState } = await readHistory(folder, index);
     const previews = await readPreviews(folder, index, history);
     const newest = history.at(-1);
@@ -198,7 +198,7 @@ async function faultOf(folder: Folder, index: StackIndex, entries: readonly obje
   const initial = index.initialState === null ? [] : [index.initialState];
   try {
     for (const file of [...initial, ...entries.flatMap((entry) => (entry as WithFiles).files)]) {
-      if (!file.name.startsWith(own)) return `${file.name} is that of another stack`;
+      if (!file.name.startsWith(own)) return `${file.name} belongs to another stack`;
       for await (const _ of readStored(folder, file));
     }
     return null;

@@ -12,15 +12,21 @@ export function kindOf({ kind }: Pick<ImportRun, 'kind'>): string {
 }
 
 const sourceKinds: Readonly<Record<ImportRun['sourceKind'], string>> = {
-  service: 'service',
-  bucket: "bucket of the CLI's own backend",
-  folder: "folder of the CLI's own backend",
-  archive: 'archive of another Holdfast',
+  service: 'a service',
+  bucket: "a bucket of the CLI's own backend",
+  folder: "a folder of the CLI's own backend",
+  archive: 'an archive of another Holdfast',
 };
 
-/** What the source is. */
-export function sourceOf({ sourceKind }: Pick<ImportRun, 'sourceKind'>): string {
-  return sourceKinds[sourceKind] ?? sourceKind;
+const beginnings: Readonly<Record<string, string>> = {
+  import: 'Import from',
+  verify: 'Comparison with',
+  rollback: 'Rollback of an import from',
+};
+
+/** What the run did with what: `Import from a service`. */
+export function titleOf({ kind, sourceKind }: Pick<ImportRun, 'kind' | 'sourceKind'>): string {
+  return `${beginnings[kind] ?? `${kind}:`} ${sourceKinds[sourceKind] ?? sourceKind}`;
 }
 
 /** `2 stacks, 5 versions, 1 preview`. */

@@ -13,7 +13,7 @@ import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { counted, countsOf, kindOf, sourceOf } from './import-labels.ts';
+import { counted, countsOf, titleOf } from './import-labels.ts';
 import styles from './imports.module.css';
 import { RunBadges } from './run-badges.tsx';
 
@@ -36,10 +36,7 @@ export function ImportPage() {
       </Page>
     );
   return (
-    <Page
-      title={`${kindOf(run)} from a ${sourceOf(run)}`}
-      lead={<span className={styles['source']}>{run.source}</span>}
-    >
+    <Page title={titleOf(run)} lead={<span className={styles['source']}>{run.source}</span>}>
       <FactList>
         <FactRow name="Result">
           <RunBadges run={run} />
@@ -49,16 +46,16 @@ export function ImportPage() {
           <Time at={run.startedAt} />
         </FactRow>
         <FactRow name="Ended">
-          {run.endedAt === null ? 'It runs, or was interrupted' : <Time at={run.endedAt} />}
+          {run.endedAt === null ? 'still running, or interrupted' : <Time at={run.endedAt} />}
         </FactRow>
         <FactRow name="Run by">{run.by}, on a server</FactRow>
         {run.kind === 'import' ? (
           <FactRow name="Compared with its source">
-            {run.verified === null ? 'not since' : <Time at={run.verified.at} />}
+            {run.verified === null ? 'not yet' : <Time at={run.verified.at} />}
           </FactRow>
         ) : null}
       </FactList>
-      <Section title="Stacks" lead="Without those of which everything was here before.">
+      <Section title="Stacks" lead="Stacks that were already here completely are not listed.">
         <Table
           {...pagedList(stacks)}
           label="Stacks"
@@ -66,7 +63,7 @@ export function ImportPage() {
           keyOf={({ name }) => name}
           empty={
             <Empty title="There was nothing new" icon={<PackageOpen size={20} />}>
-              <p>A comparison with the source shows whether all of it is here:</p>
+              <p>A comparison with the source shows whether everything is here:</p>
               <Code>{`holdfast import --from ${run.source} --organization ${organization} --verify`}</Code>
             </Empty>
           }

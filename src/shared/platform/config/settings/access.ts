@@ -17,7 +17,7 @@ export const accessSettings = {
   ),
   HOLDFAST_REQUESTS_PER_MINUTE: Type.Integer({
     description:
-      'Maximum requests per minute with one API token, across all replicas; for a user twice as many, for an address (IPv6: a /64 network) four times. Others wait or get 429, except calls of running updates. 0: no limit.',
+      'Maximum requests per minute with one API token, across all replicas; for a user twice as many, for an address (IPv6: a /64 network) four times. Further calls wait or get 429, except calls of running updates. 0: no limit.',
     default: 30_000,
     minimum: 0,
     maximum: 2 ** 40,

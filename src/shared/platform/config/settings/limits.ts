@@ -14,7 +14,7 @@ export const limitsSettings = {
   HOLDFAST_MEMORY_BYTES: Type.Optional(
     Type.Integer({
       description:
-        'Memory budget of a process, in bytes: an eighth for bodies that wait for workers, a sixteenth for imports that wait, a thirty-second for parsed bodies. A single body may take more. Default: the limit of the container or the memory of the machine, at most 2 GiB.',
+        "Memory budget of a process, in bytes: an eighth for bodies that wait for workers, a sixteenth for waiting imports, a thirty-second for parsed bodies. A single body may take more. Default: the container's limit or the machine's memory, at most 2 GiB.",
       minimum: 64 * 1024 * 1024,
       maximum: 2 ** 40,
     }),
@@ -32,7 +32,7 @@ export const limitsSettings = {
     256 * 1024,
   ),
   HOLDFAST_REDIS_IN_FLIGHT_BYTES: positive(
-    'Maximum bytes of request bodies in Redis, of all processes together. Imports may take half as much in addition. A single body may be larger.',
+    'Maximum bytes of request bodies in Redis, for all processes together. Imports may take half as much in addition. A single body may be larger.',
     1024 * 1024 * 1024,
   ),
   HOLDFAST_QUOTA_STACKS: quota('Maximum stacks of an organization.'),
@@ -44,7 +44,7 @@ export const limitsSettings = {
     'Requests of an organization per second and API process. Requests of running updates are never rejected.',
   ),
   HOLDFAST_JOB_CONCURRENCY: positive(
-    'Jobs of the small queue that a worker process runs at once; half as many of the large queue run beside them.',
+    'Jobs with bodies below 8 MiB that a worker process runs at once, beside half as many with larger bodies.',
     4,
     256,
   ),

@@ -19,12 +19,12 @@ export const serviceSettings = {
   HOLDFAST_TLS_CERT_FILE: Type.Optional(
     Type.String({
       description:
-        'PEM file with the certificate of the service and its intermediates; turns on TLS (1.2 or later). Reloaded when it changes.',
+        'PEM file with the certificate of the service and its intermediates; turns on TLS (1.2 or later). Reloaded after a change.',
       minLength: 1,
     }),
   ),
   HOLDFAST_TLS_KEY_FILE: Type.Optional(
-    Type.String({ description: 'PEM file with the private key of that certificate.', minLength: 1 }),
+    Type.String({ description: 'PEM file with the private key of the certificate.', minLength: 1 }),
   ),
   HOLDFAST_TRUSTED_PROXIES: Type.Optional(
     Type.String({
@@ -34,7 +34,7 @@ export const serviceSettings = {
     }),
   ),
   HOLDFAST_MAX_CONNECTIONS: positive(
-    'Maximum client connections per process, a quarter of them from one address (IPv6: a /64 network). Trusted proxies together may have as many again. Others get 503.',
+    'Maximum client connections per process, a quarter of them from one address (IPv6: a /64 network). Trusted proxies together may have as many again. Further connections get 503.',
     4096,
     1_000_000,
   ),
@@ -64,7 +64,7 @@ export const serviceSettings = {
   ),
   HOLDFAST_OIDC_CLIENT_SECRET: Type.Optional(
     Type.String({
-      description: 'Secret of this service at the provider. Without it, a public client with PKCE.',
+      description: 'Secret of this service at the provider. Without it, the service is a public client with PKCE.',
       minLength: 1,
     }),
   ),
@@ -77,7 +77,7 @@ export const serviceSettings = {
   HOLDFAST_OIDC_ALLOWED_DOMAINS: Type.Optional(
     Type.String({
       description:
-        'Domains, comma separated: only people with a verified e-mail address in one of them may sign in with the provider.',
+        'Domains, comma separated: only people with a verified e-mail address there may sign in with the provider.',
       minLength: 1,
     }),
   ),
@@ -94,7 +94,7 @@ export const serviceSettings = {
   HOLDFAST_OIDC_GROUPS_FILE: Type.Optional(
     Type.String({
       description:
-        'JSON [file](administration.md#identity-providers) with the roles and teams that groups of the provider give. With it, the scope `groups` is requested if the provider lists it.',
+        "JSON [file](administration.md#identity-providers) with the roles and teams that the provider's groups give. With it, the server requests the scope `groups` if the provider lists it.",
       minLength: 1,
     }),
   ),

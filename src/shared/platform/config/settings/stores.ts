@@ -19,11 +19,7 @@ export const storesSettings = {
       form: 'a URL that begins with postgres://',
     }),
   ),
-  HOLDFAST_DATABASE_POOL_SIZE: positive(
-    'Maximum connections to Postgres per process, and as many to its replica.',
-    10,
-    1000,
-  ),
+  HOLDFAST_DATABASE_POOL_SIZE: positive('Maximum connections to Postgres per process, and to its replica.', 10, 1000),
   HOLDFAST_DATABASE_REPLICA_URL: Type.Optional(
     Type.String({
       description:
@@ -83,7 +79,7 @@ export const storesSettings = {
   HOLDFAST_S3_ENDPOINT: Type.Optional(
     Type.String({
       description:
-        'URL of the S3 server, if it is not AWS. With `https` and a host that begins with the bucket, the bucket is not in the path of requests.',
+        'URL of the S3 server, if it is not AWS. If it is `https` and the host begins with the bucket, paths of requests omit the bucket.',
       pattern: '^https?://[^\\s]+$',
       form: 'a URL that begins with http:// or https://',
     }),
@@ -92,21 +88,21 @@ export const storesSettings = {
   HOLDFAST_REDIS_URL: Type.Optional(
     Type.String({
       description:
-        '`redis://user:password@host:6379`, or [Sentinel or a cluster](deploy.md#redis); `rediss` for TLS. Passes large writes to workers. Without it, `server` does them itself.',
+        '`redis://user:password@host:6379`, or [Sentinel or a cluster](deploy.md#redis); `rediss` for TLS. Redis passes large writes to workers; without it, `server` runs them itself.',
       pattern: '^rediss?(\\+(sentinel|cluster))?://[^\\s]+$',
       form: 'a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://',
     }),
   ),
   HOLDFAST_CA_FILE: Type.Optional(
     Type.String({
-      description: 'PEM file of additional certificate authorities, for all TLS connections that the server opens.',
+      description: 'PEM file of additional certificate authorities for TLS connections that the server opens.',
       minLength: 1,
     }),
   ),
   HOLDFAST_MASTER_KEYS: Type.Optional(
     Type.String({
       description:
-        '[Master keys](keys.md): `id:key` pairs, comma separated; a key is 32 bytes in Base64, or a URL in a [KMS](keys.md#master-keys-in-a-kms). Without it, `server` reads `master-keys` in the data directory, which it generates for the embedded database, and `holdfast setup` for another.',
+        '[Master keys](keys.md): `id:key` pairs, comma separated; a key is 32 bytes in Base64, or a URL in a [KMS](keys.md#master-keys-in-a-kms). Without it, `server` reads the file `master-keys` in the data directory; `server` generates it for the embedded database, `holdfast setup` for another.',
       pattern: `^${masterKey}(,${masterKey})*$`,
       form: 'a list of id:key, where a key is 32 bytes in base64 (`openssl rand -base64 32`) or the URL of a key in a KMS',
     }),
@@ -120,7 +116,7 @@ export const storesSettings = {
   ),
   HOLDFAST_VAULT_TOKEN_FILE: Type.Optional(
     Type.String({
-      description: 'File with that token, read before each use; takes precedence.',
+      description: 'File with the Vault token, read before each use; takes precedence over HOLDFAST_VAULT_TOKEN.',
       minLength: 1,
     }),
   ),
@@ -130,7 +126,7 @@ export const storesSettings = {
     default: false,
   }),
   HOLDFAST_AUDIT_EXPORT_FORMAT: Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('cef')], {
-    description: 'Format of both exports: `jsonl`, `csv` or `cef`.',
+    description: 'Format of both audit exports: `jsonl`, `csv` or `cef`.',
     default: 'jsonl',
   }),
   HOLDFAST_AUDIT_EXPORT_URL: Type.Optional(
@@ -148,7 +144,7 @@ export const storesSettings = {
     }),
   ),
   HOLDFAST_AUDIT_RETENTION_DAYS: Type.Integer({
-    description: 'How long events of the audit log are kept, in days; whole months are dropped. 0: forever.',
+    description: 'How long audit events are kept, in days; whole months are dropped. 0: forever.',
     default: 0,
     minimum: 0,
     maximum: 36_500,

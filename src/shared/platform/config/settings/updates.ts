@@ -28,20 +28,20 @@ export const updatesSettings = {
     3600,
   ),
   HOLDFAST_UPDATE_HOURS: positive(
-    'Maximum duration of an update, in hours. Then it is cancelled, and keeps what it has saved.',
+    'Maximum duration of an update, in hours. Then it is cancelled, and keeps its saved state.',
     24,
     8760,
   ),
   HOLDFAST_BACKGROUND_BYTES_PER_SECOND: Type.Integer({
     description:
-      'Stored bytes per second that each worker compares with their hashes. It encodes older versions at four times this rate, in bytes of text. 0 turns both off.',
+      'Stored bytes per second that each worker compares with their hashes. It compresses older versions at four times this rate, in bytes of text. 0 turns both off.',
     default: 1024 * 1024,
     minimum: 0,
     maximum: 2 ** 40,
   }),
   HOLDFAST_DELETED_STACK_DAYS: Type.Integer({
     description:
-      'How long [deleted stacks](administration.md#deleted-stacks) can be restored, in days. Applies to stacks deleted from then on.',
+      'How long [deleted stacks](administration.md#deleted-stacks) can be restored, in days. A change applies to stacks deleted later.',
     default: 7,
     minimum: 0,
     maximum: 3_650,
