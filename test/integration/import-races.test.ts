@@ -1,4 +1,10 @@
 import { expect, test } from '@jest/globals';
+import type { StackPlan } from '../../src/cli/moving/import-plan.ts';
+import type { SourceEntry } from '../../src/cli/moving/moving-source.ts';
+import { StackImporter } from '../../src/cli/moving/stack-importer.ts';
+import { MovingError } from '../../src/shared/diy/diy-layout.ts';
+import { unrecordedInfo } from '../../src/shared/diy/history-info.ts';
+import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
 import { query } from '../support/database.ts';
 import { encrypt, runUpdate, stateWith, testEnds } from '../support/import-ends.ts';
 import { ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -135,4 +141,62 @@ test('two imports of one source at once bring everything once', async () => {
   const ended = await Promise.all(both);
   expect(ended.map(({ text }) => text).join()).toContain('Imported 1 version of 1 stack into both.');
   expect((await versionsHere('both')).map(({ version }) => version)).toEqual([1, 2]);
+});
+
+/** Imports so many versions of a service, of which one commit takes 50. */
+async function importVersions(name: string, count: number, onCommit: (isUnfinished: boolean) => unknown) {
+  await target.createUser(name, 'admin');
+  const organization = await target.context.identity.findOrganization(name);
+  if (!organization) throw new Error('It was created above');
+  let read = 0;
+  const passphrase = { type: 'passphrase', state: { salt: 'v1:A:v1:B:C' } };
+  const entryOf = (version: number): SourceEntry => ({
+    ...{ id: String(version), stackVersion: version, updateId: null, events: null },
+    info: async () => {
+      read++;
+      return unrecordedInfo(new Date());
+    },
+    state: {
+      ...{ name: `version ${version}`, bytes: null },
+      document: async function* () {
+        const ref = { organization: name, project: 'proj', stack: 'dev' };
+        yield Buffer.from(JSON.stringify(stateWith(ref, 'v1:A:B', version, passphrase)));
+      },
+    },
+  });
+  const entries = Array.from({ length: count }, (_, at) => entryOf(at + 1));
+  const { state } = entries.at(-1) as SourceEntry;
+  const plan: StackPlan = {
+    planned: {
+      ...{ source: 'proj/dev', project: 'proj', stack: 'dev', action: 'create', notes: [], quarantine: null },
+      ...{ versions: count, previews: 0, imported: 0, bytes: 0, resources: 1, secretsProvider: 'passphrase' },
+    },
+    content: {
+      ...{ state: { ...state, modifiedAt: new Date() }, mayHaveUnrecordedState: false, history: entries, notes: [] },
+      ...{ fault: null, isBusy: false, tags: async () => ({}), check: null },
+      decrypt: async (ciphertexts) => ciphertexts.map(() => null),
+    },
+    ...{ entries, previews: [], hasUnrecordedState: false, tags: {}, head: null },
+  };
+  const importer = new StackImporter({
+    ...{ context: target.context, organization, from: 'a service' },
+    onCommit: async (tx, { stackId }) =>
+      onCommit((await createStackRepository(tx).lockById(stackId))?.isImportUnfinished ?? false),
+  });
+  const result = await importer.import(plan, () => undefined).catch((error: unknown) => error);
+  return { result, read };
+}
+
+test('the commit of the last versions ends an import, and one that is refused stops it', async () => {
+  const commits: boolean[] = [];
+  const exact = await importVersions('exact', 50, (isUnfinished) => commits.push(isUnfinished));
+  expect(exact.result).toEqual({ versions: 50, previews: 0, leftOut: [] });
+  expect(commits).toEqual([false]);
+  const refused = new MovingError('refused');
+  let calls = 0;
+  const stopped = await importVersions('stopped', 101, () => {
+    calls++;
+    throw refused;
+  });
+  expect([stopped.result, stopped.read, calls]).toEqual([refused, 50, 1]);
 });

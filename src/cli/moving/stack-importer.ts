@@ -27,7 +27,7 @@ import { isDamage } from './source-damage.ts';
 import { readEvents } from './source-events.ts';
 import { StackSecrets, serverUrl } from './stack-secrets.ts';
 
-/** Compressed states that wait for one commit, in bytes; more of a stack are committed in several transactions. */
+/** What waits for one commit, in bytes of compressed states and of texts; more of a stack is committed in several transactions. */
 const maxHeldBytes = 16 * 1024 * 1024;
 const maxHeldVersions = 500;
 /** Fewer of a service, because each takes calls over the network that an interruption would waste. */
@@ -105,21 +105,25 @@ export class StackImporter {
     if (content.decrypt !== null && head === null) target.head = await this.#commit(target, [], { isLast: false });
     const secrets = arrival ?? this.#secretsOf(content, ref, target.head);
     const maxHeld = content.decrypt === null ? maxHeldVersions : maxHeldOfService;
-    let held: Prepared[] = [];
-    let heldBytes = 0;
+    let [held, heldBytes]: [Prepared[], number] = [[], 0];
     const done = { versions: 0, previews: 0 };
-    const hold = async (prepared: Prepared): Promise<void> => {
-      held.push(prepared);
-      if (isVersion(prepared)) heldBytes += prepared.state?.document.inlineBytes?.length ?? 0;
-      heldBytes += prepared.events.reduce((sum, { text }) => sum + text.length, 0);
-      done[isVersion(prepared) ? 'versions' : 'previews']++;
+    // Before the next one is read, so that the last commit, which ends the import, has what came last.
+    const makeRoom = async (): Promise<void> => {
       if (heldBytes < maxHeldBytes && held.length < maxHeld) return;
       target.head = await this.#commit(target, held, { isLast: false });
       [held, heldBytes] = [[], 0];
     };
+    const hold = (prepared: Prepared): void => {
+      held.push(prepared);
+      if (isVersion(prepared)) heldBytes += prepared.state?.document.inlineBytes?.length ?? 0;
+      heldBytes += prepared.events.reduce((sum, { text }) => sum + text.length, 0);
+      heldBytes += prepared.info.config.length + prepared.info.environment.length;
+      done[isVersion(prepared) ? 'versions' : 'previews']++;
+    };
     const take = async (name: string, prepare: (name: string) => Promise<Prepared>): Promise<void> => {
+      await makeRoom();
       try {
-        await hold(await prepare(name));
+        hold(await prepare(name));
       } catch (error) {
         if (!isDamage(error)) throw error;
         leftOut.push(`${name}: ${messageOf(error)}`);
@@ -142,9 +146,10 @@ export class StackImporter {
       onVersion();
     }
     if (hasUnrecordedState) {
+      await makeRoom();
       const info = unrecordedInfo(content.state.modifiedAt);
       const state = await this.#store(content.state, secrets);
-      await hold({ entry: '', stackVersion: null, updateId: null, info, state, events: [] });
+      hold({ entry: '', stackVersion: null, updateId: null, info, state, events: [] });
       onVersion();
     }
     await this.#commit(target, held, { isLast: true });
@@ -253,11 +258,9 @@ export class StackImporter {
   }
 
   async #insert(tx: Queryable, stack: StackRow, prepared: readonly Prepared[]) {
-    const [rows, checkpoints, stacks] = [
-      createImportedVersionRepository(tx),
-      createCheckpointRepository(tx),
-      createStackRepository(tx),
-    ];
+    const rows = createImportedVersionRepository(tx);
+    const checkpoints = createCheckpointRepository(tx);
+    const stacks = createStackRepository(tx);
     let { checkpointId, stackVersion } = stack;
     let previews = 0;
     const ids = await chooseIds(rows, prepared);
