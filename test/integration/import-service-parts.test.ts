@@ -283,3 +283,37 @@ test('what a service leaves out, answers with null, or adds, stops no import', a
     expect((await ok(target.call('GET', `/api/stacks/odd/shop/${stack}/updates`, { auth }))).json.updates).toEqual([]);
   expect((await run('--verify', '--stack', 'shop/odd')).text).toContain('no differences');
 });
+
+test('a page with null is not the last one, and a state that retention deletes in the source stops no second pass', async () => {
+  const path = '/api/stacks/acme/shop/long';
+  const long = { organization: 'acme', project: 'shop', stack: 'long' };
+  const listed = (version: number, others = {}) => ({
+    ...{ kind: 'update', result: 'succeeded', version, ...others },
+    ...{ startTime: 1_700_000_000 + version, endTime: 1_700_000_000 + version },
+  });
+  const gone = (version: number) => listed(version, { stateDeletedAt: '2026-01-01T00:00:00Z' });
+  const between = Array.from({ length: 99 }, (_, at) => gone(101 - at));
+  const pages: { updates: unknown[] }[] = [{ updates: [null, ...between] }, { updates: [listed(2), listed(1)] }];
+  await using vendor = await startVendor({
+    '/api/user/stacks?organization=acme': { stacks: [{ orgName: 'acme', projectName: 'shop', stackName: 'long' }] },
+    [path]: { tags: null },
+    ...Object.fromEntries(
+      pages.map((page, at) => [`${path}/updates?output-type=service&pageSize=100&page=${at + 1}`, page]),
+    ),
+    ...Object.fromEntries(
+      [1, 2, 102].map((version) => [`${path}/export/${version}`, stateWith(long, base64('v1-of-the-vendor'), version)]),
+    ),
+  });
+  await target.createUser('long', 'admin');
+  const from = { url: vendor.url, token: 'pul-test' };
+  const run = (...options: string[]) => runImport(target, from, 'long', '--source-organization', 'acme', ...options);
+  const first = await run('--apply');
+  expect(first.text).toContain('shop/long: without 99 updates, whose states the source lacks');
+  expect(first.text).toContain('Imported 2 versions of 1 stack into long.');
+  const [newest, oldest] = pages as [{ updates: unknown[] }, { updates: unknown[] }];
+  newest.updates = [listed(102), ...between];
+  oldest.updates = [gone(2), gone(1)];
+  expect((await run('--apply')).text).toContain('Imported 1 version of 1 stack into long.');
+  expect((await run('--verify')).text).toContain('no differences');
+  expect((await run('--rollback')).text).toContain('1 stack with 3 imported versions to delete, 0 to keep.');
+});

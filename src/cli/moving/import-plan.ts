@@ -187,6 +187,11 @@ async function newPreviews(
   return previews.filter(({ id }) => !known.has(id));
 }
 
+/** The ids of all updates of the source, oldest first, whether it has their states or not. */
+export function orderOf({ history, order }: Pick<SourceContent, 'history' | 'order'>): readonly string[] {
+  return order ?? history.map(({ id }) => id);
+}
+
 /** What of the stack is here. */
 async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, source: SourceContent) {
   const found = await stacks.find(ref);
@@ -196,7 +201,9 @@ async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, sour
   const entries = await rows.listEntries(found.id);
   const headHash = await rows.findHeadHash(found.id);
   const newest = entries.findLast(({ entry }) => entry !== '');
-  const known = newest === undefined ? 0 : source.history.findIndex(({ id }) => id === newest.entry) + 1;
+  const order = orderOf(source);
+  const passed = new Set(newest === undefined ? [] : order.slice(0, order.indexOf(newest.entry) + 1));
+  const known = source.history.filter(({ id }) => passed.has(id)).length;
   const quarantine = readTags(found.tags)[quarantineTag] ?? null;
   const here = { head, headHash, known, quarantine, imported: entries.length };
   const because = (fault: string) => ({ ...here, fault });
@@ -207,7 +214,7 @@ async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, sour
     return because('a stack of this name is here');
   if (found.stackVersion !== (entries.at(-1)?.stackVersion ?? 0))
     return because('it was updated here since its import');
-  if (newest !== undefined && known === 0) return because('its versions here come from another source');
+  if (newest !== undefined && passed.size === 0) return because('its versions here come from another source');
   return { ...here, fault: null };
 }
 

@@ -42,6 +42,8 @@ export interface SourceContent {
   readonly mayHaveUnrecordedState: boolean;
   /** Oldest first. */
   readonly history: readonly SourceEntry[];
+  /** The ids of the history and of updates whose states the source no longer has, oldest first; without it, only of the history. */
+  readonly order?: readonly string[];
   /** Ended previews, oldest first; none if the source keeps none. */
   readonly previews?: readonly SourcePreview[];
   /** What of the stack cannot be imported. */

@@ -8,7 +8,7 @@ import { createStackRepository, type StackRow } from '../../shared/stacks/stack-
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { operator } from '../admin/operator.ts';
 import { assertWritable } from './assert-writable.ts';
-import { messageOf, readSourceFacts } from './import-plan.ts';
+import { messageOf, orderOf, readSourceFacts } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceStack } from './moving-source.ts';
 
@@ -46,7 +46,7 @@ export async function rollBackStack(
     const stack = await parts.context.stacks.find({ organization: parts.organization, project, stack: source.stack });
     if (stack === null) return result('none');
     const entries = await createImportedVersionRepository(parts.context.db).listEntries(stack.id);
-    const known = new Set(content.history.map(({ id }) => id));
+    const known = new Set(orderOf(content));
     const keep = (reason: string) => result('keep', entries.length, reason);
     if (entries.length === 0) return keep('it has no imported versions');
     if (entries.some(({ entry }) => entry !== '' && !known.has(entry)))

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { MovingError } from '../../shared/diy/diy-layout.ts';
-import { standard } from '../../shared/platform/schema/standard-schema.ts';
+import { Nullable, standard } from '../../shared/platform/schema/standard-schema.ts';
 
 /** What imports read of the answers of a service. Every other member may be there, and each optional one may be null. */
 const text = Type.Optional(Type.String());
@@ -34,13 +34,13 @@ const ListedStack = Type.Object({ orgName: Type.String(), projectName: Type.Stri
 /** The answers, by what is asked for. */
 export const answers = {
   user: Type.Object({ githubLogin: text }),
-  stacks: Type.Object({ stacks: Type.Optional(Type.Array(ListedStack)), continuationToken: text }),
+  stacks: Type.Object({ stacks: Type.Optional(Type.Array(Nullable(ListedStack))), continuationToken: text }),
   stack: Type.Object({ tags: texts(Type.Unknown()) }),
-  updates: Type.Object({ updates: Type.Optional(Type.Array(ListedUpdate)) }),
+  updates: Type.Object({ updates: Type.Optional(Type.Array(Nullable(ListedUpdate))) }),
   plaintexts: Type.Object({ plaintexts: texts(Type.String()) }),
 };
 
-/** The answer without members and items that are null; an object without members instead of none. Throws MovingError. */
+/** The answer without members that are null; an object without members instead of none. Throws MovingError. */
 export function readAnswer<Schema extends TSchema>(schema: Schema, answer: unknown, of: string): Static<Schema> {
   const checked = standard(schema)['~standard'].validate(withoutNulls(answer ?? {}));
   if ('value' in checked) return checked.value;
@@ -49,7 +49,8 @@ export function readAnswer<Schema extends TSchema>(schema: Schema, answer: unkno
 }
 
 function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.filter((each) => each !== null).map(withoutNulls);
+  // Items count: fewer than a page has would be the last ones.
+  if (Array.isArray(value)) return value.map(withoutNulls);
   if (typeof value !== 'object' || value === null) return value;
   const members = Object.entries(value).filter(([, each]) => each !== null);
   return Object.fromEntries(members.map(([name, each]) => [name, withoutNulls(each)]));

@@ -12,7 +12,7 @@ export class PackedPage {
   readonly #bytes: Buffer;
   #open: WeakRef<readonly ListedUpdate[]> | null = null;
 
-  constructor(updates: readonly ListedUpdate[]) {
+  constructor(updates: readonly (ListedUpdate | null)[]) {
     this.#bytes = gzipSync(JSON.stringify(updates), { level: 1 });
   }
 
@@ -36,6 +36,7 @@ export async function readPreviews(
     const listed = await listPage(client, call);
     const page = new PackedPage(listed);
     for (const [at, update] of listed.entries()) {
+      if (update === null) continue;
       const { kind, result, startTime, version } = update.info ?? update;
       const id = update.updateID;
       // Some services list nothing but ids.
@@ -65,7 +66,7 @@ interface PreviewParts {
   readonly eventsOf: (update: ListedUpdate) => SourceEntry['events'];
 }
 
-async function listPage(client: ServiceClient, call: string): Promise<readonly ListedUpdate[]> {
+async function listPage(client: ServiceClient, call: string): Promise<readonly (ListedUpdate | null)[]> {
   try {
     return readAnswer(answers.updates, await client.json(call), `${client.origin}${call}`).updates ?? [];
   } catch (error) {

@@ -35,8 +35,8 @@ export class ServiceSource implements MovingSource {
       const after = token === '' ? '' : `&continuationToken=${encodeURIComponent(token)}`;
       const path = `/api/user/stacks?organization=${encodeURIComponent(this.#organization)}${after}`;
       const page = await this.#read(answers.stacks, path);
-      for (const { orgName, projectName, stackName } of page.stacks ?? [])
-        if (orgName === this.#organization) stacks.push(this.#stackOf(projectName, stackName));
+      for (const each of page.stacks ?? [])
+        if (each?.orgName === this.#organization) stacks.push(this.#stackOf(each.projectName, each.stackName));
       // The same one again would never end.
       token = page.continuationToken && page.continuationToken !== token ? page.continuationToken : '';
     } while (token !== '');
@@ -53,7 +53,8 @@ export class ServiceSource implements MovingSource {
 
   async #open(project: string, stack: string): Promise<SourceContent> {
     const path = `/api/stacks/${[this.#organization, project, stack].map(encodeURIComponent).join('/')}`;
-    const { isBusy, previews, updates, withoutState } = await this.#readHistory(path);
+    const { isBusy, order, previews, updates } = await this.#readHistory(path);
+    const withoutState = order.length - updates.length;
     const newest = updates.at(-1);
     const notes = isBusy ? ['an update of it runs in the source, and comes with the next pass'] : [];
     if (withoutState > 0) notes.push(`without ${withoutState} updates, whose states the source lacks`);
@@ -63,7 +64,7 @@ export class ServiceSource implements MovingSource {
         modifiedAt: new Date(),
       },
       mayHaveUnrecordedState: newest === undefined,
-      ...{ history: updates, previews, notes, fault: null, isBusy },
+      ...{ history: updates, order, previews, notes, fault: null, isBusy },
       tags: async () => (await this.#read(answers.stack, path)).tags ?? {},
       check: null,
       decrypt: (ciphertexts) => this.#decrypt(path, ciphertexts),
@@ -74,22 +75,26 @@ export class ServiceSource implements MovingSource {
   async #readHistory(path: string) {
     // An update that comes meanwhile moves others to the next page.
     const found = new Map<number, SourceEntry & { readonly startTime: number }>();
+    const gone = new Map<number, string>();
     let isBusy = false;
-    let withoutState = 0;
     for (let number = 1; ; number++) {
       const call = `${path}/updates?output-type=service&pageSize=${pageSize}&page=${number}`;
       const { updates = [] } = await this.#read(answers.updates, call);
       const page = new PackedPage(updates);
       for (const [at, update] of updates.entries()) {
+        if (update === null) continue;
         const { kind = '', result, startTime = 0 } = update.info ?? update;
         const stackVersion = update.version ?? update.info?.version ?? 0;
         if (/^(preview$|P)/.test(kind)) continue;
+        const id = `${stackVersion}@${startTime}`;
         if (result === 'in-progress' || result === 'not-started') isBusy = true;
-        else if (update.stateDeletedAt !== undefined) withoutState++;
-        else if (stackVersion > 0)
+        else if (update.stateDeletedAt !== undefined) {
+          gone.set(stackVersion, id);
+          found.delete(stackVersion);
+        } else if (stackVersion > 0)
           // An update that never began is listed with the version before it, which the older one has.
           found.set(stackVersion, {
-            ...{ id: `${stackVersion}@${startTime}`, stackVersion, startTime, updateId: update.updateID ?? null },
+            ...{ id, stackVersion, startTime, updateId: update.updateID ?? null },
             state: this.#stateAt(`${path}/export/${stackVersion}`),
             info: async () => readServiceInfo(page.at(at)),
             events: this.#eventsOf(path, update),
@@ -100,7 +105,9 @@ export class ServiceSource implements MovingSource {
     const updates = [...found].sort(([a], [b]) => a - b).map(([, entry]) => entry);
     const eventsOf = (update: ListedUpdate) => this.#eventsOf(path, update);
     const previews = await readPreviews({ client: this.#client, path, eventsOf }, updates);
-    return { updates, previews, isBusy, withoutState };
+    const ids = [...gone, ...[...found].map(([version, { id }]) => [version, id] as const)];
+    const order = ids.sort(([a], [b]) => a - b).map(([, id]) => id);
+    return { updates, previews, isBusy, order };
   }
 
   #stateAt(path: string) {

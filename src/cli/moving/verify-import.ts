@@ -2,7 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { type HistoryInfo, storedOutcome } from '../../shared/diy/history-info.ts';
 import { withQuarantine } from '../../shared/stacks/quarantine.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { messageOf, readSourceFacts, readSourceTags } from './import-plan.ts';
+import { messageOf, orderOf, readSourceFacts, readSourceTags } from './import-plan.ts';
 import { createImportedVersionRepository, type ImportedVersionRow } from './imported-version-repository.ts';
 import type { SourceContent, SourceEntry, SourceStack, SourceState } from './moving-source.ts';
 import { retryBroken, SourceUnavailableError } from './service-client.ts';
@@ -74,7 +74,9 @@ export async function verifyStack(
   const previews = await verifyPreviews({ context, content, stackId: stack.id });
   result.previews = previews.equal;
   problems.push(...previews.problems);
-  for (const entry of rows.keys()) if (entry !== '') problems.push(`the source has no entry ${entry}`);
+  const known = new Set(orderOf(content));
+  for (const entry of rows.keys())
+    if (entry !== '' && !known.has(entry)) problems.push(`the source has no entry ${entry}`);
   const headHash = await createImportedVersionRepository(db).findHeadHash(stack.id);
   const expectedHash = isService ? newestRow?.sha256 : newest?.sha256;
   if (content.isBusy && isService) problems.push('an update of it runs in the source');
