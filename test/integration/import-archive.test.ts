@@ -1,10 +1,15 @@
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFile, readdir, readFile, rename, stat, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, copyFile, readdir, readFile, rename, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { zstdDecompressSync } from 'node:zlib';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
 import { generateX25519Identity, identityToRecipient } from 'age-encryption';
+import { readArchivedEvents } from '../../src/cli/moving/archive/archive-events.ts';
+import type { ArchivedUpdate } from '../../src/cli/moving/archive/archive-layout.ts';
+import { infoOf } from '../../src/cli/moving/archive/archived-info.ts';
+import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { archiveEnds } from '../support/archive-ends.ts';
 import { query } from '../support/database.ts';
@@ -18,6 +23,13 @@ import { complete } from '../support/update-calls.ts';
 const { source, target, home, organization } = archiveEnds();
 const update = (stack: TestStack, ...rest: [object, Parameters<typeof runUpdate>[3]?]) =>
   runUpdate(source, stack, ...rest);
+
+const idOf = async (stack: TestStack): Promise<string | undefined> => (await source.context.stacks.find(stack))?.id;
+
+/** A manifest with its hash. */
+function sealed({ sha256: _, ...manifest }: { readonly sha256: string }): string {
+  return JSON.stringify({ ...manifest, sha256: createHash('sha256').update(JSON.stringify(manifest)).digest('hex') });
+}
 
 /** All files of a folder, with their bytes, decompressed. */
 async function filesOf(directory: string): Promise<Map<string, Buffer>> {
@@ -126,6 +138,8 @@ test('an archive brings all versions to another server, with secrets under its k
   expect((await ends.import('--organization', 'copied', '--apply')).text).toContain(
     'Imported 5 versions and 1 preview',
   );
+  const runs = await ask(target, token, 'imports.list', { organization: 'copied' });
+  expect(runs.data.items).toMatchObject([{ sourceKind: 'archive', source: `archive ${ends.directory}` }]);
   const auth = `token ${token}`;
   const [first] = await query<{ id: string }>(source, `select id from updates where message = 'first'`);
   const link = `/api/stacks/copied/proj/dev/update/${first?.id}/events`;
@@ -243,6 +257,80 @@ test('a killed export goes on, and until then nothing can be imported', async ()
   expect((await ends.export()).text).toContain('Exported 8 stacks with 16 versions');
   expect((await ends.import('--apply')).text).toBe('Imported 16 versions of 8 stacks into killed.\n');
   expect((await ends.import('--verify')).code).toBe(0);
+});
+
+test('what is there is imported of a stack that an export did not write to its end, and another history is written anew', async () => {
+  const ends = await organization('partly');
+  const dev = await ends.createStack('dev');
+  await update(dev, stateWith(dev, await encrypt(source, dev, '"a"'), 1));
+  await query(source, `update stacks set import_unfinished = true where id = $1`, [await idOf(dev)]);
+  expect((await ends.export()).text).toContain('proj/dev: its import has not ended, so its newest state is an old one');
+  await query(source, `update stacks set import_unfinished = false where id = $1`, [await idOf(dev)]);
+  await update(dev, stateWith(dev, await encrypt(source, dev, '"a"'), 2));
+  const preview = await startUpdate(source, dev, { kind: 'preview' });
+  await ok(complete(source, preview));
+  const configure = (config: string) =>
+    query(source, 'update updates set config = $1 where id = $2', [config, preview.id]);
+  await configure('{');
+  const failed = await ends.export();
+  expect([failed.code, failed.text]).toEqual([1, expect.stringContaining('proj/dev: not exported: ')]);
+  expect(failed.text).not.toContain('no longer exists here');
+  expect((await ends.import('--apply')).text).toBe('Imported 2 versions of 1 stack into partly.\n');
+  await configure('{}');
+  expect((await ends.export()).text).toContain('with 2 versions (0 new) and 1 preview');
+
+  // As if an export had been killed after it wrote the stack.
+  const manifestFile = path.join(ends.directory, 'holdfast-archive.json');
+  const before = await readFile(manifestFile, 'utf8');
+  await update(dev, stateWith(dev, await encrypt(source, dev, '"a"'), 3));
+  await ends.export();
+  await writeFile(manifestFile, sealed({ ...JSON.parse(before), isComplete: false }));
+  expect((await ends.export('--stack', 'proj/none')).text).toContain('Exported 0 stacks');
+  expect((await ends.import('--apply')).text).toBe('Imported 1 version and 1 preview of 1 stack into partly.\n');
+
+  // As after a restore of an older database.
+  await query(source, 'update updates set stack_version = 4 where stack_id = $1 and stack_version = 3', [
+    await idOf(dev),
+  ]);
+  const again = await ends.export();
+  expect(again.text).toContain('proj/dev: written anew, because version 3 of the archive is not here');
+  expect(again.text).toContain('with 3 versions (3 new) and 1 preview');
+});
+
+test('names that lead elsewhere, files without an end, and what no server stores are refused', async () => {
+  const ends = await organization('hostile');
+  const dev = await ends.createStack('dev');
+  await update(dev, stateWith(dev, await encrypt(source, dev, '"a"'), 1));
+  await ends.export();
+  const manifestFile = path.join(ends.directory, 'holdfast-archive.json');
+  const manifest = JSON.parse(await readFile(manifestFile, 'utf8'));
+  const [{ id, index }] = manifest.stacks;
+  const state = [...(await filesOf(ends.directory)).keys()].find((name) => name.includes('.state.')) as string;
+  await appendFile(path.join(ends.directory, state), 'more');
+  expect((await ends.import()).text).toContain(`${state} is longer than its `);
+
+  const name = `stacks/${id}/${id}.events.jsonl.zst`;
+  const bomb = zstdCompressSync(Buffer.alloc(65 * 1024 * 1024, ' '));
+  await writeFile(path.join(ends.directory, name), bomb);
+  const file = { name, bytes: bomb.length, sha256: createHash('sha256').update(bomb).digest('hex') };
+  const folder = await openFolder(ends.directory, {
+    ...{ region: '', endpoint: null, forcePathStyle: true, requestTimeoutMs: 1000 },
+  });
+  await expect(Array.fromAsync(readArchivedEvents(folder, file))).rejects.toThrow('has a line of more than');
+
+  const good: ArchivedUpdate = {
+    ...{ id, number: 1, kind: 'update', version: 1, baseVersion: 0, status: 'succeeded', endReason: null, message: '' },
+    ...{ environment: '{}', config: '{}', resourceChanges: '{}', requestedBy: null, stateFault: null },
+    ...{ startedAt: '2026-01-01T00:00:00.000Z', endedAt: '2026-01-01T00:00:00.000Z', state: null, events: null },
+  };
+  expect(infoOf(good).startTime).toBe(1_767_225_600);
+  expect(() => infoOf({ ...good, endedAt: 'soon' })).toThrow('"soon" is no time');
+  expect(() => infoOf({ ...good, environment: '{' })).toThrow(SyntaxError);
+  expect(() => infoOf({ ...good, resourceChanges: '{' })).toThrow(SyntaxError);
+
+  index.name = 'stacks/../../outside.json';
+  await writeFile(manifestFile, sealed(manifest));
+  expect((await ends.import()).text).toContain('holdfast-archive.json is not a file of an archive: /stacks/0/index/name');
 });
 
 test('an archive opens with its own passphrase or age identity alone', async () => {

@@ -58,5 +58,5 @@ function shown({ differentStacks, endedAt, number: _, startedAt, verifiedAt, ver
 function sourceKindOf(source: string): 'service' | 'bucket' | 'archive' | 'folder' {
   if (/^https?:/i.test(source)) return 'service';
   if (/^s3:/i.test(source)) return 'bucket';
-  return /^archive:|\.(tar|zip|zst|t?gz)$/i.test(source) ? 'archive' : 'folder';
+  return source.startsWith('archive ') ? 'archive' : 'folder';
 }

@@ -1,11 +1,13 @@
 import type { EventReader } from '../../../shared/events/event-reader.ts';
 import type { StoredEvent } from '../../../shared/events/event-segments.ts';
 import type { Folder } from '../../../shared/platform/blobs/folder.ts';
-import { readArchived } from './archive-files.ts';
+import { ArchiveDamagedError, readArchived } from './archive-files.ts';
 import type { ArchivedFile } from './archive-layout.ts';
 
 const page = { events: 500, bytes: 1024 * 1024 };
 const lineFeed = 10;
+/** Far more than a page: a short file can decompress to a line that fits in no memory. */
+const maxLineBytes = 64 * 1024 * 1024;
 
 /** The engine events of an ended update: lines of `{"events":[…]}`. */
 export function archivedEvents(
@@ -32,12 +34,16 @@ export function archivedEvents(
 /** Reads the lines back. Throws ArchiveDamagedError. */
 export async function* readArchivedEvents(folder: Folder, file: ArchivedFile): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
+  let bytes = 0;
   for await (const chunk of readArchived(folder, file)) {
     let from = 0;
     for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, from)) {
       yield Buffer.concat([...parts, chunk.subarray(from, at)]);
-      [parts, from] = [[], at + 1];
+      [parts, bytes, from] = [[], 0, at + 1];
     }
+    bytes += chunk.length - from;
+    if (bytes > maxLineBytes)
+      throw new ArchiveDamagedError(`${file.name} has a line of more than ${maxLineBytes} bytes`);
     if (from < chunk.length) parts.push(Buffer.from(chunk.subarray(from)));
   }
   if (parts.length > 0) yield Buffer.concat(parts);

@@ -9,11 +9,11 @@ import { Progress } from '../../backup/progress.ts';
 import { messageOf } from '../import-plan.ts';
 import { forEachStack } from '../moving-options.ts';
 import { counted, formatBytes } from '../moving-report.ts';
-import { readManifest, writeManifest } from './archive-files.ts';
+import { describeStored, readManifest, writeManifest } from './archive-files.ts';
 import { type ArchiveProtection, keyForExport } from './archive-key.ts';
 import { archiveFormat, type Manifest, type ManifestStack, type Remainder, stateFile } from './archive-layout.ts';
 import { createArchivedStackRepository } from './archived-stack-repository.ts';
-import { StackArchiver } from './stack-archiver.ts';
+import { type ArchivedStack, StackArchiver } from './stack-archiver.ts';
 
 interface ArchiveExport {
   readonly context: AppContext;
@@ -61,20 +61,26 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
   const results = await forEachStack(stacks, parallel, null, async (stack) => {
     const { id, project } = stack;
     const place = { id, project, stack: stack.stack };
+    const archiver = new StackArchiver({ ...parts, onVersion }, stack);
     try {
-      const written = await new StackArchiver({ ...parts, onVersion }, stack).run();
+      const written = await archiver.run();
       if (written.counts.versions > 0) await folder.delete(stateFile(id, 'initial'));
-      const { added, counts, index, notes } = written;
-      return { stack: { ...place, index, counts, notes: [...notes] }, added, reason: null };
+      return { place, entry: entryOf(place, written), added: written.added, reason: null };
     } catch (error) {
-      return { stack: place, added: 0, reason: messageOf(error) };
+      const { latest } = archiver;
+      return { place, entry: latest && entryOf(place, latest), added: 0, reason: messageOf(error) };
     }
   });
-  const written = results.flatMap(({ stack }) => ('index' in stack ? [stack] : []));
-  const missing = results.flatMap(({ reason, stack }) =>
-    reason === null ? [] : [{ stack: `${stack.project}/${stack.stack}`, reason }],
-  );
-  const kept = keptOf(before?.stacks ?? [], written);
+  const written = results.flatMap(({ entry, reason }) => (entry === null || reason !== null ? [] : [entry]));
+  const missing = results.flatMap(({ place, reason }) => (reason === null ? [] : [{ stack: nameOf(place), reason }]));
+  // A stack that failed can have another index than before.
+  const latest = new Map(results.flatMap(({ entry }) => (entry === null ? [] : [[entry.id, entry] as const])));
+  const kept: ManifestStack[] = [];
+  for (const stack of keptOf(before?.stacks ?? [], written)) {
+    // So can one that a killed export was writing.
+    const index = before?.isComplete === false ? await describeStored(folder, stack.index.name) : null;
+    kept.push(latest.get(stack.id) ?? { ...stack, index: index ?? stack.index });
+  }
   await writeManifest(folder, { ...head, isComplete: true, stacks: [...written, ...kept].sort(byName), missing });
   return resultOf(call, { written, missing, kept, added: sumOf(results, ({ added }) => added) }, head.remainder);
 }
@@ -95,6 +101,13 @@ async function readEarlier(
   if (found.installation !== installation || found.organization !== organization.name)
     throw new MovingError(`${to} has an archive of ${found.organization} from elsewhere: name another place`);
   return found;
+}
+
+function entryOf(
+  place: Pick<ManifestStack, 'id' | 'project' | 'stack'>,
+  { counts, index, notes }: ArchivedStack,
+): ManifestStack {
+  return { ...place, index, counts, notes: [...notes] };
 }
 
 /** Stacks of earlier exports that this one has not written, unless others have their names now. */
@@ -120,10 +133,12 @@ function resultOf(
     sumOf(written, ({ counts }) => counts.previews),
   ];
   const bytes = sumOf(written, ({ counts }) => counts.bytes);
+  const here = new Set(stacks.map(({ id }) => id));
+  const gone = kept.filter(({ id }) => !here.has(id));
   const lines = [
     ...written.flatMap((stack) => stack.notes.map((note) => `${nameOf(stack)}: ${note}`)),
     ...missing.map(({ reason, stack }) => `${stack}: not exported: ${reason}`),
-    ...(isWhole ? kept.map((stack) => `${nameOf(stack)}: no longer exists here, but stays in the archive`) : []),
+    ...(isWhole ? gone.map((stack) => `${nameOf(stack)}: no longer exists here, but stays in the archive`) : []),
     describeRemainder(remainder),
     `Exported ${counted(written.length, 'stack')} with ${counted(versions, 'version')} (${added} new) and ` +
       `${counted(previews, 'preview')}, ${formatBytes(bytes)}, to ${to}.`,

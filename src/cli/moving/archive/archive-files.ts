@@ -45,6 +45,7 @@ export async function* readStored(folder: Folder, { bytes, name, sha256 }: Archi
   for await (const chunk of file) {
     hash.update(chunk);
     count += chunk.length;
+    if (count > bytes) throw new ArchiveDamagedError(`${name} is longer than its ${bytes} bytes`);
     yield chunk;
   }
   if (count < bytes) throw new ArchiveDamagedError(`${name} is truncated: ${count} of ${bytes} bytes`);
@@ -80,6 +81,19 @@ export async function readUnchecked<Schema extends TSchema>(
 ): Promise<Static<Schema> | null> {
   const file = await folder.open(name);
   return file && parse(name, await textOf(name, file), schema);
+}
+
+/** The file as it is now; null if there is none. */
+export async function describeStored(folder: Folder, name: string): Promise<ArchivedFile | null> {
+  const file = await folder.open(name);
+  if (file === null) return null;
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of file) {
+    hash.update(chunk);
+    bytes += chunk.length;
+  }
+  return { name, sha256: hash.digest('hex'), bytes };
 }
 
 /** What the archive says about itself; null if the folder is none. Throws ArchiveDamagedError. */

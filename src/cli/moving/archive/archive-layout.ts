@@ -9,8 +9,18 @@ export const stacksFolder = 'stacks/';
 
 export const archiveFormat = 1;
 
+/** As the exporting server gives ids: nothing that leads out of the archive, and nothing that Postgres cannot store. */
+const uuid = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+const Id = Type.String({ pattern: `^${uuid}$` });
+const Name = Type.String({ pattern: '^[^\\u0000]*$' });
+const Version = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });
+
 /** A file as it is stored. */
-const ArchivedFile = Type.Object({ name: Type.String(), sha256: Type.String(), bytes: Type.Integer() });
+const ArchivedFile = Type.Object({
+  name: Type.String({ pattern: `^${stacksFolder}${uuid}/[0-9a-z-]+(\\.[a-z]+)+$` }),
+  sha256: Type.String(),
+  bytes: Type.Integer(),
+});
 export type ArchivedFile = Static<typeof ArchivedFile>;
 
 /** A key that encrypts secrets of the archive, encrypted for age recipients, or for a passphrase if it has a salt. */
@@ -32,9 +42,9 @@ const Counts = Type.Object({
 export type ArchiveCounts = Static<typeof Counts>;
 
 const ManifestStack = Type.Object({
-  id: Type.String(),
-  project: Type.String(),
-  stack: Type.String(),
+  id: Id,
+  project: Name,
+  stack: Name,
   index: ArchivedFile,
   counts: Counts,
   notes: Type.Array(Type.String()),
@@ -69,7 +79,7 @@ export type ArchivePage = Static<typeof Page>;
 
 /** All that an archive has of a stack. */
 export const StackIndex = Type.Object({
-  id: Type.String(),
+  id: Id,
   project: Type.String(),
   stack: Type.String(),
   /** JSON text, as the stack has it. */
@@ -87,14 +97,14 @@ export const StackIndex = Type.Object({
 export type StackIndex = Static<typeof StackIndex>;
 
 const ArchivedUpdate = Type.Object({
-  id: Type.String(),
+  id: Id,
   /** Order of creation within the stack. */
   number: Type.Integer(),
   kind: Type.String(),
   /** Null for a preview. */
-  version: Nullable(Type.Integer()),
+  version: Nullable(Version),
   /** The version that it began with. */
-  baseVersion: Type.Integer(),
+  baseVersion: Version,
   status: Type.String(),
   endReason: Nullable(Type.String()),
   message: Type.String(),

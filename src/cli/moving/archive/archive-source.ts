@@ -81,7 +81,7 @@ export class ArchiveSource implements MovingSource {
     const index = await readJson(folder, stack.index, StackIndex);
     if (index.id !== stack.id || stack.index.name !== indexFile(stack.id))
       throw new ArchiveDamagedError(`${stack.index.name} belongs to another stack`);
-    const { history, withoutState } = await readHistory(folder, index);
+    const { history, order, withoutState } = await readHistory(folder, index);
     const previews = await readPreviews(folder, index, history);
     const newest = history.at(-1);
     const state = newest?.state ?? stateOf(folder, index.initialState, `the state of ${stack.project}/${stack.stack}`);
@@ -90,7 +90,7 @@ export class ArchiveSource implements MovingSource {
     return {
       state: { ...state, modifiedAt: new Date() },
       mayHaveUnrecordedState: newest === undefined,
-      ...{ history, previews, notes, fault: null, isBusy: false },
+      ...{ history, order, previews, notes, fault: null, isBusy: false },
       tags: async () => JSON.parse(index.tags) as object,
       check: (entries) => faultOf(folder, index, entries),
       decrypt: async (ciphertexts) => ciphertexts.map((each) => decryptWith(keys, stack.id, each)),
@@ -107,8 +107,9 @@ type ArchivedEntry = SourceEntry & WithFiles & { readonly number: number };
 async function readHistory(
   folder: Folder,
   index: StackIndex,
-): Promise<{ history: readonly ArchivedEntry[]; withoutState: readonly string[] }> {
+): Promise<{ history: readonly ArchivedEntry[]; order: readonly string[]; withoutState: readonly string[] }> {
   const history: ArchivedEntry[] = [];
+  const order: string[] = [];
   const withoutState = new Map<string, number[]>();
   const pages = new Pages(folder);
   let last = 0;
@@ -118,6 +119,7 @@ async function readHistory(
       if (version <= last)
         throw new ArchiveDamagedError(`${page.name} is not in order: version ${version} follows ${last}`);
       last = version;
+      order.push(update.id);
       const fault = update.stateFault ?? 'it has no state';
       if (update.state !== null) history.push(entryOf(folder, pages, { page, at }, update));
       else withoutState.set(fault, [...(withoutState.get(fault) ?? []), version]);
@@ -126,7 +128,7 @@ async function readHistory(
   const reasons = [...withoutState].map(([fault, versions]) =>
     versions.length > 1 ? `the states of ${versions.length} versions: ${fault}` : `version ${versions[0]}: ${fault}`,
   );
-  return { history, withoutState: reasons };
+  return { history, order, withoutState: reasons };
 }
 
 /** Previews, oldest first. Throws ArchiveDamagedError. */

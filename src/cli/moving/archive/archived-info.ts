@@ -1,13 +1,25 @@
+import { MovingError } from '../../../shared/diy/diy-layout.ts';
 import { type HistoryInfo, storable, withRequester } from '../../../shared/diy/history-info.ts';
 import type { ArchivedUpdate } from './archive-layout.ts';
 
-/** An update of an archive as other sources have theirs. Who requested it becomes a member of the environment. */
+/**
+ * An update of an archive as other sources have theirs. Who requested it becomes a member of the environment. Throws MovingError and
+ * SyntaxError.
+ */
 export function infoOf(update: ArchivedUpdate): HistoryInfo {
   const { config, endedAt, environment, kind, message, requestedBy, resourceChanges, startedAt, status } = update;
+  // What is not JSON would fail only when its stack is committed.
+  for (const text of [environment, resourceChanges]) JSON.parse(text);
   return {
     ...{ kind, message: storable(message), config: storable(config), resourceChanges: storable(resourceChanges) },
     result: status,
-    ...{ startTime: Date.parse(startedAt) / 1000, endTime: Date.parse(endedAt) / 1000 },
+    ...{ startTime: secondsOf(startedAt), endTime: secondsOf(endedAt) },
     environment: withRequester(environment, requestedBy),
   };
+}
+
+function secondsOf(text: string): number {
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms)) throw new MovingError(`${JSON.stringify(text)} is no time`);
+  return ms / 1000;
 }

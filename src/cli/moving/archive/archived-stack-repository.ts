@@ -47,6 +47,13 @@ export function createArchivedStackRepository(db: Queryable) {
           and u.status in ('succeeded', 'failed', 'cancelled')
         order by u.number limit ${limit}`),
 
+    /** The id of the update with this version; null if there is none. */
+    findVersion: async (stackId: string, stackVersion: number): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* archivedStacks.findVersion */ select id from updates where stack_id = ${stackId} and stack_version = ${stackVersion}`);
+      return row?.id ?? null;
+    },
+
     /** How many ended updates with a version these stacks have. */
     countVersions: async (stackIds: readonly string[]): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`

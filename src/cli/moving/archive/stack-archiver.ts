@@ -66,21 +66,29 @@ export class StackArchiver {
   readonly #notes: string[] = [];
   /** Whether the decryption is in the audit log. */
   #isAudited = false;
+  #had = 0;
+  #latest: ArchivedStack | null = null;
 
   constructor(parts: ArchiverParts, stack: StackRow) {
     this.#parts = parts;
     this.#stack = stack;
   }
 
+  /** What the archive has since the last index that was written; null if none was. */
+  get latest(): ArchivedStack | null {
+    return this.#latest;
+  }
+
   async run(): Promise<ArchivedStack> {
     const { context, to } = this.#parts;
-    const { id, organization } = this.#stack;
+    const { id, isImportUnfinished, organization } = this.#stack;
+    if (isImportUnfinished) this.#notes.push('its import has not ended, so its newest state is an old one');
     const details = { stackId: id, to };
     const event = { action: 'stack.export', organization, object: formatStackRef(this.#stack), details } as const;
     await createAuditRepository(context.db).insert(this.#parts.source, event);
     const written = await this.#readWritten();
-    const had = countsOf(written.versions).versions;
-    this.#parts.onVersion(had);
+    this.#had = countsOf(written.versions).versions;
+    this.#parts.onVersion(this.#had);
     const rows = createArchivedStackRepository(context.db);
     for (;;) {
       const page = await rows.listVersions(id, written.lastVersion, pageRows);
@@ -96,10 +104,7 @@ export class StackArchiver {
     }
     // Without an own state, an empty stack would come without the one that it was created with.
     const initial = written.versions.length === 0 ? await this.#writeInitialState() : null;
-    const index = await this.#writeIndex(written, initial);
-    const all = countsOf([...written.versions, ...written.previews]);
-    const counts = { ...all, bytes: all.bytes + (initial?.bytes ?? 0) + index.bytes };
-    return { index, counts, notes: this.#notes, added: counts.versions - had };
+    return this.#writeIndex(written, initial);
   }
 
   /** What an earlier export has left, if all of it is there. */
@@ -111,16 +116,22 @@ export class StackArchiver {
       if (index === null) return nothing;
       const sizes = new Map<string, number>();
       for await (const { bytes, name } of folder.list(`stacks/${this.#stack.id}/`)) sizes.set(name, bytes);
-      const found = { ...nothing, versions: [...index.versions], previews: [...index.previews] };
+      const { previews, versions } = index;
+      const found: Written = { versions: [...versions], previews: [...previews], previewIds: new Set(), lastVersion: 0 };
+      const rows = createArchivedStackRepository(this.#parts.context.db);
+      let lastId: string | null = null;
       for (const page of [...index.versions, ...index.previews]) {
         for (const { events, id, state, version } of (await readJson(folder, page, PageContent)).updates) {
           for (const file of [state, events])
             if (file !== null && sizes.get(file.name) !== file.bytes)
               throw new ArchiveDamagedError(`${file.name} is missing or truncated`);
           if (version === null) found.previewIds.add(id);
-          else found.lastVersion = Math.max(found.lastVersion, version);
+          else [found.lastVersion, lastId] = [version, id];
         }
       }
+      // After a restore of an older database, the server gives the same number to another update.
+      if (lastId !== null && (await rows.findVersion(this.#stack.id, found.lastVersion)) !== lastId)
+        throw new ArchiveDamagedError(`version ${found.lastVersion} of the archive is not here`);
       return found;
     } catch (error) {
       if (!(error instanceof ArchiveDamagedError)) throw error;
@@ -231,14 +242,18 @@ export class StackArchiver {
     }
   }
 
-  async #writeIndex(written: Written, initialState: ArchivedFile | null): Promise<ArchivedFile> {
+  async #writeIndex(written: Written, initialState: ArchivedFile | null): Promise<ArchivedStack> {
     const { context, folder } = this.#parts;
     const { activeUpdateId, id, project, stack, tags } = this.#stack;
     const formerNames = [...(await createArchivedStackRepository(context.db).listFormerNames(id))];
     const { previews, versions } = written;
     const isBusy = activeUpdateId !== null;
-    const index: StackIndex = { id, project, stack, tags, formerNames, isBusy, initialState, versions, previews };
-    return writeJson(folder, indexFile(id), index);
+    const content: StackIndex = { id, project, stack, tags, formerNames, isBusy, initialState, versions, previews };
+    const index = await writeJson(folder, indexFile(id), content);
+    const all = countsOf([...versions, ...previews]);
+    const counts = { ...all, bytes: all.bytes + (initialState?.bytes ?? 0) + index.bytes };
+    this.#latest = { index, counts, notes: this.#notes, added: counts.versions - this.#had };
+    return this.#latest;
   }
 
   readonly #reencrypt: Reencrypt & ((ciphertexts: readonly string[]) => Promise<(string | null)[]>) = async (
