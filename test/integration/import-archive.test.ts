@@ -330,7 +330,9 @@ test('names that lead elsewhere, files without an end, and what no server stores
 
   index.name = 'stacks/../../outside.json';
   await writeFile(manifestFile, sealed(manifest));
-  expect((await ends.import()).text).toContain('holdfast-archive.json is not a file of an archive: /stacks/0/index/name');
+  expect((await ends.import()).text).toContain(
+    'holdfast-archive.json is not a file of an archive: /stacks/0/index/name',
+  );
 });
 
 test('an archive opens with its own passphrase or age identity alone', async () => {

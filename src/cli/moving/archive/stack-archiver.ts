@@ -117,7 +117,12 @@ export class StackArchiver {
       const sizes = new Map<string, number>();
       for await (const { bytes, name } of folder.list(`stacks/${this.#stack.id}/`)) sizes.set(name, bytes);
       const { previews, versions } = index;
-      const found: Written = { versions: [...versions], previews: [...previews], previewIds: new Set(), lastVersion: 0 };
+      const found: Written = {
+        versions: [...versions],
+        previews: [...previews],
+        previewIds: new Set(),
+        lastVersion: 0,
+      };
       const rows = createArchivedStackRepository(this.#parts.context.db);
       let lastId: string | null = null;
       for (const page of [...index.versions, ...index.previews]) {
