@@ -122,6 +122,27 @@ test('a stack that was renamed is at its new place only, and a deleted one at no
   expect(await query(app, 'select 1 from bundled_stacks where organization = $1', [stack.organization])).toEqual([]);
 });
 
+test('a stack whose import has not ended comes into the bundle when it has', async () => {
+  const { directory, run } = newPlace();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await importState(app, stack, 2);
+  const leave = (isUnfinished: boolean) =>
+    query(
+      app,
+      `update stacks s set import_unfinished = $1 from projects p join organizations o on o.id = p.organization_id
+       where p.id = s.project_id and o.name = $2`,
+      [isUnfinished, stack.organization],
+    );
+  await leave(true);
+  await run();
+  expect(await countOf(directory, stack)).toBe(1);
+  await leave(false);
+  await run();
+  expect(await countOf(directory, stack)).toBe(2);
+});
+
 test('a stack whose files cannot be written does not hold the others, and comes later', async () => {
   const { directory, place, run } = newPlace();
   const [broken, other] = [await createStack(app), await createStack(app)];

@@ -93,7 +93,10 @@ export function createBundleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Stacks that have changed since they were written, and those with unfinished writes; the longest waiting first. */
+    /**
+     * Stacks that have changed since they were written, and those with unfinished writes; the longest waiting first. None whose import has
+     * not ended: updates of an old state could be made in the bundle.
+     */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
         /* bundledStacks.listDue */
@@ -103,6 +106,7 @@ export function createBundleRepository(db: Queryable) {
         from ${live} left join bundled_stacks b on ${samePlace}
         where ${isReady} and (${isChanged} or (b.attempts <> '{}'
           and coalesce(b.checked_at, b.attempted_at) < clock_timestamp() - make_interval(secs => ${recheckSeconds})))
+          and not exists (select 1 from stacks s where s.id = c.stack_id and s.import_unfinished)
         order by c.changed_at limit ${limit}`),
 
     /** Places without a stack, once the stack is at its new one. */
