@@ -243,7 +243,7 @@ const cases: readonly Case[] = [
     what: 'a strict second store in a folder that nobody has mounted',
     settings: () => ({ HOLDFAST_SECOND_STORE: path.join(folder, 'nowhere/second?strict=true') }),
     found: { 'second-store': 'warn' },
-    seen: /\/nowhere\/second does not exist/,
+    seen: /Neither \S+\/nowhere\/second nor its parent folder exists/,
   },
   {
     what: 'a place of backups from which nothing may be deleted',

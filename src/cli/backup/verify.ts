@@ -63,8 +63,11 @@ export async function verify(call: BackupCall, id: string | null, identity: stri
     const note = isNoted ? '' : ' This could not be noted in the place of the backups.';
     return { ...verification, text: `${verification.text}${note}` };
   } finally {
-    await rm(home, removal);
-    forget();
+    try {
+      await rm(home, removal);
+    } finally {
+      await forget();
+    }
   }
 }
 
@@ -156,15 +159,20 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Ends the process after `work` on SIGINT and SIGTERM. Returns a function that undoes that. */
-function onEndSignal(work: () => Promise<void>): () => void {
+/**
+ * Ends the process after `work` on SIGINT and SIGTERM. Returns a function that undoes that, and does not return after such a signal: what
+ * fails because of `work` must not end the process with another code.
+ */
+function onEndSignal(work: () => Promise<void>): () => Promise<void> {
+  let ending: Promise<void> | null = null;
   const end = (signal: NodeJS.Signals): void => {
-    void work().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
+    ending ??= work().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
   };
   const signals = ['SIGINT', 'SIGTERM'] as const;
   for (const signal of signals) process.once(signal, end);
-  return () => {
+  return async () => {
     for (const signal of signals) process.off(signal, end);
+    await ending;
   };
 }
 
