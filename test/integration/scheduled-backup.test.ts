@@ -85,6 +85,9 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   daysLater = 8;
   await run();
   expect(await drill()).toEqual({ at: expect.any(Number), backup: newest?.id, problems: [], skipped: null });
+  // Without another look into the place of the backups.
+  const shown = (await readBackupStatus(runs)).backups?.backups.find(({ id }) => id === newest?.id);
+  expect(shown?.verifiedAt).toEqual(expect.any(Number));
   expect((await findBackups(store)).at(-1)?.keys).toContain(places.verified(newest?.id as string));
 
   const key = places.table(newest?.id as string, 'stacks');
