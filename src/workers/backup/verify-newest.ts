@@ -43,10 +43,11 @@ export function verifyNewestBackup(
       if (!backups || !newest || !isVerificationDue(backups, drill, now())) return;
       const skipped = await whyNot(newest.isEncrypted);
       const problems = skipped === null ? await verify(program, place, newest.id, signal) : [];
-      if (skipped === null && problems.length === 0) await noteVerified(runs, newest.id, now());
+      const at = now();
+      if (skipped === null && problems.length === 0) await noteVerified(runs, newest.id, at);
       await runs.saveResult(
         backupTasks.verify,
-        JSON.stringify({ at: now(), backup: newest.id, problems, skipped } satisfies LastVerification),
+        JSON.stringify({ at, backup: newest.id, problems, skipped } satisfies LastVerification),
       );
       if (skipped !== null) logger.warn({ backup: newest.id, reason: skipped }, 'the newest backup is not verified');
       else if (problems.length === 0) logger.info({ backup: newest.id }, 'backup verified');
