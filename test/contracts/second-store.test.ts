@@ -4,7 +4,7 @@ import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import type { BlobLocations } from '../../src/shared/platform/blobs/locations/blob-location-repository.ts';
 import { LocatedBlobStore, locationKey } from '../../src/shared/platform/blobs/locations/located-blob-store.ts';
 import { MirroredBlobStore } from '../../src/shared/platform/blobs/second/mirrored-blob-store.ts';
-import { settleCopy } from '../../src/shared/state/blobs/settle-copy.ts';
+import { settleCopy } from '../../src/shared/state/checkpoints/settle-copy.ts';
 import { MemoryBlobs } from '../support/memory-blobs.ts';
 
 const names = ['audit/a', 'audit/b', 'audit/c', 'audit/d', 'audit/e'];

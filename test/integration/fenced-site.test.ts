@@ -1,12 +1,18 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Command } from 'commander';
 import { createWholeProgram, runCommandLine } from '../../src/cli/command-line.ts';
 import { commandsOfFencedSite, pathOf } from '../../src/cli/fenced-site.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
-import { startScheduledTasks } from '../../src/workers/scheduled-tasks.ts';
+import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
+import { fencedBy, ReadOnlyMode } from '../../src/shared/platform/read-only/read-only-mode.ts';
+import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
+import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
+import { startScrub } from '../../src/workers/state/scrub-loop.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 // Another site has taken over. Here, nothing changes rows or stores any more.
 
@@ -118,12 +124,36 @@ test('fsck repairs nothing at a site that has not yet noticed that another one w
   }
 });
 
-test('no task begins', async () => {
-  await query(app, 'delete from maintenance_runs');
-  app.context.readOnly.remember({ since: new Date(), reason: 'another site has taken over', isFenced: true });
-  startScheduledTasks(app.context);
-  const until = performance.now() + 3_500;
-  while (performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 100));
-  expect(await query(app, 'select name from maintenance_runs')).toEqual([]);
-  app.context.readOnly.remember(null);
+/** The context of a site that another one has replaced, or of one that has not been. */
+function contextOf(isFenced: boolean) {
+  const readOnly = new ReadOnlyMode();
+  if (isFenced) readOnly.remember(fencedBy(new Date()));
+  const done: string[] = [];
+  const counted = <F extends (...args: never[]) => unknown>(name: string, run: F): F =>
+    ((...args: Parameters<F>) => {
+      done.push(name);
+      return run(...args);
+    }) as F;
+  const { documentChecks } = app.context;
+  const context = {
+    ...app.context,
+    readOnly,
+    metrics: createMetrics(),
+    documentChecks: { ...documentChecks, claim: counted('scrub', documentChecks.claim) },
+  };
+  return { context, done, counted };
+}
+
+test('no task begins, and no document is scrubbed', async () => {
+  const runs = createScheduledTaskRepository(app.context.db);
+  const [fenced, own] = [contextOf(true), contextOf(false)];
+  for (const [name, { context, counted, done }] of Object.entries({ fenced, own })) {
+    const run = counted('task', async () => done.length);
+    const stop = startMaintenance(context, runs, randomUUID(), { name: `test-${name}`, everySeconds: 0, run });
+    app.context.lifecycle.onClose('work', name, stop);
+    startScrub(context);
+  }
+  const countOf = (name: string): number => own.done.filter((each) => each === name).length;
+  await until(() => countOf('task') >= 2 && countOf('scrub') >= 2, 'the other site works');
+  expect(fenced.done).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { findBlobReader } from '../../shared/backup/blob-reader.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
-import { settleCopy } from '../../shared/state/blobs/settle-copy.ts';
+import { settleCopy } from '../../shared/state/checkpoints/settle-copy.ts';
 import type { FsckRun } from './fsck-run.ts';
 
 const rowsPerPage = 1_000;

@@ -1,7 +1,7 @@
 import { inParallel } from '../../shared/blob-moves/compare-locations.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
-import { settleCopy } from '../../shared/state/blobs/settle-copy.ts';
+import { settleCopy } from '../../shared/state/checkpoints/settle-copy.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 

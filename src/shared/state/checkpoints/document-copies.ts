@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { BlobNotFoundError, type BlobRange, type BlobStore } from '../../platform/blobs/blob-store.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
-import { copyKeptBlob } from '../blobs/settle-copy.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import type { ChunkRepository } from './chunks/chunk-repository.ts';
 import { isDamage } from './document-damage.ts';
 import type { DocumentStore } from './document-store.ts';
+import { copyKeptBlob } from './settle-copy.ts';
 
 /** Reads a document, and throws if it does not have the hash in its row. */
 export type ReadDocument = (documents: DocumentStore) => Promise<unknown>;

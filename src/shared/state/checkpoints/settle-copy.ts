@@ -1,6 +1,6 @@
 import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
 import { readBlob } from '../../platform/blobs/locations/located-blob-store.ts';
-import { type BlobRepository, hasRow } from '../checkpoints/blob-repository.ts';
+import { type BlobRepository, hasRow } from './blob-repository.ts';
 
 interface Stores {
   readonly main: BlobStore;
