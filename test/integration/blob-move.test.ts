@@ -8,10 +8,12 @@ import pg from 'pg';
 import { listBlobs } from '../../src/shared/backup/backup-content.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
+import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { beginMove, type MoveParts, openMove } from '../../src/shared/blob-moves/begin-move.ts';
 import { copyBlobs, verifyBlobs } from '../../src/shared/blob-moves/compare-locations.ts';
 import { finishMove, switchLocations } from '../../src/shared/blob-moves/end-move.ts';
 import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { createBlobLocationRepository } from '../../src/shared/platform/blobs/locations/blob-location-repository.ts';
 import { LocatedBlobStore } from '../../src/shared/platform/blobs/locations/located-blob-store.ts';
@@ -204,6 +206,23 @@ test('a write whose upload began before the move and ends after the switch is in
   const next = slow.context.documents.save(bytesOf(randomBytes(900)));
   const { blobKey } = await next;
   expect(await withStore(here, (store) => store.stat(blobKey ?? '-'))).not.toBeNull();
+}, 120_000);
+
+test('of two copies that differ, the one without its hash is replaced, in whichever place', async () => {
+  await copy();
+  const [old, copied] = keys as [string, string];
+  const overwrite = (place: string, key: string) => withStore(place, (store) => store.put(key, once(Buffer.from('x'))));
+  const right = await Promise.all([old, copied].map((key) => withStore(here, (store) => readSmall(store, key))));
+  await overwrite(here, old);
+  await overwrite(there, copied);
+  const { code, stderr } = await runBlobs(app, {}, 'copy', '--to', there, '--again');
+  expect({ code, isDoubtful: stderr.includes('neither') }).toEqual({ code: 0, isDoubtful: false });
+  for (const place of [here, there])
+    expect(await Promise.all([old, copied].map((key) => withStore(place, (store) => readSmall(store, key))))).toEqual(
+      right,
+    );
+  await verify();
+  await arrive();
 }, 120_000);
 
 test('while the other place is away, writes go on, and the move must be verified again', async () => {

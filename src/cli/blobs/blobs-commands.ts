@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
+import { findBlobReader } from '../../shared/backup/blob-reader.ts';
 import { beginMove, MoveError, type MoveParts, openMove } from '../../shared/blob-moves/begin-move.ts';
-import { copyBlobs, verifyBlobs } from '../../shared/blob-moves/compare-locations.ts';
+import { copyBlobs, type PassProgress, verifyBlobs } from '../../shared/blob-moves/compare-locations.ts';
 import { finishMove, switchLocations } from '../../shared/blob-moves/end-move.ts';
+import type { AppContext } from '../../shared/context.ts';
 import { createBlobLocationRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
 import { formatLocation } from '../../shared/platform/blobs/locations/location-url.ts';
 import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
@@ -13,6 +15,7 @@ import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
 
 interface Call extends MoveParts {
+  readonly session: AdminSession;
   readonly config: Config;
   readonly db: Database;
   readonly progress: Progress;
@@ -32,7 +35,7 @@ export function addBlobsCommands(blobs: Command, run: CommandRun): void {
       const store = await openBlobs({ config, db, logger });
       const parts = { blobs: store, blobRows: createBlobRepository(db), places: createBlobLocationRepository(db) };
       try {
-        await work({ ...parts, config, db, progress: new Progress() });
+        await work({ ...parts, config, db, session, progress: new Progress() });
       } finally {
         await store.close();
       }
@@ -91,18 +94,30 @@ A place is a folder or s3://bucket/prefix. Servers keep running: they write to b
 }
 
 async function copy(call: Call, { again, json, to }: Output & { again?: true; to: string }): Promise<void> {
-  const { config, progress } = call;
+  const { config, progress, session } = call;
   await beginMove(call, to, config.blobs);
-  const result = await copyBlobs(call, await openMove(call, 'copying'), {
-    again: again === true,
-    onProgress: ({ done, total }) => progress.report('blobs', done, total),
-  });
+  const move = await openMove(call, 'copying');
+  const onProgress = ({ done, total }: PassProgress): void => progress.report('blobs', done, total);
+  const result = again
+    ? await session.withContext(
+        (context) => copyBlobs(call, move, { onProgress, again: true, mend: (key) => mendByHash(context, key) }),
+        session.masterKeys === null ? { ring: null } : {},
+      )
+    : await copyBlobs(call, move, { onProgress });
   const { blobs, bytes, copied } = result;
   print(
     result,
     json,
     `Copied ${copied} of ${blobs} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB. Next: holdfast blobs verify.`,
   );
+}
+
+/** The old place may be the one with the wrong bytes. Returns false if nothing in the database has the hash of the blob. */
+async function mendByHash(context: AppContext, key: string): Promise<boolean> {
+  const read = await findBlobReader(context, key);
+  if (read === null) return false;
+  if (!(await context.copies.mendOne(key, read))) console.error(`${key}: neither copy has its hash`);
+  return true;
 }
 
 /** Returns whether the places are the same. */

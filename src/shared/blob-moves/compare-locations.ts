@@ -16,6 +16,13 @@ export interface PassOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface CopyOptions {
+  /** Also compares the blobs that are in both places. */
+  readonly again?: boolean;
+  /** Replaces the copy that does not have the hash of its row. Returns false if there is no hash: then the main place is right. */
+  readonly mend?: (key: string) => Promise<boolean>;
+}
+
 export interface CopyResult {
   readonly blobs: number;
   readonly copied: number;
@@ -45,14 +52,14 @@ const atOnce = 16;
 const rowlessPrefixes = ['audit/', 'installations/'];
 
 /**
- * Copies the blobs that the other place lacks; with `again` also compares the others and replaces what differs. Each copy is read back and
+ * Copies the blobs that the other place lacks; with `again` also compares the others and replaces what is wrong. Each copy is read back and
  * compared by its SHA-256. What is written meanwhile is in both places. Can be repeated after an interruption. Throws MoveError,
  * BlobStoreUnavailableError, and the reason of the signal.
  */
 export async function copyBlobs(
   parts: MoveParts,
   move: Move,
-  { again = false, ...options }: PassOptions & { readonly again?: boolean } = {},
+  { again = false, mend = async () => false, ...options }: PassOptions & CopyOptions = {},
 ): Promise<CopyResult> {
   const { main, other } = move;
   let copied = 0;
@@ -60,7 +67,10 @@ export async function copyBlobs(
   const blobs = await overAllBlobs(parts, main, options, async (page, each) => {
     const absent = new Set(await other.findAbsent(page.map(({ key }) => key)));
     await each(async ({ key }) => {
-      if (!absent.has(key) && (!again || (await areSame(main, other, key)))) return;
+      if (!absent.has(key)) {
+        if (!again || (await areSame(main, other, key))) return;
+        if (await mend(key)) return;
+      }
       const copiedBytes = await copyBlob(main, other, key);
       if (copiedBytes === null) return;
       copied++;
