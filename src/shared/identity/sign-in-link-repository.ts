@@ -6,7 +6,7 @@ import { Timestamp } from '../platform/schema/standard-schema.ts';
 const prefix = 'hfl-';
 
 const UserRow = Type.Object({ userId: Type.String(), login: Type.String() });
-export type LinkUserRow = Row<typeof UserRow>;
+type LinkUserRow = Row<typeof UserRow>;
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
 
 /** Links by which users sign in once. */
@@ -42,4 +42,3 @@ export function createSignInLinkRepository(db: Queryable) {
       db.query(sql.nothing`/* signInLinks.deleteExpired */ delete from sign_in_links where expires_at < now()`),
   };
 }
-export type SignInLinkRepository = ReturnType<typeof createSignInLinkRepository>;
