@@ -3,6 +3,7 @@ import { AppError, OperatorError } from '../../shared/platform/errors/errors.ts'
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
 import { quarantineTag, withQuarantine } from '../../shared/stacks/quarantine.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { createImportedPreviewRepository } from './imported-preview-repository.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
@@ -192,10 +193,18 @@ export function orderOf({ history, order }: Pick<SourceContent, 'history' | 'ord
   return order ?? history.map(({ id }) => id);
 }
 
-/** What of the stack is here. */
-async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, source: SourceContent) {
-  const found = await stacks.find(ref);
-  if (!found) return null;
+/** What of the stack is here. Read again if another import adds to it meanwhile. */
+async function findHere(context: AppContext, ref: StackRef, source: SourceContent) {
+  for (;;) {
+    const found = await context.stacks.find(ref);
+    if (!found) return null;
+    const here = await readHere(context, found, source);
+    const { id, stackVersion } = (await context.stacks.find(ref)) ?? {};
+    if (id === found.id && stackVersion === found.stackVersion) return here;
+  }
+}
+
+async function readHere({ db, updates }: AppContext, found: StackRow, source: SourceContent) {
   const head = { stackId: found.id, stackVersion: found.stackVersion };
   const rows = createImportedVersionRepository(db);
   const entries = await rows.listEntries(found.id);
