@@ -71,7 +71,7 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
   }
   const { facts, fault: stateFault } = content === null ? noFacts : await newestFacts(parts, source, content);
   const project = source.project ?? facts?.project ?? null;
-  const notes = [...(content?.notes ?? [])];
+  const notes = [...(content?.notes ?? []), ...(content?.gaps ?? [])];
   const tags = await readSourceTags(content, project).catch((error: unknown) => {
     notes.push(`without its tags: ${messageOf(error)}`);
     return {} as Tags;

@@ -48,6 +48,8 @@ export interface SourceContent {
   readonly previews?: readonly SourcePreview[];
   /** What of the stack cannot be imported. */
   readonly notes: readonly string[];
+  /** What the source may have besides, but does not list. */
+  readonly gaps?: readonly string[];
   /** Why the stack cannot be imported now; null if it can. */
   readonly fault: string | null;
   /** Whether an update runs there, whose state is not in the history. */
@@ -79,6 +81,8 @@ export interface SourceListing {
   readonly strays: readonly string[];
   /** Sentences about the source as a whole. */
   readonly remarks: readonly string[];
+  /** Why others may be missing. */
+  readonly gaps?: readonly string[];
 }
 
 /** Where stacks come from: a folder of the CLI's own backend, a service, or an archive. */

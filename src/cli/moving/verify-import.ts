@@ -43,6 +43,7 @@ export async function verifyStack(
     return null;
   });
   if (content === null) return result;
+  problems.push(...(content.gaps ?? []));
   // States of a service have other ciphertexts here, and are compared version by version.
   const isService = content.decrypt !== null;
   const newest = isService
