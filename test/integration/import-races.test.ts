@@ -176,7 +176,7 @@ async function importVersions(name: string, count: number, onCommit: (isUnfinish
       ...{ fault: null, isBusy: false, tags: async () => ({}), check: null },
       decrypt: async (ciphertexts) => ciphertexts.map(() => null),
     },
-    ...{ entries, previews: [], hasUnrecordedState: false, tags: {}, head: null },
+    ...{ entries, previews: [], unrecordedState: null, tags: {}, head: null },
   };
   const importer = new StackImporter({
     ...{ context: target.context, organization, from: 'a service' },

@@ -68,7 +68,8 @@ export class ServiceSource implements MovingSource {
         ...this.#stateAt(newest === undefined ? `${path}/export` : `${path}/export/${newest.stackVersion}`),
         modifiedAt: new Date(),
       },
-      mayHaveUnrecordedState: newest === undefined,
+      // The state of the first update would become the one before it.
+      mayHaveUnrecordedState: newest === undefined && !isBusy,
       ...{ history: updates, order, previews, notes, gaps, fault: null, isBusy },
       tags: async () => (await this.#read(answers.stack, path)).tags ?? {},
       check: null,

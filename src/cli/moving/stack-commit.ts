@@ -20,9 +20,12 @@ import type { StackPlan } from './import-plan.ts';
 import { chooseIds } from './imported-ids.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { insertPreview, type PreparedPreview } from './preview-importer.ts';
+import { versionAfter } from './version-numbers.ts';
 
 /** Another import may insert the same ids meanwhile; after so many attempts, this one gives up those of the source. */
 const maxOwnIdAttempts = 3;
+
+const tooLong = 'Storing the states took too long; run the import again';
 
 /** Where versions are committed, and what else commits with them. */
 export interface CommitParts {
@@ -42,8 +45,8 @@ export interface CommitParts {
 /** An update whose state is stored, to be committed. */
 interface PreparedVersion {
   readonly entry: string;
-  /** Its version in the source; null if the source does not number them. */
-  readonly stackVersion: number | null;
+  /** Its version in the source; null if the source does not number it. */
+  readonly inSource: number | null;
   /** Its id in the source; null if it has none. */
   readonly updateId: string | null;
   readonly info: HistoryInfo;
@@ -67,7 +70,7 @@ export async function commitStack(
   parts: CommitParts,
   target: CommitTarget,
   prepared: readonly Prepared[],
-  { isLast }: { readonly isLast: boolean },
+  commit: { readonly isLast: boolean; readonly initial?: NewCheckpoint | null },
 ): Promise<NonNullable<StackPlan['head']>> {
   const { context, organization } = parts;
   // Before the transaction, because other stacks of the project would wait for its end.
@@ -77,7 +80,7 @@ export async function commitStack(
     const keepsIds = attempt <= maxOwnIdAttempts;
     try {
       return await context.db.inTransaction((tx) =>
-        commitIn(tx, parts, { ...target, projectId }, prepared, { isLast, keepsIds }),
+        commitIn(tx, parts, { ...target, projectId }, prepared, { ...commit, keepsIds }),
       );
     } catch (error) {
       if (!keepsIds || violatedConstraint(error) !== 'updates_pkey') throw error;
@@ -90,7 +93,11 @@ async function commitIn(
   { from, onCommit, organization, users }: CommitParts,
   { head, projectId, ref, tags }: CommitTarget & { readonly projectId: string | null },
   prepared: readonly Prepared[],
-  { isLast, keepsIds }: { readonly isLast: boolean; readonly keepsIds: boolean },
+  {
+    initial = null,
+    isLast,
+    keepsIds,
+  }: { readonly initial?: NewCheckpoint | null; readonly isLast: boolean; readonly keepsIds: boolean },
 ): Promise<NonNullable<StackPlan['head']>> {
   await assertWritable(tx);
   const stacks = createStackRepository(tx);
@@ -100,8 +107,9 @@ async function commitIn(
   // Nobody may update a stack between two transactions: the state that it has then is an old one.
   if (stack.isImportUnfinished === isLast) await stacks.setImportUnfinished(stack.id, !isLast);
   if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
-  if (prepared.length === 0) return { stackId: stack.id, stackVersion: stack.stackVersion };
-  const { previews, stackVersion } = await insert(tx, stack, prepared, { keepsIds, users });
+  const checkpointId = initial === null ? stack.checkpointId : await begin(tx, stack, initial);
+  if (prepared.length === 0 && initial === null) return { stackId: stack.id, stackVersion: stack.stackVersion };
+  const { previews, stackVersion } = await insert(tx, { ...stack, checkpointId }, prepared, { keepsIds, users });
   const versions = prepared.filter(isVersion);
   const entry = versions.at(-1)?.entry || null;
   await onCommit?.(tx, { stackId: stack.id, stackVersion, entry });
@@ -126,7 +134,16 @@ async function create(
     ...{ action: 'stack.create', organization: ref.organization, object: formatStackRef(ref) },
     details: { stackId: id, from },
   });
+  await createImportedVersionRepository(tx).markBegun(id);
   return stacks.lockById(id);
+}
+
+/** Gives a stack the state that it has before its first version. */
+async function begin(tx: Queryable, stack: StackRow, state: NewCheckpoint): Promise<string> {
+  const checkpointId = await createCheckpointRepository(tx).insert({ stackId: stack.id, updateId: null }, state);
+  if (checkpointId === null) throw new UnavailableError(tooLong);
+  await createImportedVersionRepository(tx).markBegun(stack.id);
+  return checkpointId;
 }
 
 async function insert(
@@ -150,8 +167,8 @@ async function insert(
       if (await insertPreview(tx, { id: stack.id, stackVersion, checkpointId }, own)) previews++;
       continue;
     }
-    const { entry, events, info, state, stackVersion: number } = each;
-    stackVersion = Math.max(stackVersion + 1, number ?? 0);
+    const { entry, events, inSource, info, state } = each;
+    stackVersion = versionAfter(stackVersion, inSource);
     const startedAt = new Date(Math.round((info.startTime || info.endTime) * 1000));
     await rows.insert({
       ...{ id, stackId: stack.id, entry, stackVersion, ...storedOutcome(info), baseCheckpointId: checkpointId },
@@ -163,7 +180,7 @@ async function insert(
     if (events.length > 0) await rows.insertEvents(id, events);
     if (state === null) continue;
     checkpointId = await checkpoints.insert({ stackId: stack.id, updateId: id }, state);
-    if (checkpointId === null) throw new UnavailableError('Storing the states took too long; run the import again');
+    if (checkpointId === null) throw new UnavailableError(tooLong);
   }
   await stacks.setHead(stack.id, checkpointId);
   await stacks.publishVersion(stack.id, stackVersion);

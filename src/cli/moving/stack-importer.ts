@@ -12,6 +12,7 @@ import { isDamage } from './source-damage.ts';
 import { readEvents } from './source-events.ts';
 import { type CommitParts, commitStack, isVersion, type Prepared } from './stack-commit.ts';
 import { StackSecrets, serverUrl } from './stack-secrets.ts';
+import { versionInSource } from './version-numbers.ts';
 
 /** What waits for one commit, in bytes of compressed states and of texts; more of a stack is committed in several transactions. */
 const maxHeldBytes = 16 * 1024 * 1024;
@@ -54,7 +55,7 @@ export class StackImporter {
 
   /** `onVersion` is called for each entry that was read. Throws MovingError if the stack here has changed since the plan. */
   async import(
-    { content, entries, hasUnrecordedState, head, planned, previews, tags }: StackPlan,
+    { content, entries, head, planned, previews, tags, unrecordedState }: StackPlan,
     onVersion: () => void,
   ): Promise<ImportedStack> {
     if (content === null) throw new MovingError('it could not be read');
@@ -82,6 +83,10 @@ export class StackImporter {
       heldBytes += prepared.info.config.length + prepared.info.environment.length;
       done[isVersion(prepared) ? 'versions' : 'previews']++;
     };
+    const noteKept = (name: string): void => {
+      const kept = secrets?.takeKept() ?? 0;
+      if (kept > 0) leftOut.push(`${name}: the source could not decrypt ${counted(kept, 'secret')}`);
+    };
     const take = async (name: string, prepare: (name: string) => Promise<Prepared>): Promise<void> => {
       await makeRoom();
       try {
@@ -90,8 +95,7 @@ export class StackImporter {
         if (!isDamage(error)) throw error;
         leftOut.push(`${name}: ${messageOf(error)}`);
       }
-      const kept = secrets?.takeKept() ?? 0;
-      if (kept > 0) leftOut.push(`${name}: the source could not decrypt ${counted(kept, 'secret')}`);
+      noteKept(name);
     };
     for (const { entry, previews: earlier } of placePreviews(entries, previews)) {
       for (const each of earlier)
@@ -100,21 +104,23 @@ export class StackImporter {
           ...(await this.#read(each, name, secrets, leftOut)),
         }));
       if (entry === null) break;
-      await take(entry.state.name, async (name) => ({
-        ...{ stackVersion: entry.stackVersion, updateId: entry.updateId },
-        ...(await this.#read(entry, name, secrets, leftOut)),
-        state: await this.#store(entry.state, secrets),
-      }));
+      await take(entry.state.name, async (name) => {
+        const read = await this.#read(entry, name, secrets, leftOut);
+        const inSource = versionInSource(entry, read.info);
+        return { ...read, inSource, updateId: entry.updateId, state: await this.#store(entry.state, secrets) };
+      });
       onVersion();
     }
-    if (hasUnrecordedState) {
+    const unrecorded = unrecordedState === null ? null : await this.#store(content.state, secrets);
+    noteKept(content.state.name);
+    if (unrecordedState === 'version') {
       await makeRoom();
       const info = unrecordedInfo(content.state.modifiedAt);
-      const state = await this.#store(content.state, secrets);
-      hold({ entry: '', stackVersion: null, updateId: null, info, state, events: [] });
+      hold({ entry: '', inSource: null, updateId: null, info, state: unrecorded, events: [] });
       onVersion();
     }
-    await commitStack(this.#parts, target, held, { isLast: true });
+    const initial = unrecordedState === 'initial' ? unrecorded : null;
+    await commitStack(this.#parts, target, held, { isLast: true, initial });
     return { ...done, leftOut };
   }
 
