@@ -34,6 +34,11 @@ export interface SourcePreview extends Pick<SourceEntry, 'id' | 'info' | 'events
   readonly before: string | null;
 }
 
+interface FormerName {
+  readonly project: string;
+  readonly stack: string;
+}
+
 /** What the source has of a stack. */
 export interface SourceContent {
   /** The newest state. */
@@ -56,6 +61,8 @@ export interface SourceContent {
   readonly isBusy: boolean;
   /** The tags, not checked. Throws MovingError. */
   tags(): Promise<object>;
+  /** Names that the stack had before renames, if the source tells them. */
+  readonly formerNames?: readonly FormerName[];
   /** What is wrong with these entries or previews, so that nothing of the stack may be imported; null if nothing is. */
   readonly check: ((entries: readonly (SourceEntry | SourcePreview)[]) => Promise<string | null>) | null;
   /** Decrypts secrets of the source's own keys; null if it has no keys. */

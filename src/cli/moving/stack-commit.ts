@@ -19,6 +19,7 @@ import { assertWritable } from './assert-writable.ts';
 import type { StackPlan } from './import-plan.ts';
 import { chooseIds } from './imported-ids.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
+import type { SourceContent } from './moving-source.ts';
 import { insertPreview, type PreparedPreview } from './preview-importer.ts';
 import { versionAfter } from './version-numbers.ts';
 
@@ -63,6 +64,7 @@ export interface CommitTarget {
   /** JSON text. */
   readonly tags: string;
   readonly head: StackPlan['head'];
+  readonly formerNames: NonNullable<SourceContent['formerNames']>;
 }
 
 /** Adds what is prepared to a stack, all of it or nothing. Returns the new head. Throws MovingError if the stack has another head now. */
@@ -91,7 +93,7 @@ export async function commitStack(
 async function commitIn(
   tx: Queryable,
   { from, onCommit, organization, users }: CommitParts,
-  { head, projectId, ref, tags }: CommitTarget & { readonly projectId: string | null },
+  { formerNames, head, projectId, ref, tags }: CommitTarget & { readonly projectId: string | null },
   prepared: readonly Prepared[],
   {
     initial = null,
@@ -107,6 +109,7 @@ async function commitIn(
   // Nobody may update a stack between two transactions: the state that it has then is an old one.
   if (stack.isImportUnfinished === isLast) await stacks.setImportUnfinished(stack.id, !isLast);
   if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
+  for (const name of formerNames) await stacks.insertFormerName({ ...stack, ...name });
   const checkpointId = initial === null ? stack.checkpointId : await begin(tx, stack, initial);
   if (prepared.length === 0 && initial === null) return { stackId: stack.id, stackVersion: stack.stackVersion };
   const { previews, stackVersion } = await insert(tx, { ...stack, checkpointId }, prepared, { keepsIds, users });

@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { type HistoryInfo, storedOutcome } from '../../shared/diy/history-info.ts';
 import { withQuarantine } from '../../shared/stacks/quarantine.ts';
-import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { messageOf, orderOf, readSourceFacts, readSourceTags } from './import-plan.ts';
 import { createImportedVersionRepository, type ImportedVersionRow } from './imported-version-repository.ts';
@@ -91,6 +91,9 @@ export async function verifyStack(
   if (content.isBusy && isService) problems.push('an update of it runs in the source');
   const difference = await compareNewest({ context, content, stackId: stack.id }, stack, newest, newestRow);
   if (difference !== null) problems.push(difference);
+  for (const { project: before, stack: name } of content.formerNames ?? [])
+    if (!(await createStackRepository(context.db).hadName(stack.id, { project: before, stack: name })))
+      problems.push(`its former name ${before}/${name} is not here`);
   const tags = await readSourceTags(content, project).catch(() => ({}));
   if (!isSame(withQuarantine(tags, null), withQuarantine(readTags(stack.tags), null))) problems.push('the tags differ');
   return result;
