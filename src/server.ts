@@ -17,6 +17,7 @@ import { mintToken } from './shared/platform/crypto/secret-token.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
+import { reportVolatileCommits } from './shared/platform/db/volatile-commits.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
 import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
 import { startSiteWatch } from './shared/platform/site/site-watch.ts';
@@ -95,6 +96,7 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
     await repeatAtStart(() => startRollbackMonitor(context), wait);
     await repeatAtStart(() => startSiteWatch(context), wait);
+    await repeatAtStart(() => reportVolatileCommits(context), wait);
     startHeartbeat(context, 'server');
     startScheduledTasks(context);
     startScrub(context);
