@@ -78,7 +78,7 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
       await link().hover();
       await pollUntil('it was asked for ahead', async () => refused() > 0);
       await link().click();
-      await notice('This page could not be loaded').waitFor();
+      await notice('The page could not be loaded').waitFor();
       await pollUntil('it was asked for again', async () => refused() > 2);
       await expectKept();
       await page.unrouteAll();
@@ -98,7 +98,7 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
       await link().hover();
       await pollUntil('they were asked for ahead', async () => refused() > 0);
       await link().click();
-      await notice('This page could not be loaded').waitFor();
+      await notice('The page could not be loaded').waitFor();
       await expectKept();
       await page.unrouteAll();
       await heading().waitFor();
