@@ -60,7 +60,13 @@ export class BacklogPace {
   }
 
   get isReady(): boolean {
-    return this.#bytesPerSecond > 0 && performance.now() >= this.#readyAt;
+    return this.waitMs === 0;
+  }
+
+  /** Time until then. */
+  get waitMs(): number {
+    if (this.#bytesPerSecond === 0) return Number.POSITIVE_INFINITY;
+    return Math.max(0, this.#readyAt - performance.now());
   }
 
   spend(bytes: number): void {
@@ -69,7 +75,9 @@ export class BacklogPace {
 }
 
 /** Time between two searches for versions from before the index, if all stacks have been looked at. */
-const historyRestMs = 60_000;
+const historyRestMs = 30_000;
+/** How long this goes on before due stacks are looked for again. */
+const historyTurnMs = 1_000;
 
 /** How far the search for versions from before the index has come. */
 export class HistoryRound {
@@ -91,15 +99,17 @@ export class HistoryRound {
 }
 
 /**
- * Records what versions have changed that are older than the index of their stack: states of earlier releases, and imported ones. Stops
- * when `backlog` asks for a pause. Returns the number of versions.
+ * Records what versions have changed that are older than the index of their stack: states of earlier releases, and imported ones. Keeps the
+ * pace of `backlog`, and stops after a second. Returns the number of versions.
  */
 export async function fillHistory(
   { db, indexer, logger, metrics }: Parts,
   { backlog, history, signal }: { signal?: AbortSignal; backlog: BacklogPace; history: HistoryRound },
 ): Promise<number> {
   let versions = 0;
-  while (backlog.isReady && !signal?.aborted) {
+  const until = performance.now() + historyTurnMs;
+  while (performance.now() + backlog.waitMs < until && !signal?.aborted) {
+    await sleep(backlog.waitMs, undefined, signal ? { signal } : {}).catch(() => {});
     const stackId = await history.next(db);
     if (stackId === null) break;
     try {

@@ -81,17 +81,24 @@ function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk
 }
 
 function texts(server: Server, isPage: boolean) {
-  const what = isPage ? 'The next page' : 'The missing part';
   if (server === 'away') {
     const title = 'The server does not answer';
-    return { title, icon: <CloudOff size={18} />, children: <p>{what} appears as soon as it does.</p> };
+    return {
+      title,
+      icon: <CloudOff size={18} />,
+      children: <p>{isPage ? 'The page opens' : 'The missing part appears'} as soon as it does.</p>,
+    };
   }
   if (server === 'other build') {
     const title = 'A new version of Holdfast is running';
     return { title, icon: <RefreshCw size={18} />, children: <p>Reload the page to go on.</p> };
   }
-  const title = isPage ? 'This page could not be loaded' : 'A part of this page could not be loaded';
-  return { title, icon: <CircleAlert size={18} />, children: <p>{what} appears as soon as it can be loaded.</p> };
+  const title = isPage ? 'The page could not be loaded' : 'A part of this page could not be loaded';
+  return {
+    title,
+    icon: <CircleAlert size={18} />,
+    children: <p>{isPage ? 'It opens' : 'It appears'} as soon as the server sends it.</p>,
+  };
 }
 
 const ownScript = document.querySelector('script[type="module"][src]')?.getAttribute('src');
