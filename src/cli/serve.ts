@@ -2,8 +2,10 @@ import { rmSync } from 'node:fs';
 import type { RunningServer } from '../server.ts';
 import type { AppContext } from '../shared/context.ts';
 import { type Config, holdfastVersion } from '../shared/platform/config/config.ts';
+import { readTracingConfig } from '../shared/platform/config/open-telemetry.ts';
 import { closeOnSignal } from '../shared/platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
+import { startTracing } from '../shared/platform/tracing/start-tracing.ts';
 import type { CommandRun } from './command-run.ts';
 import { createProcessLogger } from './process-logger.ts';
 
@@ -25,7 +27,9 @@ interface Started {
 export async function serve(run: CommandRun, role: Role, options: ServeOptions = {}): Promise<void> {
   const config = run.loadConfig();
   const logger = createProcessLogger(config);
+  const tracing = await startTracing(role, readTracingConfig(), logger);
   const { context, firstLogin, management, url } = await start(role, config, logger, options);
+  if (tracing) context.lifecycle.onClose('processes', 'tracing', tracing.close);
   closeOnSignal(context.lifecycle, logger);
   logger.info({ url, management, version: holdfastVersion }, 'listening');
   if (firstLogin) printFirstLogin(config, firstLogin);
