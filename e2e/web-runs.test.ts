@@ -236,7 +236,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
         ['~/search?q=name:last', page.getByRole('link', { name: 'last' })],
         [`${server.organization}/~/references`, page.getByRole('heading', { name: 'References' })],
         [`${server.organization}/~/ci`, page.getByRole('heading').first()],
-        ['~/operator/health', page.getByRole('table', { name: 'Processes' })],
+        [`${server.organization}/~/members`, page.getByRole('row').filter({ hasText: 'ada' })],
       ] as const) {
         await open(path);
         await shown.first().waitFor();

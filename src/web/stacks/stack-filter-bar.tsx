@@ -63,7 +63,7 @@ function TextFilter() {
         type="search"
         value={draft}
         maxLength={200}
-        placeholder="Project or stack, owner:ada, updated:<7d"
+        placeholder="Project or stack"
         title="Words in the name; owner: the user who holds the lock; updated: an age, such as <7d or >1y"
         aria-label="Find a project or stack"
         aria-keyshortcuts="/"

@@ -38,8 +38,8 @@ export function InterruptedNotice({ stack, update }: { readonly stack: StackRef;
       }
     >
       <p>
-        {named.map(({ operation, urn }) => `${operation} ${nameInUrn(urn)}`).join(', ')}
-        {items.length > named.length ? ` and ${items.length - named.length} more` : ''}. It is not known whether they
+        The CLI ended while it was {named.map(({ operation, urn }) => `${operation} ${nameInUrn(urn)}`).join(', ')}
+        {items.length > named.length ? ` and ${items.length - named.length} more` : ''}. It is not known whether this
         took effect in the cloud.
       </p>
     </Notice>

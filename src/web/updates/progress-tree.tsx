@@ -122,7 +122,11 @@ function NoRows({ search, update }: { readonly search: UpdateSearch; readonly up
   }
   return (
     <Empty title="The CLI reported no steps">
-      <p>Imports and renames have none, and neither do updates that ended before their first step.</p>
+      <p>
+        {update.status === 'cancelled'
+          ? 'It ended before it had sent any.'
+          : 'Imports and renames have none, and neither do updates that ended before their first step.'}
+      </p>
     </Empty>
   );
 }

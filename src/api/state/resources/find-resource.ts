@@ -1,9 +1,12 @@
 import { type ResourceView, viewResource } from '../../../shared/search/resource-facts.ts';
-import type { StateDocument } from '../../../shared/state/state-reader.ts';
 import type { StateScan } from '../../platform/scans/state-scans.ts';
 
 /** The resource of a state with this URN, other than one that is pending deletion; null if there is none. Throws what `scan` throws. */
-export async function findResource(scan: StateScan, state: StateDocument, urn: string): Promise<ResourceView | null> {
+export async function findResource(
+  scan: StateScan,
+  state: Parameters<StateScan['scanResources']>[0],
+  urn: string,
+): Promise<ResourceView | null> {
   // Encoders write such a URN unescaped, so most resources are distinguished without parsing their members.
   const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
   let found: Buffer | null = null;
