@@ -4,6 +4,7 @@ import { renderPage, renderProblem } from '../../../platform/pages/page.ts';
 import type { InvitationRow } from '../../invitation-service.ts';
 import type { ListedPasskeyRow } from '../passkey-service.ts';
 import type { ListedSessionRow } from '../session-service.ts';
+import { programName } from './program-name.ts';
 
 /** The data of the account page. */
 export interface AccountView {
@@ -88,7 +89,7 @@ function renderMemberships(memberships: readonly Membership[]): Markup {
 }
 
 function renderSession({ address, id, lastSeenAt, method, userAgent }: ListedSessionRow, isThis: boolean): Markup {
-  return html`<li><span>${userAgent || 'unknown browser'}<br><span class="quiet">${address}, by ${method}, last used <time>${lastSeenAt.toISOString().slice(0, 16).replace('T', ' ')}</time> UTC</span></span>
+  return html`<li><span title="${userAgent}">${programName(userAgent)}<br><span class="quiet">${address}, by ${method}, last used <time datetime="${lastSeenAt.toISOString()}">${minute.format(lastSeenAt)} UTC</time></span></span>
 ${isThis ? html`<span class="quiet">this browser</span>` : html`<form method="post" action="/account/end-session"><input type="hidden" name="session" value="${id}"><button class="small">End</button></form>`}</li>`;
 }
 
@@ -111,8 +112,11 @@ function renderPasskeys(passkeys: readonly ListedPasskeyRow[]): Markup {
 <p id="passkey-problem" class="problem" role="alert" hidden></p>`;
 }
 
+const minute = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
+const date = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+
 function day(time: Date): string {
-  return time.toISOString().slice(0, 10);
+  return date.format(time);
 }
 
 function renderPasswordForm(): Markup {
