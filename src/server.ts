@@ -7,6 +7,8 @@ import { createAuditRepository } from './shared/audit/audit-repository.ts';
 import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
 import { bootstrapAtStart } from './shared/identity/bootstrap-start.ts';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
+import { signInLink } from './shared/identity/sign-in-link.ts';
+import { createSignInLinkRepository } from './shared/identity/sign-in-link-repository.ts';
 import type { JobDispatcher } from './shared/jobs/dispatcher.ts';
 import type { WriteFence } from './shared/platform/claim/data-dir-claim.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
@@ -31,11 +33,12 @@ import { startScrub } from './workers/state/scrub-loop.ts';
 export interface RunningServer extends Listening, AsyncDisposable {
   readonly context: AppContext;
   /** Created on the first start in embedded mode. `file`: where the token is. */
-  readonly firstLogin: { organization: string; login: string; token: string; file: string } | null;
+  readonly firstLogin: { organization: string; login: string; token: string; file: string; link: string } | null;
 }
 
 const firstOrganization = 'holdfast';
 const firstUser = 'admin';
+const firstLinkSeconds = 3600;
 /**
  * Minimum time that the embedded Postgres may be silent. It reports the progress of a recovery more often than this.
  */
@@ -170,6 +173,13 @@ async function createFirstLogin({ config, db }: AppContext): Promise<RunningServ
     } as const;
     await createAuditRepository(tx).insert(serverSource, { ...audit, details: { admin: firstUser } });
     const file = storeFirstToken(config.dataDir, token);
-    return { organization: firstOrganization, login: firstUser, token, file };
+    const { secret } = await createSignInLinkRepository(tx).insert(user.id, firstLinkSeconds);
+    return {
+      organization: firstOrganization,
+      login: firstUser,
+      token,
+      file,
+      link: signInLink(config.publicUrl, secret),
+    };
   });
 }

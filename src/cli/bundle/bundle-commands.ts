@@ -155,7 +155,7 @@ async function apply(
   if (!crypter) throw new MovingError('HOLDFAST_BUNDLE_PASSPHRASE is not the one of the bundle');
   const arrival = plan.head && (await createArrival(context, { ref, stackId: plan.head.stackId }, crypter));
   const newest = there.find(({ name }) => name === plan.content?.state.name)?.sha256 ?? null;
-  const last = plan.hasUnrecordedState ? null : (plan.entries.at(-1)?.id ?? null);
+  const last = plan.unrecordedState !== null ? null : (plan.entries.at(-1)?.id ?? null);
   const importer = new StackImporter({
     ...{ context, folder, organization: found, from: place },
     ...(arrival ? { arrival } : {}),
