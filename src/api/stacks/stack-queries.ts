@@ -20,7 +20,7 @@ import type { StateScan } from '../platform/scans/state-scans.ts';
 import { type AgeLimit, parseAge } from '../search/search-query.ts';
 import { StateSummaries, type StateSummary } from '../state/state-summaries.ts';
 import { listFreezesInForce } from '../updates/rules/freezes-in-force.ts';
-import { gitOf, readConfig, safeEnvironment } from '../updates/setting-views.ts';
+import { branchName, gitOf, readConfig, safeEnvironment } from '../updates/setting-views.ts';
 import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
 import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
@@ -36,7 +36,7 @@ export interface OverviewQuery {
   readonly text: string | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
-  readonly status: 'running' | 'failed' | 'drifted' | 'frozen' | null;
+  readonly status: 'running' | 'failed' | 'interrupted' | 'drifted' | 'frozen' | null;
   readonly before: OverviewPosition | null;
   readonly limit: number;
 }
@@ -244,6 +244,8 @@ export function cardOf(row: OverviewRow) {
             kind: row.activeKind as string,
             by: row.activeBy,
             since: row.activeSince?.toISOString() ?? null,
+            branch: branchName(row.activeBranch),
+            commit: row.activeCommit,
             ciUrl: httpUrl(row.activeCiUrl),
           },
     waiting: row.waiting,

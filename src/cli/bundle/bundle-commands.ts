@@ -58,7 +58,7 @@ export function addBundleCommands(command: Command, run: CommandRun): void {
 }
 
 async function status(run: CommandRun, { json }: { json?: true }): Promise<void> {
-  const session = new AdminSession(run.loadConfig());
+  const session = new AdminSession(run.loadConfig(), run);
   await session.withDatabase(async (db) => {
     const rows = createBundleRepository(db);
     const [bundle, lag, stacks] = [await rows.find(), await rows.readLag(), await rows.list()];
@@ -81,7 +81,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
 }
 
 async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void> {
-  const session = new AdminSession(run.loadConfig());
+  const session = new AdminSession(run.loadConfig(), run);
   const bundle = bundleOf(session.config);
   if (bundle === null) throw new MovingError('Set HOLDFAST_BUNDLE_URL: it says where the bundle is');
   const folder = await openFolder(bundle.place, bucketDefaults(session.config));

@@ -87,7 +87,7 @@ export function addImportOptions(command: Command, run: CommandRun): void {
 async function runImport(run: CommandRun, archive: string | null, options: ImportOptions): Promise<void> {
   if (options.verify && (options.apply || options.rollback))
     throw new MovingError('Run --verify without --apply and --rollback');
-  const session = new AdminSession(run.loadConfig());
+  const session = new AdminSession(run.loadConfig(), run);
   const source = mapSource(await openSource(archive, options, session.config), options.map ?? []);
   try {
     const listing = await source.list();
