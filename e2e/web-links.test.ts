@@ -40,6 +40,16 @@ await suite('links to pages, and pages without a server', {
       await page.getByRole('link', { name: 'the update after it' }).click();
       await page.getByRole('heading', { name: /^Update 1/ }).waitFor();
 
+      // Links from before a rename lead to the pages of today.
+      await workspace.runOk(['stack', 'rename', 'renamed', '--stack', scenario.stackName('dev')]);
+      const renamed = `${holdfast.url}/${holdfast.organization}/${project}/renamed`;
+      await page.goto(`${update}?view=details`);
+      await page.waitForURL(`${renamed}/updates/1?view=details`);
+      await page.goto(base);
+      await page.waitForURL(renamed);
+      await page.getByRole('heading', { name: `${project}/renamed` }).waitFor();
+      await workspace.runOk(['stack', 'rename', 'dev', '--stack', scenario.stackName('renamed')]);
+
       // Other pages that it names, in hints, by `whoami`, and after policy packs are published.
       await page.goto(`${base}/settings/options`);
       await page.waitForURL(base);

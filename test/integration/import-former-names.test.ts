@@ -1,8 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { archiveEnds } from '../support/archive-ends.ts';
 import { query } from '../support/database.ts';
+import { grant, person } from '../support/grants.ts';
 import { base64, encrypt, runUpdate, stateWith } from '../support/import-ends.ts';
-import { command } from '../support/procedures.ts';
+import { ask, command } from '../support/procedures.ts';
 import { ok } from '../support/state.ts';
 
 const { source, target, organization } = archiveEnds();
@@ -20,6 +21,22 @@ test('former names of a stack come with an archive', async () => {
     { project_name: 'proj', stack_name: 'old' },
   ]);
 
+  // Links with the old name lead to the stack, unless the caller may not see it, or another one has the name.
+  const token = ends.authHere.replace('token ', '');
+  const renamed = async (stack: string, by = token) =>
+    (await ask(target, by, 'stacks.renamed', { organization: 'renamed', project: 'proj', stack })).data;
+  expect(await renamed('old')).toEqual({ project: 'proj', stack: 'dev' });
+  expect([await renamed('dev'), await renamed('none')]).toEqual([null, null]);
+  await ok(target.call('POST', '/api/stacks/renamed/proj', { auth: ends.authHere, body: { stackName: 'old' } }));
+  expect(await renamed('old')).toBeNull();
+  await ok(target.call('DELETE', '/api/stacks/renamed/proj/old', { auth: ends.authHere }));
+  const viewer = await person(target, 'renamed', 'viewer');
+  expect(await renamed('old', viewer.token)).toEqual({ project: 'proj', stack: 'dev' });
+  await grant(target, viewer.organizationId, { userId: viewer.userId }, 'deny', ['read'], {
+    stacks: 'proj/dev',
+  });
+  expect(await renamed('old', viewer.token)).toBeNull();
+
   // The CLI asks for secrets at the name that an old file has.
   const { deployment } = await ends.here('proj/dev/export');
   const { ciphertext } = deployment.resources[1].inputs.key;
@@ -31,7 +48,7 @@ test('former names of a stack come with an archive', async () => {
   const urnsOf = async (call: string) => JSON.stringify((await ends.here(call)).deployment.resources);
   expect(await urnsOf('proj/dev/export/1')).toContain('urn:pulumi:old::');
   const restore = { organization: 'renamed', project: 'proj', stack: 'dev', version: 1, headVersion: 2 };
-  const restored = await command(target, ends.authHere.replace('token ', ''), 'versions.restore', restore);
+  const restored = await command(target, token, 'versions.restore', restore);
   expect(restored.status).toBe(200);
   expect(await urnsOf('proj/dev/export')).not.toContain('urn:pulumi:old::');
 

@@ -23,6 +23,7 @@ export const procedureTable: Record<
   'stacks.list': { needs: 'user' },
   'stacks.tags': { needs: 'organization' },
   'stacks.get': { needs: 'read' },
+  'stacks.renamed': { needs: 'organization', input: { project: 'proj', stack: 'none' } },
   'stacks.pending': { needs: 'read' },
   'stacks.repair': {
     needs: 'write',

@@ -1,8 +1,10 @@
-import { namesOf } from '../../shared/access/permissions.ts';
+import { hasPermission, namesOf } from '../../shared/access/permissions.ts';
+import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { describeUnfinishedImport, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
 import { describeFault } from '../../shared/state/journal/journal-fault.ts';
 import { findFreeze } from '../../shared/updates/rules/freeze.ts';
@@ -22,6 +24,9 @@ import { branchName, gitOf, readConfig, safeEnvironment } from '../updates/setti
 import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
 import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
+
+/** Stacks of one former name that are looked at. */
+const maxRenamed = 20;
 
 /** Filters of a list of stacks; all given ones must match. */
 export interface OverviewQuery {
@@ -57,6 +62,15 @@ export class StackQueries {
   async listOrganizations({ tokenId }: Caller) {
     const rows = await createStackQueryRepository(this.#context.db).listOrganizations(tokenId);
     return rows.map(({ name, role, stacks }) => ({ name, role, stackCount: stacks }));
+  }
+
+  /** The stack that had this name before a rename, if the caller may read it: the one that has changed last, if there are several. */
+  async findRenamed(caller: Caller, ref: StackRef) {
+    const rows = await createStackQueryRepository(this.#context.db).listRenamed(ref, maxRenamed);
+    const mayRead = ({ project, stack, tags }: (typeof rows)[number]): boolean =>
+      hasPermission(permissionsOn(caller, { ...ref, project, stack, tags: readTags(tags) }), 'read');
+    const found = rows.find(mayRead);
+    return found ? { project: found.project, stack: found.stack } : null;
   }
 
   /** Tag names with this prefix, or with `name` values of that tag, of stacks of the organization that the caller may read. Throws NotFoundError. */

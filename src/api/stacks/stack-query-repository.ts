@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import { likePattern } from '../../shared/stacks/name-pattern.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
 import { type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
 
 const Text = Nullable(Type.String());
@@ -42,6 +43,7 @@ const OverviewRow = Type.Object({
 });
 export type OverviewRow = Row<typeof OverviewRow>;
 
+const NamedRow = Type.Object({ project: Type.String(), stack: Type.String(), tags: Type.String() });
 const CountRow = Type.Object({ name: Type.String(), role: Text, stacks: Nullable(Type.Integer()) });
 
 export interface OverviewFilter {
@@ -184,6 +186,19 @@ export function createStackQueryRepository(db: Queryable) {
           join stack_changes c on c.stack_id = s.id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
           where s.id = ${id} and s.deleted_at is null
         ) s ${details}`),
+
+    /** Stacks that had this name before a rename; none if a stack has it now. */
+    listRenamed: ({ organization, project, stack }: StackRef, limit: number) =>
+      db.any(sql.rows(NamedRow)`
+        /* stackQueries.listRenamed */
+        select p.name as project, s.name as stack, s.tags
+        from organizations o join former_stack_names f on f.organization_id = o.id
+          join stacks s on s.id = f.stack_id and s.deleted_at is null join projects p on p.id = s.project_id
+        where o.name = ${organization} and f.project_name = ${project} and f.stack_name = ${stack}
+          and not exists (
+            select 1 from projects q join stacks t on t.project_id = q.id
+            where q.organization_id = o.id and q.name = ${project} and t.name = ${stack} and t.deleted_at is null)
+        order by s.updated_at desc limit ${limit}`),
 
     /** The organizations of a token's holder by name; with the number of their stacks where all of them may be read. */
     listOrganizations: (tokenId: string) =>

@@ -85,6 +85,11 @@ export const stacksRouter = router({
     services.stackQueries.get(scan, caller, ref),
   ),
 
+  /** The name of the stack that had this one before a rename; null if there is none, or none that the caller may read. */
+  renamed: organizationProcedure('read')
+    .input(input(Type.Object({ project: Name, stack: Name })))
+    .query(({ ctx: { caller, services }, input: ref }) => services.stackQueries.findRenamed(caller, ref)),
+
   /** Pending operations of the newest version, and the update that left them. */
   pending: stackScan('read').query(({ ctx: { scan, services }, input: ref }) =>
     services.stackQueries.pending(scan, ref),

@@ -3,7 +3,8 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { Star, Unplug } from 'lucide-react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
-import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { useProblem } from '../platform/app/problem-pages.tsx';
+import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
@@ -63,7 +64,7 @@ export function StackPage() {
     ...{ to: '.' as const, search: { tab: target === 'overview' ? undefined : target }, isChosen: tab === target },
   });
   const problem = useProblem(query);
-  if (problem) return <Problem {...problem} />;
+  if (problem) return <StackProblem stack={stack} {...problem} />;
   const details = query.data;
   if (details === undefined || (approvals.isPending && approvals.failureCount === 0 && query.error === null))
     return <StackSkeleton stack={stack} />;

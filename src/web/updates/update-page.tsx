@@ -1,6 +1,7 @@
 import { getRouteApi, Navigate } from '@tanstack/react-router';
 import type { StackRef } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import { ApprovalNotice } from './approvals/approval-notice.tsx';
 import { EventList } from './event-list.tsx';
@@ -52,7 +53,7 @@ interface UpdateOfProps {
 function UpdateOf({ choice, search, stack }: UpdateOfProps) {
   const query = useUpdate(stack, choice);
   const problem = useProblem(query);
-  if (problem) return <Problem {...problem} />;
+  if (problem) return <StackProblem stack={stack} {...problem} />;
   if (query.data === undefined) return <UpdateHeaderSkeleton />;
   return <LoadedUpdate stack={stack} search={search} update={query.data} />;
 }

@@ -20,7 +20,7 @@ export function ErrorPage({ error, reset }: ErrorComponentProps) {
   return <Problem error={error} onRetry={reset} />;
 }
 
-interface ProblemProps {
+export interface ProblemProps {
   readonly error: unknown;
   /** Resolves when the retry is done. */
   readonly onRetry: () => unknown;

@@ -30,6 +30,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'stacks.list': page,
   'stacks.tags': {},
   'stacks.get': {},
+  'stacks.renamed': { project: 'proj', stack: 'none' },
   'stacks.pending': {},
   'stacks.repair': (stack) => ({
     headVersion: 2,

@@ -1,0 +1,15 @@
+import { useQuery } from '@tanstack/react-query';
+import { Navigate } from '@tanstack/react-router';
+import { errorCode } from './api-error.ts';
+import type { StackRef } from './contract.ts';
+import { Problem, type ProblemProps } from './problem-pages.tsx';
+import { trpc } from './trpc.ts';
+
+/** A problem with a page of a stack. If the stack has another name now, its page there. */
+export function StackProblem({ stack, ...problem }: { readonly stack: StackRef } & ProblemProps) {
+  const isMissing = errorCode(problem.error) === 'NOT_FOUND';
+  const { data, isPending } = useQuery(trpc.stacks.renamed.queryOptions(stack, { enabled: isMissing, retry: false }));
+  if (isMissing && isPending) return null;
+  if (!data) return <Problem {...problem} />;
+  return <Navigate to="." params={(known) => ({ ...known, ...data })} search={true} replace />;
+}
