@@ -198,13 +198,13 @@ await suite('search, references and secrets in the web UI', {
         ['Enter', 'orders-db'],
       ] as const) {
         await page.goto(`${url}/${organization}/${producer.project}/dev?tab=resources&shape=graph`);
-        const node = page.getByRole('button', { name: `${name}, pulumi:index:Stash` });
+        const node = page.getByRole('button', { name: `${name} pulumi:index:Stash` });
         await node.focus();
         await page.keyboard.press(key);
         await page.getByRole('region', { name: `Resource ${name}` }).waitFor();
         await pollUntil(
           'the node has the focus again',
-          async () => (await page.evaluate('document.activeElement?.ariaLabel')) === `${name}, pulumi:index:Stash`,
+          async () => (await page.evaluate('document.activeElement?.ariaLabel')) === `${name} pulumi:index:Stash`,
         );
       }
       await page.close();

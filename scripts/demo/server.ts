@@ -69,8 +69,15 @@ export async function startDemoServer({
     server.kill('SIGTERM');
   };
   process.once('exit', end);
+  let isEnding = false;
+  // Without its server, a demo has nothing to show.
+  server.once('exit', (code) => process.exit(isEnding ? 0 : (code ?? 1)));
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => server.once('exit', () => process.exit(0)) && end());
+    process.once(signal, () => {
+      isEnding = true;
+      if (server.exitCode !== null || server.signalCode !== null) process.exit(0);
+      end();
+    });
   const isHealthy = async (): Promise<boolean> => {
     if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}`);
     return fetch(`${url}/healthz`).then(
@@ -97,6 +104,7 @@ export async function startDemoServer({
       if (code !== 0) throw new Error('the password could not be set');
     },
     stop: async () => {
+      isEnding = true;
       const ended = once(server, 'exit');
       end();
       await ended;

@@ -20,6 +20,12 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
        from unnest($1::uuid[], $2::float8[], $3::float8[]) as m (id, began, ended) where u.id = m.id`,
       columns,
     );
+    // What their durations are compared with.
+    await client.query(
+      `update update_statistics t set ended_at = u.ended_at, seconds = extract(epoch from u.ended_at - u.started_at)
+       from updates u where u.id = t.update_id and u.id = any ($1::uuid[])`,
+      columns.slice(0, 1),
+    );
     // Some had to wait for their turn.
     await client.query(
       `update updates set waited_ms = 20000 + abs(hashtext(id::text)) % 600000

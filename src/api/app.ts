@@ -27,6 +27,7 @@ import { registerErrors, sendFrameworkError } from './platform/http/errors.ts';
 import { openApiOptions } from './platform/http/openapi.ts';
 import { registerReadOnly } from './platform/http/read-only.ts';
 import { registerAddressRate, registerCallerRate } from './platform/http/request-rate.ts';
+import { registerRequestSpans } from './platform/http/request-span.ts';
 import { type RouteScope, toRouteScope } from './platform/http/route-scope.ts';
 import { compileValidator, describeIssues, type SchemaIssue } from './platform/http/schema-issues.ts';
 import { registerSecurityHeaders } from './platform/http/security-headers.ts';
@@ -82,6 +83,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   }) as unknown as App;
   app.setValidatorCompiler(compileValidator);
   app.setSchemaErrorFormatter((issues, part) => new Error(describeIssues(issues as SchemaIssue[], part)));
+  registerRequestSpans(app);
   registerAccessLog(app, context.metrics);
   registerSecurityHeaders(app);
   if (context.fence) registerWriteFence(app, context.fence);

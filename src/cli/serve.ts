@@ -2,8 +2,10 @@ import { rmSync } from 'node:fs';
 import type { RunningServer } from '../server.ts';
 import type { AppContext } from '../shared/context.ts';
 import { type Config, holdfastVersion } from '../shared/platform/config/config.ts';
+import { readTracingConfig } from '../shared/platform/config/open-telemetry.ts';
 import { closeOnSignal } from '../shared/platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
+import { startTracing } from '../shared/platform/tracing/start-tracing.ts';
 import type { CommandRun } from './command-run.ts';
 import { createProcessLogger } from './process-logger.ts';
 
@@ -25,7 +27,9 @@ interface Started {
 export async function serve(run: CommandRun, role: Role, options: ServeOptions = {}): Promise<void> {
   const config = run.loadConfig();
   const logger = createProcessLogger(config);
+  const tracing = await startTracing(role, readTracingConfig(), logger);
   const { context, firstLogin, management, url } = await start(role, config, logger, options);
+  if (tracing) context.lifecycle.onClose('processes', 'tracing', tracing.close);
   closeOnSignal(context.lifecycle, logger);
   logger.info({ url, management, version: holdfastVersion }, 'listening');
   if (firstLogin) printFirstLogin(config, firstLogin);
@@ -45,19 +49,20 @@ async function start(role: Role, config: Config, logger: Logger, { migrate }: Se
 }
 
 /**
- * Prints how to log in. The token is shown only at a terminal, and its file is then removed: any other reader of standard output
- * would keep it, as container logs do.
+ * Prints how to log in. Token and link are shown only at a terminal, and the token's file is then removed: any other reader of standard output
+ * would keep them, as container logs do.
  */
 function printFirstLogin(
   config: Config,
-  { file, organization, login, token }: NonNullable<RunningServer['firstLogin']>,
+  { file, link, organization, login, token }: NonNullable<RunningServer['firstLogin']>,
 ): void {
   const ready = `Holdfast is ready. Created organization "${organization}" and its admin "${login}".`;
   if (process.stdout.isTTY) {
     console.log(`
-${ready} This token is shown only once:
+${ready} Both are shown only once.
 
-  PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}
+  Web UI, within an hour:  ${link}
+  CLI:                     PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}
 `);
     rmSync(file, { force: true });
     return;
@@ -66,5 +71,7 @@ ${ready} This token is shown only once:
 ${ready} The admin's token is in ${file}, which only this system user can read. Log in with it, then delete the file:
 
   PULUMI_ACCESS_TOKEN=$(cat ${file}) pulumi login ${config.publicUrl}
+
+For the web UI, \`holdfast admin user sign-in-link ${login}\` prints a link.
 `);
 }

@@ -5,6 +5,7 @@ import { type ReactNode, StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import './platform/app/tokens.css';
 import './platform/app/base.css';
+import { ChunkNotice } from './platform/app/chunk-notice.tsx';
 import { useSessionEnded } from './platform/app/session.ts';
 import { queryClient } from './platform/app/trpc.ts';
 import { SubmitBlock } from './platform/ui/submit-block.ts';
@@ -27,10 +28,10 @@ function Ended() {
   );
 }
 
-// After a release, chunks that this tab has not loaded yet have new names.
-addEventListener('vite:preloadError', (event) => {
-  event.preventDefault();
-  location.reload();
+// What had the focus may be gone with the former page: then the keyboard goes on from the content, not from the top.
+router.subscribe('onRendered', ({ fromLocation, pathChanged }) => {
+  if (fromLocation === undefined || !pathChanged || document.activeElement !== document.body) return;
+  document.getElementById('content')?.focus({ preventScroll: true });
 });
 
 createRoot(document.getElementById('root') as HTMLElement).render(
@@ -40,6 +41,7 @@ createRoot(document.getElementById('root') as HTMLElement).render(
       <QueryClientProvider client={queryClient}>
         <SessionHalt>
           <RouterProvider router={router} />
+          <ChunkNotice router={router} />
         </SessionHalt>
       </QueryClientProvider>
     </CSPProvider>

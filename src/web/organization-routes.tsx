@@ -1,4 +1,4 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
 import { organizationRoute } from './platform/app/organization-route.tsx';
 import {
   parseAuditSearch,
@@ -6,12 +6,13 @@ import {
   parseTextSearch,
   parseTokenSearch,
 } from './platform/app/settings-search.ts';
+import { lazyPage } from './platform/ui/chunks.tsx';
 import { settingRoutes } from './setting-routes.tsx';
 
 const members = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/members',
-  component: lazyRouteComponent(() => import('./identity/people/members-page.tsx'), 'MembersPage'),
+  component: lazyPage(() => import('./identity/people/members-page.tsx'), 'MembersPage'),
   validateSearch: parseMemberSearch,
   staticData: { crumb: 'Members' },
 });
@@ -19,7 +20,7 @@ const members = createRoute({
 const teams = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/teams',
-  component: lazyRouteComponent(() => import('./identity/people/teams-page.tsx'), 'TeamsPage'),
+  component: lazyPage(() => import('./identity/people/teams-page.tsx'), 'TeamsPage'),
   validateSearch: parseTextSearch,
   staticData: { crumb: 'Teams' },
 });
@@ -27,21 +28,21 @@ const teams = createRoute({
 const team = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/teams/$team',
-  component: lazyRouteComponent(() => import('./identity/people/team-page.tsx'), 'TeamPage'),
+  component: lazyPage(() => import('./identity/people/team-page.tsx'), 'TeamPage'),
   staticData: { crumb: 'Team' },
 });
 
 const roles = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/roles',
-  component: lazyRouteComponent(() => import('./access/roles-page.tsx'), 'RolesPage'),
+  component: lazyPage(() => import('./access/roles-page.tsx'), 'RolesPage'),
   staticData: { crumb: 'Roles' },
 });
 
 const tokens = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/tokens',
-  component: lazyRouteComponent(() => import('./identity/tokens/tokens-page.tsx'), 'TokensPage'),
+  component: lazyPage(() => import('./identity/tokens/tokens-page.tsx'), 'TokensPage'),
   validateSearch: parseTokenSearch,
   staticData: { crumb: 'Tokens' },
 });
@@ -49,21 +50,21 @@ const tokens = createRoute({
 const trustPolicies = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/trust-policies',
-  component: lazyRouteComponent(() => import('./identity/trust/trust-policies-page.tsx'), 'TrustPoliciesPage'),
+  component: lazyPage(() => import('./identity/trust/trust-policies-page.tsx'), 'TrustPoliciesPage'),
   staticData: { crumb: 'Trust policies' },
 });
 
 const access = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/access',
-  component: lazyRouteComponent(() => import('./access/access-page.tsx'), 'AccessPage'),
+  component: lazyPage(() => import('./access/access-page.tsx'), 'AccessPage'),
   staticData: { crumb: 'Access' },
 });
 
 const audit = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/audit',
-  component: lazyRouteComponent(() => import('./audit/audit-page.tsx'), 'AuditPage'),
+  component: lazyPage(() => import('./audit/audit-page.tsx'), 'AuditPage'),
   validateSearch: parseAuditSearch,
   staticData: { crumb: 'Audit log' },
 });

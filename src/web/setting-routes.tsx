@@ -1,4 +1,4 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
 import { organizationRoute } from './platform/app/organization-route.tsx';
 import {
   parseApprovalSearch,
@@ -6,11 +6,12 @@ import {
   parseRuleSearch,
   parseWebhookSearch,
 } from './platform/app/setting-search.ts';
+import { lazyPage } from './platform/ui/chunks.tsx';
 
 const rules = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/rules',
-  component: lazyRouteComponent(() => import('./updates/rules/rules-page.tsx'), 'RulesPage'),
+  component: lazyPage(() => import('./updates/rules/rules-page.tsx'), 'RulesPage'),
   validateSearch: parseRuleSearch,
   staticData: { crumb: 'Rules' },
 });
@@ -18,7 +19,7 @@ const rules = createRoute({
 const approvals = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/approvals',
-  component: lazyRouteComponent(() => import('./updates/approvals/approvals-page.tsx'), 'ApprovalsPage'),
+  component: lazyPage(() => import('./updates/approvals/approvals-page.tsx'), 'ApprovalsPage'),
   validateSearch: parseApprovalSearch,
   staticData: { crumb: 'Approvals' },
 });
@@ -26,7 +27,7 @@ const approvals = createRoute({
 const policies = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/policies',
-  component: lazyRouteComponent(() => import('./policies/policies-page.tsx'), 'PoliciesPage'),
+  component: lazyPage(() => import('./policies/policies-page.tsx'), 'PoliciesPage'),
   validateSearch: parsePolicySearch,
   staticData: { crumb: 'Policies' },
 });
@@ -34,14 +35,14 @@ const policies = createRoute({
 const webhooks = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/webhooks',
-  component: lazyRouteComponent(() => import('./webhooks/webhooks-page.tsx'), 'WebhooksPage'),
+  component: lazyPage(() => import('./webhooks/webhooks-page.tsx'), 'WebhooksPage'),
   staticData: { crumb: 'Webhooks' },
 });
 
 const webhook = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/webhooks/$webhook',
-  component: lazyRouteComponent(() => import('./webhooks/webhook-page.tsx'), 'WebhookPage'),
+  component: lazyPage(() => import('./webhooks/webhook-page.tsx'), 'WebhookPage'),
   validateSearch: parseWebhookSearch,
   staticData: { crumb: 'Webhook' },
 });
@@ -49,28 +50,28 @@ const webhook = createRoute({
 const limits = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/limits',
-  component: lazyRouteComponent(() => import('./access/limits-page.tsx'), 'LimitsPage'),
+  component: lazyPage(() => import('./access/limits-page.tsx'), 'LimitsPage'),
   staticData: { crumb: 'Limits' },
 });
 
 const deletedStacks = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/deleted-stacks',
-  component: lazyRouteComponent(() => import('./stacks/deleted/deleted-stacks-page.tsx'), 'DeletedStacksPage'),
+  component: lazyPage(() => import('./stacks/deleted/deleted-stacks-page.tsx'), 'DeletedStacksPage'),
   staticData: { crumb: 'Deleted stacks' },
 });
 
 const imports = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/imports',
-  component: lazyRouteComponent(() => import('./stacks/imports/imports-page.tsx'), 'ImportsPage'),
+  component: lazyPage(() => import('./stacks/imports/imports-page.tsx'), 'ImportsPage'),
   staticData: { crumb: 'Imports' },
 });
 
 const importRun = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/imports/$run',
-  component: lazyRouteComponent(() => import('./stacks/imports/import-page.tsx'), 'ImportPage'),
+  component: lazyPage(() => import('./stacks/imports/import-page.tsx'), 'ImportPage'),
   staticData: { crumb: 'Import' },
 });
 

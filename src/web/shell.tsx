@@ -1,17 +1,17 @@
 import { Outlet, useParams } from '@tanstack/react-router';
 import { Lock, Mail, Menu as MenuIcon, Search } from 'lucide-react';
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { useEffect, useState } from 'react';
 import { Breadcrumb } from './platform/app/breadcrumb.tsx';
 import { useMe } from './platform/app/me.ts';
 import { OfflineBanner } from './platform/app/offline-banner.tsx';
 import { Button } from './platform/ui/button.tsx';
+import { lazyPart } from './platform/ui/chunks.tsx';
 import { Notice } from './platform/ui/notification.tsx';
 import styles from './shell.module.css';
 import { Sidebar } from './sidebar.tsx';
 
-const SidebarDrawer = lazy(() => import('./sidebar-drawer.tsx'));
-const loadPalette = () => import('./command-palette.tsx');
-const CommandPalette = lazy(loadPalette);
+const SidebarDrawer = lazyPart(async () => (await import('./sidebar-drawer.tsx')).default);
+const CommandPalette = lazyPart(async () => (await import('./command-palette.tsx')).default);
 /** The palette is preloaded after this delay: text typed while it loads would be lost. */
 const paletteMs = 2_000;
 
@@ -21,7 +21,7 @@ export function Shell() {
   const [isRailOpen, setIsRailOpen] = useState(false);
   const { organization } = useParams({ strict: false });
   useEffect(() => {
-    const timer = setTimeout(() => void loadPalette().catch(() => {}), paletteMs);
+    const timer = setTimeout(CommandPalette.preload, paletteMs);
     return () => clearTimeout(timer);
   }, []);
   useEffect(() => {
@@ -56,6 +56,7 @@ export function Shell() {
           <button
             type="button"
             className={styles['search']}
+            aria-label="Go to… Ctrl K"
             aria-keyshortcuts="Control+K Meta+K"
             onClick={() => setIsPaletteOpen(true)}
           >
@@ -71,10 +72,8 @@ export function Shell() {
           <Outlet />
         </main>
       </div>
-      <Suspense>
-        {isRailOpen ? <SidebarDrawer organization={organization} onClose={() => setIsRailOpen(false)} /> : null}
-        {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
-      </Suspense>
+      {isRailOpen ? <SidebarDrawer organization={organization} onClose={() => setIsRailOpen(false)} /> : null}
+      {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
     </>
   );
 }

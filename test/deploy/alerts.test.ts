@@ -10,15 +10,17 @@ const root = path.join(import.meta.dirname, '../..');
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
 const file = path.join(root, 'deploy/monitoring/alerts.yml');
 
-interface Alert {
-  readonly alert: string;
+interface Rule {
+  /** Missing for rules that record. */
+  readonly alert?: string;
   readonly expr: string;
   readonly labels: { readonly severity: string };
   readonly annotations: { readonly summary: string; readonly runbook_url: string };
 }
-const alerts = (parse(readFileSync(file, 'utf8')) as { groups: { rules: Alert[] }[] }).groups.flatMap(
-  ({ rules }) => rules,
+const rules = (parse(readFileSync(file, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  (group) => group.rules,
 );
+const alerts = rules.filter((rule): rule is Rule & { alert: string } => rule.alert !== undefined);
 
 test('each alert leads to its own section of the runbook', () => {
   const headings = new Set([...read('docs/runbook.md').matchAll(/^### (\w+)$/gm)].map(([, name]) => name));
@@ -33,69 +35,216 @@ test('each alert leads to its own section of the runbook', () => {
   }
 });
 
-test('alerts ask only for metrics that processes have', () => {
+test('rules ask only for metrics that processes have', () => {
   const sources = globSync('src/**/*.ts', { cwd: root })
     .filter((name) => !name.endsWith('.test.ts'))
     .map(read)
     .join('\n');
-  const named = new Set(alerts.flatMap(({ expr }) => expr.match(/holdfast_\w+/g) ?? []));
+  const named = new Set(rules.flatMap(({ expr }) => expr.match(/holdfast_\w+/g) ?? []));
   expect(named.size).toBeGreaterThan(20);
   const isThere = (name: string): boolean => sources.includes(`'${name.replace(/_(bucket|count|sum)$/, '')}'`);
   expect([...named].filter((name) => !isThere(name))).toEqual([]);
   // A name of a scrape job is the operator's choice.
-  expect(alerts.filter(({ expr }) => /\bjob[=!]|\bup\b/.test(expr))).toEqual([]);
+  expect(rules.filter(({ expr }) => /\bjob[=!]|\bup\b/.test(expr))).toEqual([]);
 });
 
 interface Series {
   readonly labels: Readonly<Record<string, string>>;
+  /** One value a minute. */
   readonly values: readonly number[];
 }
 
+const hour = 60;
+const day = 24 * hour;
+
+/** A gauge with the same value for as long as a case lasts. */
+const gauge = (name: string, value: number, labels: Series['labels'] = {}) => ({ name, labels, value, perMinute: 0 });
+/** A counter that grows. */
+const counter = (name: string, perMinute: number, labels: Series['labels'] = {}) => ({
+  name,
+  labels,
+  value: 0,
+  perMinute,
+});
+type Sample = ReturnType<typeof gauge>;
+
+const requests = (status: string, perMinute: number, route = '/'): Sample =>
+  counter('holdfast_http_request_seconds_count', perMinute, { status, method: 'GET', route });
+const lease = '/api/stacks/:organization/:project/:stack/:kind/:updateId/renew_lease';
+const working = [
+  gauge('holdfast_build_info', 1, { role: 'api', instance: 'api' }),
+  gauge('holdfast_build_info', 1, { role: 'worker', instance: 'worker' }),
+];
+
+/** For each alert: what fires it, what is just right, and after how many minutes. */
+const faults: Readonly<
+  Record<
+    string,
+    { faulty: readonly Sample[]; right: readonly Sample[]; at?: number; also?: string[]; still?: string[] }
+  >
+> = {
+  HoldfastErrorBudgetBurns: {
+    faulty: [requests('200', 600, lease), requests('503', 10, lease)],
+    right: [requests('200', 600, lease), requests('503', 3, lease)],
+    at: 70,
+    // At half the rate, too.
+    also: ['HoldfastErrorBudgetShrinks'],
+    still: ['HoldfastErrorBudgetShrinks'],
+  },
+  HoldfastErrorBudgetShrinks: {
+    faulty: [requests('200', 600, lease), requests('503', 2, lease)],
+    right: [requests('200', 600, lease), requests('503', 0.5, lease)],
+    at: 3 * hour,
+  },
+  HoldfastErrors: {
+    faulty: [requests('200', 100), requests('503', 3)],
+    right: [requests('200', 100), requests('503', 1)],
+  },
+  HoldfastCommitsSlow: {
+    faulty: [
+      ['0.25', 90],
+      ['0.5', 100],
+      ['+Inf', 100],
+    ].map(([le, count]) =>
+      counter('holdfast_commit_seconds_bucket', Number(count), { kind: 'journal', le: String(le) }),
+    ),
+    right: [
+      ['0.1', 90],
+      ['0.25', 100],
+      ['+Inf', 100],
+    ].map(([le, count]) =>
+      counter('holdfast_commit_seconds_bucket', Number(count), { kind: 'journal', le: String(le) }),
+    ),
+    at: 20,
+  },
+  HoldfastJobsWaiting: above('holdfast_jobs_oldest_waiting_seconds', 30),
+  HoldfastJobsGivenUp: {
+    faulty: [counter('holdfast_jobs_ended_total', 1, { outcome: 'failed' })],
+    right: [counter('holdfast_jobs_ended_total', 1, { outcome: 'committed' })],
+  },
+  HoldfastRedisDown: { faulty: [gauge('holdfast_redis_up', 0)], right: [gauge('holdfast_redis_up', 1)] },
+  HoldfastRedisFull: {
+    faulty: [gauge('holdfast_redis_memory_bytes', 86), gauge('holdfast_redis_memory_limit_bytes', 100)],
+    right: [gauge('holdfast_redis_memory_bytes', 86), gauge('holdfast_redis_memory_limit_bytes', 0)],
+  },
+  HoldfastBlobStoreErrors: {
+    faulty: [counter('holdfast_blob_errors_total', 7)],
+    right: [counter('holdfast_blob_errors_total', 5)],
+  },
+  HoldfastPoolExhausted: above('holdfast_database_waiting', 10),
+  HoldfastLeasesExpire: {
+    faulty: [counter('holdfast_leases_expired_total', 0.5)],
+    right: [counter('holdfast_leases_expired_total', 0.3)],
+    at: hour,
+  },
+  HoldfastEventsNotArchived: above('holdfast_event_archiving_updates', 10_000, { queue: 'recent' }, hour),
+  HoldfastAuditNotChained: above('holdfast_audit_waiting_seconds', 3600, { step: 'chain' }),
+  HoldfastAuditNotSent: above('holdfast_audit_waiting_seconds', 3600, { step: 'send' }),
+  HoldfastWebhooksWaiting: above('holdfast_webhook_deliveries_due', 600, { figure: 'seconds' }),
+  HoldfastJournalInvalid: above('holdfast_stacks_with_journal_errors', 0, { reason: 'invalid-entry' }),
+  HoldfastJournalUnknownKind: above('holdfast_stacks_with_journal_errors', 0, { reason: 'unknown-kind' }),
+  HoldfastDocumentsDamaged: above('holdfast_documents_damaged', 0),
+  HoldfastScrubBehind: above('holdfast_documents_oldest_check_age_seconds', 45 * 86_400, {}, day),
+  HoldfastBlobsMissing: above('holdfast_blobs_missing', 0),
+  HoldfastBlobsUnknown: above('holdfast_blobs_unknown', 0),
+  HoldfastNotTakenOver: {
+    faulty: [counter('holdfast_blob_sweeps_refused_total', 1)],
+    right: [counter('holdfast_blob_sweeps_refused_total', 0), gauge('holdfast_outgoing_held', 0)],
+    at: 20,
+  },
+  HoldfastSiteReplaced: above('holdfast_site_fenced', 0),
+  HoldfastSecondStoreBehind: above('holdfast_second_store_lag', 60, { figure: 'seconds' }),
+  HoldfastItemsPostponed: {
+    faulty: [counter('holdfast_maintenance_postponed_total', 1, { name: 'sweep' })],
+    right: [counter('holdfast_maintenance_postponed_total', 0, { name: 'sweep' })],
+    at: 3 * hour,
+  },
+  HoldfastSweepsFail: {
+    faulty: [counter('holdfast_maintenance_runs_total', 1, { name: 'sweep', outcome: 'failed' })],
+    right: ['failed', 'done'].map((outcome) =>
+      counter('holdfast_maintenance_runs_total', 1, { name: 'sweep', outcome }),
+    ),
+    at: 20,
+  },
+  HoldfastBackupOld: above('holdfast_backup_last_success_age_seconds', 2 * 86_400, {}, hour),
+  HoldfastBundleBehind: above('holdfast_bundle_behind', 60, { figure: 'seconds' }),
+  HoldfastBackupUnverified: above('holdfast_backup_last_verified_age_seconds', 8 * 86_400, {}, hour),
+};
+
+function above(name: string, limit: number, labels: Series['labels'] = {}, at = 10) {
+  return { faulty: [gauge(name, limit + 1, labels)], right: [gauge(name, limit, labels)], at };
+}
+
 await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'], () => {
-  /** Returns the alerts that fire ten minutes after the first value. */
-  async function firing(series: readonly Series[]): Promise<string[]> {
+  interface Case {
+    readonly samples: readonly Sample[];
+    /** The minute at which the alerts are looked at. */
+    readonly at: number;
+  }
+
+  /** Returns the alerts that fire in each case. */
+  async function firing(...cases: readonly Case[]): Promise<string[][]> {
     const { 'config-checks': checks } = await ensureToolchain({ only: ['config-checks'] });
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const child = execFile(checks, ['alerts', file], (error, stdout) => (error ? reject(error) : resolve(stdout)));
-    child.stdin?.end(JSON.stringify([{ series, at: 10 }]));
-    const [fired] = JSON.parse(await promise) as [string[]];
-    return fired;
+    const series = ({ at, samples }: Case): Series[] =>
+      samples.map(({ labels, name, perMinute, value }) => ({
+        labels: { __name__: name, ...labels },
+        values: Array.from({ length: at + 1 }, (_, minute) => value + minute * perMinute),
+      }));
+    child.stdin?.end(JSON.stringify(cases.map((each) => ({ series: series(each), at: each.at }))));
+    return JSON.parse(await promise) as string[][];
   }
-  const minutes = (count: number, value = 1): number[] => Array.from({ length: count }, () => value);
-  /** A process as the scrape by annotations of pods sees it. */
-  const running = (role: string, values = minutes(11)): Series => ({
-    labels: { __name__: 'holdfast_build_info', job: 'kubernetes-pods', role, version: '0.1.0', instance: role },
-    values,
+
+  test('each fires at its fault, and is silent below its threshold', async () => {
+    const rows = Object.entries(faults);
+    const fired = await firing(
+      ...rows.flatMap(([, { at = 10, faulty, right }]) => [
+        { samples: [...working, ...faulty], at },
+        { samples: [...working, ...right], at },
+      ]),
+    );
+    const expected = rows.flatMap(([name, { also = [], still = [] }]) => [[name, ...also], still]);
+    expect(
+      Object.fromEntries(fired.map((each, at) => [`${rows[at >> 1]?.[0]} ${at % 2 ? 'right' : 'faulty'}`, each])),
+    ).toEqual(
+      Object.fromEntries(expected.map((each, at) => [`${rows[at >> 1]?.[0]} ${at % 2 ? 'right' : 'faulty'}`, each])),
+    );
+    // Processes that are missing are the two that have tests of their own.
+    expect([...Object.keys(faults), 'HoldfastDown', 'HoldfastNoWorker'].sort()).toEqual(
+      alerts.map(({ alert }) => alert).sort(),
+    );
   });
+
+  const role = (name: string): Sample =>
+    gauge('holdfast_build_info', 1, { job: 'kubernetes-pods', role: name, version: '0.1.0', instance: name });
 
   test.each([
     ['a server', ['server']],
     ['a cluster', ['api', 'worker']],
   ])('are silent for %s that works, whatever the name of the scrape job', async (_, roles) => {
-    expect(await firing(roles.map((role) => running(role)))).toEqual([]);
+    expect(await firing({ samples: roles.map((name) => role(name)), at: 10 })).toEqual([[]]);
   });
 
   test.each([
     ['no process answers', [], ['HoldfastDown']],
-    ['no API replica answers', [running('api', minutes(5)), running('worker')], ['HoldfastDown']],
-    ['no worker answers', [running('api'), running('worker', minutes(5))], ['HoldfastNoWorker']],
-  ])('say that %s', async (_, series, expected) => {
-    expect(await firing(series)).toEqual(expected);
+    ['no API replica answers', ['worker'], ['HoldfastDown']],
+    ['no worker answers', ['api'], ['HoldfastNoWorker']],
+  ])('say that %s', async (_, roles, expected) => {
+    expect(await firing({ samples: roles.map((name) => role(name)), at: 10 })).toEqual([expected]);
   });
 
-  test('say that requests fail, and that jobs wait', async () => {
-    const requests = (status: string, step: number): Series => ({
-      labels: { __name__: 'holdfast_http_request_seconds_count', status, method: 'GET', route: '/' },
-      values: Array.from({ length: 11 }, (_, minute) => minute * step),
-    });
-    const waiting = {
-      labels: { __name__: 'holdfast_jobs_oldest_waiting_seconds', queue: 'small' },
-      values: minutes(11, 31),
-    };
-    const all = [running('api'), running('worker'), requests('200', 100), requests('503', 10), waiting];
-    expect(await firing(all)).toEqual(['HoldfastErrors', 'HoldfastJobsWaiting']);
-    // Refusals of a read-only installation are no fault.
-    const readOnly = { labels: { __name__: 'holdfast_read_only', instance: 'api' }, values: minutes(11) };
-    expect(await firing([...all, readOnly])).toEqual(['HoldfastJobsWaiting']);
+  test('do not count refusals of a read-only installation as faults', async () => {
+    const failing = [...working, requests('200', 600, lease), requests('503', 60, lease)];
+    const readOnly = gauge('holdfast_read_only', 1, { instance: 'api' });
+    expect(await firing({ samples: failing, at: 70 }, { samples: [...failing, readOnly], at: 70 })).toEqual([
+      ['HoldfastErrorBudgetBurns', 'HoldfastErrorBudgetShrinks', 'HoldfastErrors'],
+      [],
+    ]);
+  });
+
+  test('do not fire after a few errors among few calls', async () => {
+    const few = [...working, requests('200', 0.2, lease), requests('503', 0.05, lease)];
+    expect((await firing({ samples: few, at: 90 }))[0]).not.toContain('HoldfastErrorBudgetBurns');
   });
 });

@@ -334,8 +334,60 @@ test('the version, commit and person that set each property are known, or since 
     ['inputs.a', 3],
     ['outputs.b', 3],
   ]);
+  // Not indexed yet: one version, and then one of two, has set what differs from the indexed state.
   await up([{ name: 'old', inputs: { w: 1, x: 2, y: { z: 3 } } }]);
-  expect((await blame('old')).set[0]).toEqual(['inputs.w', 'up to 4']);
+  expect((await blame('old')).set).toEqual([
+    ['inputs.w', 4],
+    ['inputs.x', 2],
+    ['inputs.y.z', 3],
+  ]);
+  await up([{ name: 'old', inputs: { w: 1, x: 5, y: { z: 3 } } }]);
+  expect((await blame('old')).set).toEqual([
+    ['inputs.w', 'up to 5'],
+    ['inputs.x', 'up to 5'],
+    ['inputs.y.z', 3],
+  ]);
+});
+
+test('while an update runs, each property is attributed to it or to the version that set it before', async () => {
+  const index = async () => app.context.indexer.index(await stackId(app, stack));
+  for (const environment of [{ 'git.head': 'aaaaaaa1' }, { 'git.head': 'bbbbbbb2' }])
+    await up([{ name: 'old', inputs: { x: 1, y: environment } }], { environment }).then(index);
+  const update = await startUpdate(app, stack);
+  const blame = async () => {
+    const { changes, indexedVersion, newestVersion, properties } = await read('resources.blame', { urn: urnOf('old') });
+    expect(properties.every(({ isExact }: { isExact: boolean }) => isExact)).toBe(true);
+    return {
+      set: Object.fromEntries(
+        properties.map(({ path, version }: { path: string; version: number }) => [path, version]),
+      ),
+      changes: changes.map(({ by, commit, version }: { by: string; commit: string; version: number }) => ({
+        ...{ version, commit, isNamed: typeof by === 'string' },
+      })),
+      versions: [indexedVersion, newestVersion],
+    };
+  };
+  const former = [
+    { version: 2, commit: 'bbbbbbb2', isNamed: true },
+    { version: 1, commit: 'aaaaaaa1', isNamed: true },
+  ];
+  await index();
+  const y = `inputs.y["git.head"]`;
+  expect(await blame()).toMatchObject({ set: { 'inputs.x': 1, [y]: 2 }, changes: former });
+  const inputs = { x: 1, y: { 'git.head': 'ccccccc3' }, z: 1 };
+  await ok(
+    app.call('PATCH', `${update.path}/checkpoint`, {
+      ...{ auth: update.lease, body: stateOf(stack, [{ name: 'old', inputs }]) },
+    }),
+  );
+  const set = { 'inputs.x': 1, [y]: 3, 'inputs.z': 3 };
+  const running = { version: 3, commit: null, isNamed: true };
+  expect(await blame()).toEqual({ set, changes: [running, former[1]], versions: [3, 3] });
+  await index();
+  expect(await blame()).toEqual({ set, changes: [running, former[1]], versions: [3, 3] });
+  await ok(complete(app, update));
+  await index();
+  expect(await blame()).toEqual({ set, changes: [running, former[1]], versions: [3, 3] });
 });
 
 test('a version is shown by resource and as text without its secrets, and is sent as it is', async () => {

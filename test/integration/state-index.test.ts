@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createStateIndexRepository } from '../../src/shared/search/state-index-repository.ts';
-import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
+import { BacklogPace, fillHistory, HistoryRound, indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -99,6 +99,36 @@ test('resources of the newest state are rows, and each version has what it chang
     await query(app, 'select * from resource_changes', []),
   ]);
   for (const value of [ciphertext, 'ann', 'bob', '"80"']) expect(everything).not.toContain(value);
+});
+
+test('what versions have changed from before the index is recorded later, as far as their states exist', async () => {
+  for (const inputs of [{ a: 1 }, { a: 2 }, { a: 2, b: 1 }, { a: 3, b: 1 }, { a: 3, b: 1, c: 1 }])
+    await up([bucket(inputs), ...('b' in inputs ? [{ name: 'late' }] : [])]);
+  await due();
+  const versions = async () =>
+    (await indexedChanges(app, stack)).map(({ change, name, version }) => [version, name, change]);
+  expect(await versions()).toEqual([[5, 'bucket', 'updated']]);
+  const rows = await indexedRows(app, stack);
+  // Retention has deleted the state of the first version, so what the second one has changed is not known.
+  await query(app, 'update updates set state_deleted_at = now() where stack_id = $1 and stack_version = 1', [
+    await stackId(app, stack),
+  ]);
+  const fill = (backlog: BacklogPace) => fillHistory(app.context, { backlog, history: new HistoryRound() });
+  expect(await fill(new BacklogPace(0))).toBe(0);
+  // Two processes may do the same.
+  await Promise.all([1, 2].map(() => fill(new BacklogPace(1e12))));
+  expect(await versions()).toEqual([
+    [3, 'bucket', 'updated'],
+    [3, 'late', 'created'],
+    [4, 'bucket', 'updated'],
+    [5, 'bucket', 'updated'],
+  ]);
+  expect((await indexedChanges(app, stack))[0]).toMatchObject({ paths: ['inputs.b'] });
+  expect(await indexedRows(app, stack)).toEqual(rows);
+  expect(await fill(new BacklogPace(1e12))).toBe(0);
+  await up([bucket({ a: 4 })]);
+  await due();
+  expect((await versions()).at(-1)).toEqual([6, 'late', 'deleted']);
 });
 
 test('a step writes only rows that differ', async () => {

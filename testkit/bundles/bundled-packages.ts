@@ -32,7 +32,7 @@ export async function bundlePackages(): Promise<Record<string, string>> {
 
 /** Names everything it exports: bundles of CommonJS have only a default export otherwise. */
 function reexport(name: string, exported: readonly string[]): string {
-  const names = exported.filter((each) => each !== 'module.exports');
+  const names = exported.filter((each) => each !== 'module.exports' && each !== '__esModule');
   return `export { ${names.join(', ')} } from '${name}';\n`;
 }
 

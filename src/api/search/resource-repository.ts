@@ -11,7 +11,11 @@ const IndexedRow = Type.Object({
   indexedVersion: Nullable(Type.Integer()),
   /** Changes are known for versions above this one. */
   knownFrom: Nullable(Type.Integer()),
+  /** Changes are known for versions up to this one; a version that has not ended has none yet. */
+  knownTo: Nullable(Type.Integer()),
   headVersion: Type.Integer(),
+  /** That of the newest state: the version of an update that runs, or `headVersion`. */
+  newestVersion: Type.Integer(),
 });
 export type IndexedStack = Row<typeof IndexedRow>;
 
@@ -47,15 +51,22 @@ const EdgeRow = Type.Object({
 });
 export type ResourceEdges = Row<typeof EdgeRow>;
 
-const HistoryRow = Type.Object({
+const AuthorRow = Type.Object({
   version: Type.Integer(),
   updateId: Type.String(),
   kind: Type.String(),
   by: Text,
+  /** The end of the update, or its beginning while it runs. */
   at: Timestamp,
   commit: Text,
   branch: Text,
   ciUrl: Text,
+});
+/** Who made a version. */
+export type VersionAuthorRow = Row<typeof AuthorRow>;
+
+const HistoryRow = Type.Object({
+  ...AuthorRow.properties,
   change: Type.String(),
   /** JSON text: the driver parses arrays one character at a time. */
   paths: Text,
@@ -124,6 +135,9 @@ export function createResourceRepository(db: Queryable) {
   const joins = sql.fragment`
     left join stack_resources parent on parent.stack_id = r.stack_id and parent.key = r.parent
     left join stack_resources provider on provider.stack_id = r.stack_id and provider.key = r.provider`;
+  const author = sql.fragment`
+    u.stack_version as version, u.id as "updateId", u.kind, a.login as by, coalesce(u.ended_at, u.created_at) as at,
+    u.commit_id as commit, u.branch, u.ci_run::json ->> 'build.url' as "ciUrl"`;
   const always = sql.fragment`true`;
 
   return {
@@ -131,7 +145,12 @@ export function createResourceRepository(db: Queryable) {
     find: (ref: StackRef) =>
       db.maybeOne(sql.rows(IndexedRow)`
         /* resources.find */
-        select s.id as "stackId", i.version as "indexedVersion", i.known_from as "knownFrom", s.stack_version as "headVersion"
+        select s.id as "stackId", i.version as "indexedVersion", i.known_from as "knownFrom", s.stack_version as "headVersion",
+          case when i.is_ended then i.version else (
+            select u.base_stack_version from updates u where u.stack_id = s.id and u.stack_version = i.version) end as "knownTo",
+          coalesce((
+            select u.stack_version from updates u where u.id = s.active_update_id and u.exclusive and not u.dry_run
+          ), s.stack_version) as "newestVersion"
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
           left join state_indexes i on i.stack_id = s.id
         where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`),
@@ -172,6 +191,13 @@ export function createResourceRepository(db: Queryable) {
           and ${after === null ? sql.fragment`true` : sql.fragment`(place, key) > (${after.place}, ${after.key})`}
         order by place, key limit ${limit}`),
 
+    /** Null: the stack has no such version. */
+    findVersionAuthor: (stackId: string, version: number) =>
+      db.maybeOne(sql.rows(AuthorRow)`
+        /* resources.findVersionAuthor */
+        select ${author} from updates u left join users a on a.id = u.requested_by
+        where u.stack_id = ${stackId} and u.stack_version = ${version}`),
+
     /** Versions that have changed the resource, newest first. */
     listChanges: async (
       stackId: string,
@@ -181,9 +207,7 @@ export function createResourceRepository(db: Queryable) {
     ): Promise<readonly HistoryRow[]> => {
       const rows = await db.any(sql.rows(HistoryRow)`
         /* resources.listChanges */
-        select c.version, u.id as "updateId", u.kind, a.login as by, coalesce(u.ended_at, u.created_at) as at,
-          u.commit_id as commit, u.branch, u.ci_run::json ->> 'build.url' as "ciUrl", c.change,
-          array_to_json(c.paths)::text as paths, c.path_count as "pathCount"
+        select ${author}, c.change, array_to_json(c.paths)::text as paths, c.path_count as "pathCount"
         from resource_changes c join updates u on u.stack_id = c.stack_id and u.stack_version = c.version
           left join users a on a.id = u.requested_by
         where c.stack_id = ${stackId} and c.key = ${key} and (${before}::integer is null or c.version < ${before}::integer)

@@ -1,6 +1,6 @@
 import { namesOf } from '../../shared/access/permissions.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { describeUnfinishedImport, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
@@ -18,7 +18,7 @@ import type { StateScan } from '../platform/scans/state-scans.ts';
 import { type AgeLimit, parseAge } from '../search/search-query.ts';
 import { StateSummaries, type StateSummary } from '../state/state-summaries.ts';
 import { listFreezesInForce } from '../updates/rules/freezes-in-force.ts';
-import { gitOf, readConfig, safeEnvironment } from '../updates/setting-views.ts';
+import { branchName, gitOf, readConfig, safeEnvironment } from '../updates/setting-views.ts';
 import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
 import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
@@ -31,7 +31,7 @@ export interface OverviewQuery {
   readonly text: string | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
-  readonly status: 'running' | 'failed' | 'drifted' | 'frozen' | null;
+  readonly status: 'running' | 'failed' | 'interrupted' | 'drifted' | 'frozen' | null;
   readonly before: OverviewPosition | null;
   readonly limit: number;
 }
@@ -85,6 +85,7 @@ export class StackQueries {
     ]);
     const freeze = findFreeze(found.updateRules);
     const [fault] = faults;
+    const unfinished = describeUnfinishedImport(found);
     return {
       ...cardOf(row),
       createdAt: row.createdAt.toISOString(),
@@ -97,9 +98,11 @@ export class StackQueries {
       pendingCount: found.activeUpdateId === null ? (state?.pending.length ?? 0) : 0,
       git: gitOf(safeEnvironment(settings?.environment ?? null)),
       fault:
-        fault === undefined
-          ? null
-          : { kind: fault.compactionError === null ? 'warning' : 'incomplete', message: describeFault(fault) },
+        unfinished !== null
+          ? { kind: 'import-unfinished', message: unfinished }
+          : fault === undefined
+            ? null
+            : { kind: fault.compactionError === null ? 'warning' : 'incomplete', message: describeFault(fault) },
       frozen: freeze && {
         ruleId: freeze.rule.id,
         /** A description of the rule's scope. */
@@ -227,6 +230,8 @@ export function cardOf(row: OverviewRow) {
             kind: row.activeKind as string,
             by: row.activeBy,
             since: row.activeSince?.toISOString() ?? null,
+            branch: branchName(row.activeBranch),
+            commit: row.activeCommit,
             ciUrl: httpUrl(row.activeCiUrl),
           },
     waiting: row.waiting,

@@ -36,6 +36,8 @@ const OverviewRow = Type.Object({
   activeKind: Text,
   activeBy: Text,
   activeSince: Nullable(Timestamp),
+  activeBranch: Text,
+  activeCommit: Text,
   activeCiUrl: Text,
 });
 export type OverviewRow = Row<typeof OverviewRow>;
@@ -52,7 +54,7 @@ export interface OverviewFilter {
   readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
-  readonly status: 'running' | 'failed' | 'drifted' | null;
+  readonly status: 'running' | 'failed' | 'interrupted' | 'drifted' | null;
   /** Active freezes: ids of rules; null: frozen or not. */
   readonly frozenBy: readonly string[] | null;
   /** Only stacks after this one, in this order. */
@@ -82,7 +84,8 @@ const shown = sql.fragment`
   u.commit_id as "lastCommit",
   u.ci_run::json ->> 'build.url' as "lastCiUrl",
   v.id as "activeId", v.kind as "activeKind", coalesce(va.login, vt.kind || ':' || vt.name) as "activeBy",
-  coalesce(v.started_at, v.created_at) as "activeSince", v.ci_run::json ->> 'build.url' as "activeCiUrl"`;
+  coalesce(v.started_at, v.created_at) as "activeSince", v.branch as "activeBranch", v.commit_id as "activeCommit",
+  v.ci_run::json ->> 'build.url' as "activeCiUrl"`;
 
 /** The requester of the update `v`. */
 const owners = sql.fragment`
@@ -137,10 +140,10 @@ export function createStackQueryRepository(db: Queryable) {
       all.push(
         sql.fragment`exists (select 1 from stacks s where s.id = c.stack_id and s.active_update_id is not null)`,
       );
-    if (status === 'failed')
+    if (status === 'failed' || status === 'interrupted')
       all.push(sql.fragment`(
         select u.status from updates u where u.stack_id = c.stack_id and not u.dry_run and u.kind <> 'preview'
-        order by u.number desc limit 1) = 'failed'`);
+        order by u.number desc limit 1) = ${status === 'failed' ? 'failed' : 'cancelled'}`);
     if (status === 'drifted') all.push(sql.fragment`coalesce(${isDrifted(sql.fragment`c.stack_id`)}, false)`);
     if (frozenBy !== null)
       all.push(sql.fragment`exists (

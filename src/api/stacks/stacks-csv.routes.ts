@@ -17,7 +17,13 @@ const Query = Type.Object({
   /** `name` or `name=value`. */
   tag: Type.Optional(text(400)),
   status: Type.Optional(
-    Type.Union([Type.Literal('running'), Type.Literal('failed'), Type.Literal('drifted'), Type.Literal('frozen')]),
+    Type.Union([
+      Type.Literal('running'),
+      Type.Literal('failed'),
+      Type.Literal('interrupted'),
+      Type.Literal('drifted'),
+      Type.Literal('frozen'),
+    ]),
   ),
 });
 type Query = Static<typeof Query>;

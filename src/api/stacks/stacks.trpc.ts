@@ -30,7 +30,13 @@ const ListInput = Type.Object({
   project: Type.Optional(Name),
   tag: Type.Optional(Type.Object({ name: text(100), value: Type.Optional(text(300)) })),
   status: Type.Optional(
-    Type.Union([Type.Literal('running'), Type.Literal('failed'), Type.Literal('drifted'), Type.Literal('frozen')]),
+    Type.Union([
+      Type.Literal('running'),
+      Type.Literal('failed'),
+      Type.Literal('interrupted'),
+      Type.Literal('drifted'),
+      Type.Literal('frozen'),
+    ]),
   ),
   ...page,
 });

@@ -1,27 +1,24 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { type JsonSpan, scanJsonInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { denseSliceBytes } from '../../shared/platform/slices/slices.ts';
-import { listLeafPathsInSlices } from '../../shared/search/property-leaves.ts';
-import { joinPath, type ResourceView, viewResource } from '../../shared/search/resource-facts.ts';
+import type { ResourceView } from '../../shared/search/resource-facts.ts';
 import { resourceKey } from '../../shared/search/resource-key.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
-import { httpUrl } from '../platform/http/http-url.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import {
   createResourceRepository,
-  type HistoryRow,
   type IndexedResource,
   type IndexedStack,
   type ResourceEdges,
   type ResourceFilter,
   type ResourcePlace,
 } from '../search/resource-repository.ts';
-import { branchName } from '../updates/setting-views.ts';
 import { noSuchVersion } from './no-such-version.ts';
-import { Blame } from './resources/blame.ts';
+import { findResource } from './resources/find-resource.ts';
 import { redactedJsonInSlices } from './resources/redacted-json.ts';
+import { authorView, blameResource } from './resources/resource-blame.ts';
 
 /** Larger inputs or outputs are not shown, in bytes. */
 const maxViewBytes = 1024 * 1024;
@@ -30,9 +27,6 @@ const copies = 16;
 const maxDependents = 200;
 /** As many as the index has. */
 const maxDependencies = 2_000;
-/** Changes of a resource that are read to blame its properties: page size, and number of pages. */
-const blamePage = 200;
-const maxBlamePages = 10;
 /** Maximum number of resources that are read for a graph, and that it shows. */
 const maxEdgeRows = 50_000;
 /** A resource may have 2,000 dependencies. */
@@ -88,36 +82,8 @@ export class ResourceService {
   async blame(scan: StateScan, ref: StackRef, urn: string) {
     const stack = await this.#find(ref);
     const view = await this.#view(scan, ref, stack, urn, null);
-    const paths: string[] = [];
-    for (const part of ['inputs', 'outputs'])
-      for (const path of await listLeafPathsInSlices(view.raw(part))) paths.push(joinPath(part, path));
-    const { headVersion, indexedVersion, knownFrom } = stack;
-    const blame = new Blame(paths, indexedVersion !== headVersion ? headVersion : null);
-    const changes = new Map<number, ReturnType<typeof changeView>>();
-    let before: number | null = null;
-    // Changes that were not read may have set what is still open.
-    let isCut = true;
-    for (let page = 0; page < maxBlamePages && !blame.isDone; page++) {
-      const rows: readonly HistoryRow[] = await createResourceRepository(this.#context.db).listChanges(
-        ...([stack.stackId, resourceKey(urn), before, blamePage] as const),
-      );
-      for (const row of rows) {
-        blame.add(row);
-        changes.set(row.version, changeView(row));
-        await scan.pause();
-      }
-      before = rows.at(-1)?.version ?? null;
-      isCut = rows.length === blamePage;
-      if (!isCut) break;
-    }
-    const properties = blame.end(isCut && before !== null ? before - 1 : knownFrom);
-    const named = new Set(properties.map(({ version }) => version));
-    return {
-      properties,
-      /** The changes of the given `properties`, newest first. */
-      changes: [...changes.values()].filter(({ version }) => named.has(version)),
-      ...versionsOf(stack),
-    };
+    const blame = await blameResource(scan, createResourceRepository(this.#context.db), stack, view);
+    return { ...blame, ...versionsOf(stack) };
   }
 
   /** The raw JSON of a property of a resource in the newest state; null if there is none. Throws NotFoundError, and what `scan` throws. */
@@ -149,7 +115,7 @@ export class ResourceService {
       before,
       limit + 1,
     );
-    const items = rows.slice(0, limit).map(changeView);
+    const items = rows.slice(0, limit).map(authorView);
     const next = rows.length > limit ? (items.at(-1)?.version ?? null) : null;
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
@@ -193,26 +159,14 @@ export class ResourceService {
   ): Promise<ResourceView> {
     const state = version === null ? (await scan.readHead(ref))?.state : await scan.readVersion(stackId, version);
     if (!state) throw version === null ? stackNotFound(ref) : noSuchVersion(version);
-    // Encoders write such a URN unescaped, so most resources are distinguished without parsing their members.
-    const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
-    const found: Buffer[] = [];
-    await scan.scanResources(state, async (text) => {
-      if (mark !== null && !text.includes(mark)) return;
-      const view = await viewResource(text);
-      if (view.urn === urn && !view.isDeleted) found[0] = Buffer.from(text);
-    });
-    if (found[0] === undefined)
-      throw new NotFoundError(`The stack has no resource ${JSON.stringify(urn.slice(0, 500))}`);
-    return viewResource(found[0]);
+    const view = await findResource(scan, state, urn);
+    if (view === null) throw new NotFoundError(`The stack has no resource ${JSON.stringify(urn.slice(0, 500))}`);
+    return view;
   }
 }
 
-function changeView({ at, branch, ciUrl, ...row }: HistoryRow) {
-  return { ...row, at: at.toISOString(), branch: branchName(branch), ciUrl: httpUrl(ciUrl) };
-}
-
-function versionsOf({ headVersion, indexedVersion }: IndexedStack) {
-  return { indexedVersion, headVersion };
+function versionsOf({ headVersion, indexedVersion, newestVersion }: IndexedStack) {
+  return { indexedVersion, headVersion, newestVersion };
 }
 
 function resourceView({ place: _place, key: _key, provider, ...row }: IndexedResource) {

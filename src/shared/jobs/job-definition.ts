@@ -1,6 +1,7 @@
 import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
 import type { EventWriter } from '../events/event-writer.ts';
 import { currentRequest } from '../platform/logger/request-lines.ts';
+import { currentTraceparent } from '../platform/tracing/tracing.ts';
 import { BodyEncoding } from '../state/checkpoints/body-buffer.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
 import type { DeploymentImporter } from '../state/deployment-importer.ts';
@@ -36,6 +37,8 @@ type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
   schema: number;
   /** Part of each log line of the job. Missing if no request asked for it. */
   requestId?: string;
+  /** The trace that the job continues (W3C Trace Context). Missing if its request is not traced. */
+  traceparent?: string;
 };
 
 /** A job without a body. */
@@ -65,8 +68,7 @@ export function defineTask<const N extends string, P extends TProperties>(
   const { name, schemas, run } = definition;
   const schema = schemas.at(-1) as number;
   const create = (payload: Static<TObject<P>>): JobOf<N, P> => {
-    const requestId = currentRequest();
-    return { ...payload, name, schema, ...(requestId === undefined ? {} : { requestId }) };
+    return { ...payload, name, schema, ...originOfJob() };
   };
   return { record: Type.Unsafe(recordOf(definition)), create, run };
 }
@@ -78,11 +80,21 @@ export function queuedWrite<const N extends string, P extends TProperties>(
   return Type.Unsafe(recordOf(definition, QueuedBody.properties));
 }
 
+/** The request and the trace that the current work belongs to, as a job has them. */
+export function originOfJob(): { requestId?: string; traceparent?: string } {
+  const requestId = currentRequest();
+  const traceparent = currentTraceparent();
+  return {
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
+}
+
 function recordOf<N extends string, P extends TProperties>(
   { name, schemas, payload }: Common<N, P>,
   body: TProperties = {},
 ) {
   const schema = Type.Union(schemas.map((version) => Type.Literal(version)));
-  const requestId = Type.Optional(Type.String());
-  return Type.Object({ name: Type.Literal(name), schema, requestId, ...payload, ...body });
+  const origin = { requestId: Type.Optional(Type.String()), traceparent: Type.Optional(Type.String()) };
+  return Type.Object({ name: Type.Literal(name), schema, ...origin, ...payload, ...body });
 }

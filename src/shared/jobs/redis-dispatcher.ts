@@ -6,6 +6,7 @@ import { fromRejection, JobPendingError, type Outcome } from '../platform/errors
 import type { Logger } from '../platform/logger/logger.ts';
 import { QueueUnavailableError } from '../platform/redis/queue-unavailable.ts';
 import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
+import { inSpan } from '../platform/tracing/tracing.ts';
 import type { Job } from './definitions.ts';
 import {
   type DispatcherState,
@@ -73,7 +74,7 @@ export class RedisDispatcher implements JobDispatcher {
   }
 
   run(job: Job, options: DispatchOptions = {}): Promise<void> {
-    return this.#track(() => this.#run(job, options));
+    return this.#track(() => inSpan(`wait for job ${job.name}`, { role: 'producer' }, () => this.#run(job, options)));
   }
 
   enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { redisCall } from '../platform/redis/redis.ts';
+import { inSpan } from '../platform/tracing/tracing.ts';
 import type { Job } from './definitions.ts';
 import type { DispatchOptions } from './dispatcher.ts';
 import type { JobRepository } from './job-repository.ts';
@@ -52,6 +53,8 @@ export class RedisJobQueue {
   async add(queue: Queue<JobData>, jobId: string, job: Job, priority: number): Promise<void> {
     const options = { jobId, priority: Math.min(priority, lowestPriority) };
     // The name is only for people who inspect the queue.
-    await redisCall(() => queue.add(job.name, { replyTo: this.channel }, options));
+    await inSpan('redis add job', { role: 'client', attributes: { 'db.system.name': 'redis' } }, () =>
+      redisCall(() => queue.add(job.name, { replyTo: this.channel }, options)),
+    );
   }
 }

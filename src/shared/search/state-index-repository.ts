@@ -21,7 +21,7 @@ const IndexRow = Type.Object({
 });
 export type IndexRow = Row<typeof IndexRow>;
 
-const StateRow = Type.Object({
+export const StateRow = Type.Object({
   version: Type.Integer(),
   baseVersion: Type.Integer(),
   baseCheckpointId: Nullable(Type.String()),
@@ -57,7 +57,7 @@ export type IndexLag = Row<typeof LagRow>;
 
 const TextRow = Type.Object({ text: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
-const IdRow = Type.Object({ id: Type.String() });
+export const IdRow = Type.Object({ id: Type.String() });
 
 /** One step of the index, from one state to the next. */
 export interface IndexStep {
@@ -272,7 +272,7 @@ export function createStateIndexRepository(db: Queryable) {
 }
 
 /** Versions of a stack and their states. A journal that is not compacted yet belongs to a version that has not ended. */
-const states = (stackId: string) => sql.fragment`
+export const states = (stackId: string) => sql.fragment`
   select u.stack_version as version, u.base_stack_version as "baseVersion", u.base_checkpoint_id as "baseCheckpointId",
     u.checkpoint_id as "checkpointId",
     u.status not in ('not started', 'running') and coalesce(j.entry_count <= j.compacted_entries or j.compaction_error is not null, true) as "isEnded",

@@ -3,6 +3,7 @@ import { TimeSlices } from '../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
 import { DocumentMissingError } from '../state/checkpoints/document-store.ts';
 import type { DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
+import { createFormerVersionsRepository } from './former-versions-repository.ts';
 import { IndexStepBuilder } from './index-step.ts';
 import { scanResources } from './scan-resources.ts';
 import {
@@ -49,7 +50,7 @@ export class StateIndexer {
       const next = index && (await this.#findNext(stackId, index));
       if (!next) break;
       try {
-        const step = await this.#computeStep(stackId, index, next);
+        const step = await this.#computeStep(index, next, await this.#rows.readDigests(stackId));
         bytes += step.bytes;
         const isWritten = await this.#db.inTransaction((tx) =>
           createStateIndexRepository(tx).write(stackId, index.edition, step),
@@ -63,6 +64,18 @@ export class StateIndexer {
       }
     }
     return { versions, bytes };
+  }
+
+  /** Records what the newest version before the index has changed. Null: there is none, or its states do not exist any more. */
+  async fillBack(stackId: string): Promise<IndexProgress | null> {
+    const index = await this.#rows.find(stackId);
+    const state = index && (await createFormerVersionsRepository(this.#db).findUnknown(stackId));
+    if (!state) return null;
+    const step = await this.#computeStep({ ...index, isEnded: false }, state, new Map());
+    const isWritten = await this.#db.inTransaction((tx) =>
+      createFormerVersionsRepository(tx).writeUnknown(stackId, step),
+    );
+    return { versions: isWritten ? 1 : 0, bytes: step.bytes };
   }
 
   /**
@@ -80,7 +93,7 @@ export class StateIndexer {
       if (!oldest || !index) return this.index(stackId);
       const base = { checkpointId: oldest.baseCheckpointId, baseCheckpointId: oldest.baseCheckpointId };
       const before = oldest.isBaseDeleted ? oldest : { ...oldest, ...base, version: oldest.baseVersion, isEnded: true };
-      const step = await this.#computeStep(stackId, index, before);
+      const step = await this.#computeStep(index, before, await this.#rows.readDigests(stackId));
       await this.#db.inTransaction((tx) =>
         createStateIndexRepository(tx).write(stackId, index.edition, { ...step, changes: null }),
       );
@@ -104,7 +117,8 @@ export class StateIndexer {
       isBaseDeleted: false,
       isEnded: false,
     };
-    const step = await this.#computeStep(stackId, index, state).catch((error: unknown) => {
+    const known = await this.#rows.readDigests(stackId);
+    const step = await this.#computeStep(index, state, known).catch((error: unknown) => {
       // Replaced by a newer one meanwhile.
       if (error instanceof DocumentMissingError) return null;
       throw error;
@@ -125,8 +139,12 @@ export class StateIndexer {
     return null;
   }
 
-  async #computeStep(stackId: string, index: IndexRow, state: IndexedState): Promise<IndexStep & { bytes: number }> {
-    const known = await this.#rows.readDigests(stackId);
+  /** `known`: the digests of the indexed resources, by key. */
+  async #computeStep(
+    index: IndexRow,
+    state: IndexedState,
+    known: ReadonlyMap<string, string>,
+  ): Promise<IndexStep & { bytes: number }> {
     const step = new IndexStepBuilder(index, known);
     let bytes = 0;
     const read = async (checkpointId: string | null, onResource: (text: Buffer) => Promise<void>): Promise<number> => {

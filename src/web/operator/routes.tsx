@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { createRoute, redirect } from '@tanstack/react-router';
 import { rootRoute } from '../platform/app/root-route.tsx';
+import { lazyPage } from '../platform/ui/chunks.tsx';
 
 const operator = createRoute({
   getParentRoute: () => rootRoute,
   path: '/~/operator',
-  component: lazyRouteComponent(() => import('./operator-layout.tsx'), 'OperatorLayout'),
+  component: lazyPage(() => import('./operator-layout.tsx'), 'OperatorLayout'),
 });
 
 const first = createRoute({
@@ -18,49 +19,49 @@ const first = createRoute({
 const health = createRoute({
   getParentRoute: () => operator,
   path: 'health',
-  component: lazyRouteComponent(() => import('./health-page.tsx'), 'HealthPage'),
+  component: lazyPage(() => import('./health-page.tsx'), 'HealthPage'),
   staticData: { crumb: 'Health' },
 });
 
 const queues = createRoute({
   getParentRoute: () => operator,
   path: 'queues',
-  component: lazyRouteComponent(() => import('./queues-page.tsx'), 'QueuesPage'),
+  component: lazyPage(() => import('./queues-page.tsx'), 'QueuesPage'),
   staticData: { crumb: 'Queues' },
 });
 
 const locks = createRoute({
   getParentRoute: () => operator,
   path: 'locks',
-  component: lazyRouteComponent(() => import('./locks-page.tsx'), 'LocksPage'),
+  component: lazyPage(() => import('./locks-page.tsx'), 'LocksPage'),
   staticData: { crumb: 'Locks' },
 });
 
 const storage = createRoute({
   getParentRoute: () => operator,
   path: 'storage',
-  component: lazyRouteComponent(() => import('./storage-page.tsx'), 'StoragePage'),
+  component: lazyPage(() => import('./storage-page.tsx'), 'StoragePage'),
   staticData: { crumb: 'Storage' },
 });
 
 const backups = createRoute({
   getParentRoute: () => operator,
   path: 'backups',
-  component: lazyRouteComponent(() => import('./backups-page.tsx'), 'BackupsPage'),
+  component: lazyPage(() => import('./backups-page.tsx'), 'BackupsPage'),
   staticData: { crumb: 'Backups' },
 });
 
 const tasks = createRoute({
   getParentRoute: () => operator,
   path: 'tasks',
-  component: lazyRouteComponent(() => import('./tasks-page.tsx'), 'TasksPage'),
+  component: lazyPage(() => import('./tasks-page.tsx'), 'TasksPage'),
   staticData: { crumb: 'Tasks' },
 });
 
 const audit = createRoute({
   getParentRoute: () => operator,
   path: 'audit',
-  component: lazyRouteComponent(() => import('./server-audit-page.tsx'), 'ServerAuditPage'),
+  component: lazyPage(() => import('./server-audit-page.tsx'), 'ServerAuditPage'),
   staticData: { crumb: 'Audit log' },
 });
 

@@ -1,8 +1,9 @@
-import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { createRoute, redirect } from '@tanstack/react-router';
 import { rootRoute } from '../platform/app/root-route.tsx';
+import { lazyPage } from '../platform/ui/chunks.tsx';
 import { parseResourceSearch } from './search-terms.ts';
 
-const searchPage = lazyRouteComponent(() => import('./search-page.tsx'), 'SearchPage');
+const searchPage = lazyPage(() => import('./search-page.tsx'), 'SearchPage');
 
 const search = createRoute({
   getParentRoute: () => rootRoute,
@@ -34,7 +35,7 @@ const printedSearch = createRoute({
 const references = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/~/references',
-  component: lazyRouteComponent(() => import('./references/references-page.tsx'), 'ReferencesPage'),
+  component: lazyPage(() => import('./references/references-page.tsx'), 'ReferencesPage'),
   staticData: { crumb: 'References' },
 });
 

@@ -17,7 +17,7 @@ const maxListed = 12;
 
 /** The number of resources per group; selecting a group narrows the query. */
 export function SearchGroups({ query, within }: { readonly query: string; readonly within: Within }) {
-  const { by = 'type' } = useSearch({ strict: false });
+  const { by = 'type', groups: listed } = useSearch({ strict: false });
   const counts = useQuery(
     trpc.search.count.queryOptions(
       { query, ...within, by },
@@ -25,9 +25,10 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
     ),
   );
   if (counts.error) return null;
-  const groups = counts.data?.groups.slice(0, maxListed);
+  const groups = counts.data?.groups.slice(0, listed === 'all' ? undefined : maxListed);
   const most = Math.max(1, ...(groups ?? []).map(({ resources }) => resources));
-  const others = (counts.data?.groups.length ?? 0) + (counts.data?.otherGroups ?? 0) - (groups?.length ?? 0);
+  const hidden = (counts.data?.groups.length ?? 0) - (groups?.length ?? 0);
+  const others = counts.data?.otherGroups ?? 0;
   return (
     <section className={styles['groups']} aria-label="Groups">
       <nav className={styles['fields']} aria-label="Group by">
@@ -36,7 +37,7 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
             key={field}
             to="."
             replace
-            search={(before: object) => ({ ...before, by: field === 'type' ? undefined : field })}
+            search={(before: object) => ({ ...before, by: field === 'type' ? undefined : field, groups: undefined })}
             aria-current={field === by ? 'true' : undefined}
             activeOptions={{ exact: true }}
             activeProps={{}}
@@ -63,7 +64,7 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
                   activeProps={{}}
                   title={`${name} ${version ?? ''}`}
                 >
-                  <span className={styles['name']}>{labelOf(by, name, version)}</span>
+                  <span className={styles['name']}>{labelOf(by, name, version, within)}</span>
                   <span className={styles['count']}>{resources.toLocaleString('en')}</span>
                   <span
                     className={styles['bar']}
@@ -74,13 +75,26 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
               </li>
             ))}
       </ul>
-      {others > 0 ? <p className={styles['others']}>and {others.toLocaleString('en')} more</p> : null}
+      {hidden > 0 ? (
+        <Link
+          to="."
+          replace
+          resetScroll={false}
+          search={(before: object) => ({ ...before, groups: 'all' as const })}
+          activeProps={{}}
+          className={styles['others']}
+        >
+          {hidden.toLocaleString('en')} more
+        </Link>
+      ) : others > 0 ? (
+        <p className={styles['others']}>The largest groups of {(groups?.length ?? 0) + others}.</p>
+      ) : null}
     </section>
   );
 }
 
-function labelOf(by: SearchField, name: string, version: string | null): string {
+function labelOf(by: SearchField, name: string, version: string | null, { organization }: Within): string {
   if (by === 'type') return shortType(name);
   if (by === 'provider') return name === '' ? 'none' : `${name} ${version ?? ''}`;
-  return name.slice(name.indexOf('/') + 1);
+  return organization === undefined ? name : name.slice(name.indexOf('/') + 1);
 }

@@ -29,16 +29,19 @@ export interface ResourceSearch {
   readonly q?: string | undefined;
   readonly view?: 'providers' | undefined;
   readonly by?: SearchField | undefined;
+  /** All groups of the field, instead of the largest. */
+  readonly groups?: 'all' | undefined;
 }
 
 const fields: readonly SearchField[] = ['type', 'stack', 'project', 'provider'];
 
 /** Reads the search of a URL. Invalid parameters are dropped. */
 export function parseResourceSearch(search: Readonly<Record<string, unknown>>): ResourceSearch {
-  const { by, q, view } = search;
+  const { by, groups, q, view } = search;
   return {
     q: typeof q === 'string' && q !== '' ? q : undefined,
     view: view === 'providers' ? view : undefined,
     by: fields.find((each) => each === by && each !== 'type'),
+    groups: groups === 'all' ? groups : undefined,
   };
 }

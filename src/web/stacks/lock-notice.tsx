@@ -79,6 +79,12 @@ function Lock({ details, stack }: { readonly stack: StackRef; readonly details: 
         )
       }
     >
+      {active === null || (active.branch === null && active.commit === null) ? null : (
+        <p className={styles['source']}>
+          {active.branch === null ? null : <code>{active.branch}</code>}
+          {active.commit === null ? null : <code title={active.commit}>{shortCommit(active.commit)}</code>}
+        </p>
+      )}
       {waits.length === 0 ? null : (
         <ol className={styles['queue']} aria-label="Waiting runs">
           {waits.map((item) => (

@@ -1,6 +1,7 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
 import { rootRoute } from '../platform/app/root-route.tsx';
 import { parseStackPageSearch } from '../platform/app/stack-search.ts';
+import { lazyPage } from '../platform/ui/chunks.tsx';
 import { parseUpdateSearch } from '../updates/update-search.ts';
 import { parseStackFilter } from './stack-filter.ts';
 import { StacksPage } from './stacks-page.tsx';
@@ -22,21 +23,21 @@ const organization = createRoute({
 const stack = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/$project/$stack',
-  component: lazyRouteComponent(() => import('./stack-page.tsx'), 'StackPage'),
+  component: lazyPage(() => import('./stack-page.tsx'), 'StackPage'),
   validateSearch: parseStackPageSearch,
 });
 
 const update = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/$project/$stack/updates/$version',
-  component: lazyRouteComponent(() => import('../updates/update-page.tsx'), 'UpdatePage'),
+  component: lazyPage(() => import('../updates/update-page.tsx'), 'UpdatePage'),
   validateSearch: parseUpdateSearch,
 });
 
 const preview = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/$project/$stack/previews/$updateId',
-  component: lazyRouteComponent(() => import('../updates/update-page.tsx'), 'PreviewPage'),
+  component: lazyPage(() => import('../updates/update-page.tsx'), 'PreviewPage'),
   validateSearch: parseUpdateSearch,
 });
 

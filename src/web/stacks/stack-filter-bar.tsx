@@ -1,5 +1,5 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { CircleAlert, LoaderCircle, Search, Snowflake, Waves, X } from 'lucide-react';
+import { CircleAlert, LoaderCircle, Search, Snowflake, Unplug, Waves, X } from 'lucide-react';
 import { useId, useMemo, useRef, useState } from 'react';
 import type { StackItem } from '../platform/app/contract.ts';
 import { useDebouncedText, useSlashKey } from '../platform/app/debounced-text.ts';
@@ -13,6 +13,7 @@ const statuses = [
   { status: undefined, name: 'All', icon: null },
   { status: 'running', name: 'Running', icon: <LoaderCircle aria-hidden="true" /> },
   { status: 'failed', name: 'Failed', icon: <CircleAlert aria-hidden="true" /> },
+  { status: 'interrupted', name: 'Interrupted', icon: <Unplug aria-hidden="true" /> },
   { status: 'drifted', name: 'Drifted', icon: <Waves aria-hidden="true" /> },
   { status: 'frozen', name: 'Frozen', icon: <Snowflake aria-hidden="true" /> },
 ] as const satisfies readonly { status: StackStatus | undefined; name: string; icon: unknown }[];
@@ -62,7 +63,7 @@ function TextFilter() {
         type="search"
         value={draft}
         maxLength={200}
-        placeholder="Project or stack, owner:ada, updated:<7d"
+        placeholder="Project or stack"
         title="Words in the name; owner: the user who holds the lock; updated: an age, such as <7d or >1y"
         aria-label="Find a project or stack"
         aria-keyshortcuts="/"

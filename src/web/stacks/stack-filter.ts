@@ -1,6 +1,6 @@
 import type { StackFilter } from '../platform/app/contract.ts';
 
-export const stackStatuses = ['running', 'failed', 'drifted', 'frozen'] as const;
+export const stackStatuses = ['running', 'failed', 'interrupted', 'drifted', 'frozen'] as const;
 export type StackStatus = (typeof stackStatuses)[number];
 
 /** The filter of the list of stacks as it is in the URL. `tag`: `name` or `name=value`. */

@@ -1,13 +1,13 @@
 import { Link } from '@tanstack/react-router';
 import { GitBranch, GitCommitHorizontal } from 'lucide-react';
-import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { lazyPart } from '../platform/ui/chunks.tsx';
 import { Clamped } from '../platform/ui/clamped.tsx';
 import { Code } from '../platform/ui/code.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
-import { repositoryLink } from '../platform/ui/safe-link.ts';
+import { forgeLink } from '../platform/ui/safe-link.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { StackReferences } from '../search/references/stack-references.tsx';
@@ -18,7 +18,7 @@ import { OutputTable } from './output-table.tsx';
 import styles from './stack-overview.module.css';
 import { StackTags } from './stack-tags.tsx';
 
-const Readme = lazy(() => import('./readme.tsx'));
+const Readme = lazyPart(async () => (await import('./readme.tsx')).default, <Skeleton width="60%" />);
 /** The output that describes the stack, as Markdown: `pulumi stack output readme` prints it. */
 const readmeName = 'readme';
 
@@ -38,9 +38,7 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
           <section className={styles['section']}>
             <h2>README</h2>
             <Clamped lines={24} of="README">
-              <Suspense fallback={<Skeleton width="60%" />}>
-                <Readme text={readme.value} isCut={readme.isCut} />
-              </Suspense>
+              <Readme text={readme.value} isCut={readme.isCut} />
             </Clamped>
           </section>
         )}
@@ -113,7 +111,7 @@ function About({ details }: { readonly details: StackDetails }) {
       )}
       {git?.repo == null ? null : (
         <FactRow name="Repository">
-          <ExternalLink href={repositoryLink(git.repo)}>{repositoryName(git.repo)}</ExternalLink>
+          <ExternalLink href={forgeLink(git.kind, git.repo)}>{repositoryName(git.repo)}</ExternalLink>
         </FactRow>
       )}
       {git?.branch == null ? null : (
@@ -127,7 +125,7 @@ function About({ details }: { readonly details: StackDetails }) {
       {git?.commit == null ? null : (
         <FactRow name="Commit">
           <GitCommitHorizontal size={14} aria-hidden="true" />
-          <ExternalLink href={repositoryLink(git.repo, git.commit)}>
+          <ExternalLink href={forgeLink(git.kind, git.repo, git.commit)}>
             <code title={git.commit}>{shortCommit(git.commit)}</code>
           </ExternalLink>
         </FactRow>

@@ -1,13 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Star, Unplug } from 'lucide-react';
-import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
+import { lazyPart } from '../platform/ui/chunks.tsx';
 import { Notice } from '../platform/ui/notification.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
@@ -25,9 +25,9 @@ import { PendingRepair } from './pending-repair.tsx';
 import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
 
-const StackAccess = lazy(() => import('./stack-access.tsx').then((loaded) => ({ default: loaded.StackAccess })));
+const StackAccess = lazyPart(async () => (await import('./stack-access.tsx')).StackAccess);
 
-const StackWebhooks = lazy(() => import('./stack-webhooks.tsx').then((loaded) => ({ default: loaded.StackWebhooks })));
+const StackWebhooks = lazyPart(async () => (await import('./stack-webhooks.tsx')).StackWebhooks);
 
 const route = getRouteApi('/$organization/$project/$stack');
 const busyPollMs = 2_000;
@@ -102,16 +102,8 @@ export function StackPage() {
           <ConfigTable stack={stack} config={details.config} empty="The last update had no configuration." />
         </section>
       ) : null}
-      {tab === 'webhooks' ? (
-        <Suspense>
-          <StackWebhooks stack={stack} search={search} />
-        </Suspense>
-      ) : null}
-      {tab === 'access' ? (
-        <Suspense>
-          <StackAccess stack={stack} details={details} />
-        </Suspense>
-      ) : null}
+      {tab === 'webhooks' ? <StackWebhooks stack={stack} search={search} /> : null}
+      {tab === 'access' ? <StackAccess stack={stack} details={details} /> : null}
     </article>
   );
 }

@@ -1,11 +1,12 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
 import { parseCiSearch } from '../platform/app/ci-search.ts';
 import { rootRoute } from '../platform/app/root-route.tsx';
+import { lazyPage } from '../platform/ui/chunks.tsx';
 
 const ci = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/~/ci',
-  component: lazyRouteComponent(() => import('./ci-page.tsx'), 'CiPage'),
+  component: lazyPage(() => import('./ci-page.tsx'), 'CiPage'),
   validateSearch: parseCiSearch,
   staticData: { crumb: 'CI' },
 });

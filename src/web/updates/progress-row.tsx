@@ -1,9 +1,9 @@
 import { ChevronDown, ChevronRight, CircleX, Lock, MessageSquareText, TriangleAlert } from 'lucide-react';
 import { memo } from 'react';
+import { PropertyDiff } from '../platform/app/property-diff.tsx';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { CutName } from '../platform/ui/cut-name.tsx';
 import { diffJson } from '../platform/ui/json-diff.ts';
-import { isRedacted } from '../platform/ui/json-tree.ts';
 import { duration } from '../platform/ui/relative-time.ts';
 import { Colored } from './colored.tsx';
 import { viewOperation } from './operations.ts';
@@ -158,36 +158,30 @@ function State({
   );
 }
 
-/** The messages about a resource, and the inputs that a step changes. */
+/** The messages about a resource, and the inputs that a step changes, as the versions of a stack are compared. */
 function Opened({ row }: { readonly row: ResourceRow }) {
-  const step = row.lastStep;
-  const { changes, isCut } = diffJson(step?.old?.inputs ?? {}, step?.new?.inputs ?? {}, maxChanges);
-  const isChange = step?.old?.inputs !== undefined && step.new?.inputs !== undefined;
+  const changes = changesOf(row);
   return (
-    <ul className={styles['opened']}>
-      {row.diagnostics.map(({ message, sequence, severity }) => (
-        <li key={sequence} className={styles[severity]}>
-          <Colored text={message.trimEnd()} />
-        </li>
-      ))}
-      {isChange
-        ? changes.map(({ after, before, kind, path }) => (
-            <li key={path} className={styles[kind]}>
-              <span className={styles['path']}>{path}</span> {kind === 'added' ? '' : show(before)}
-              {kind === 'changed' ? ' → ' : kind === 'removed' ? ' removed' : ''}
-              {kind === 'removed' ? '' : show(after)}
+    <div className={styles['opened']}>
+      {row.diagnostics.length === 0 ? null : (
+        <ul className={styles['said']}>
+          {row.diagnostics.map(({ message, sequence, severity }) => (
+            <li key={sequence} className={styles[severity]}>
+              <Colored text={message.trimEnd()} />
             </li>
-          ))
-        : null}
-      {isChange && isCut ? <li>More inputs change.</li> : null}
-    </ul>
+          ))}
+        </ul>
+      )}
+      {changes === null || changes.paths.length === 0 ? null : <PropertyDiff paths={changes.paths} />}
+      {changes?.isCut ? <p>More inputs change.</p> : null}
+    </div>
   );
 }
 
 const maxChanges = 50;
-const maxValueCharacters = 300;
 
-function show(value: unknown): string {
-  const text = isRedacted(value) ? '[secret]' : JSON.stringify(value);
-  return text.length > maxValueCharacters ? `${text.slice(0, maxValueCharacters)}…` : text;
+function changesOf({ lastStep: step }: ResourceRow) {
+  if (step?.old?.inputs === undefined || step.new?.inputs === undefined) return null;
+  const { changes, isCut } = diffJson(step.old.inputs, step.new.inputs, maxChanges);
+  return { isCut, paths: changes.map(({ after, before, path }) => ({ path, before, after })) };
 }

@@ -59,7 +59,7 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
             row={(tree) => (
               <ProgressRow
                 tree={tree}
-                isOpen={opened.has(tree.row.urn)}
+                isOpen={opened.has(tree.row.urn) !== (search.values === '1' && tree.row.diffs.length > 0)}
                 isPreview={update.dryRun}
                 isActive={isActive(update)}
                 now={now}
@@ -94,6 +94,9 @@ function Filter({ search }: { readonly search: UpdateSearch }) {
       <ListToggle isOn={search.all === '1'} onChange={(isOn) => change({ all: isOn ? '1' : undefined })}>
         Unchanged resources
       </ListToggle>
+      <ListToggle isOn={search.values === '1'} onChange={(isOn) => change({ values: isOn ? '1' : undefined })}>
+        Values
+      </ListToggle>
     </>
   );
 }
@@ -118,8 +121,12 @@ function NoRows({ search, update }: { readonly search: UpdateSearch; readonly up
     );
   }
   return (
-    <Empty title="No steps were recorded">
-      <p>Imports and renames have no steps, and neither do updates that ended before their first step.</p>
+    <Empty title="The CLI reported no steps">
+      <p>
+        {update.status === 'cancelled'
+          ? 'It ended before it had sent any.'
+          : 'Imports and renames have none, and neither do updates that ended before their first step.'}
+      </p>
     </Empty>
   );
 }

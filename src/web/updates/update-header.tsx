@@ -4,6 +4,7 @@ import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { Clamped } from '../platform/ui/clamped.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
+import { forgeLink } from '../platform/ui/safe-link.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { ChangeBar } from './change-bar.tsx';
@@ -70,7 +71,9 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
         )}
         {update.commit === null ? null : (
           <Fact icon={<GitCommitHorizontal size={14} />} title={update.commit}>
-            <code>{shortCommit(update.commit)}</code>
+            <ExternalLink href={commitLink(update)}>
+              <code>{shortCommit(update.commit)}</code>
+            </ExternalLink>
           </Fact>
         )}
         {update.ciUrl === null ? null : (
@@ -106,6 +109,12 @@ function Fact({
   );
 }
 
+/** The commit's page, if the CLI said where the repository is. */
+function commitLink({ commit, environment }: UpdateDetails): string | null {
+  const { 'vcs.kind': kind, 'vcs.owner': owner, 'vcs.repo': repo } = environment ?? {};
+  return owner && repo ? forgeLink(kind, `${owner}/${repo}`, commit) : null;
+}
+
 /** The start and duration of an update. */
 function Took({ update }: { readonly update: UpdateDetails }) {
   const now = useNowSeconds(isActive(update));
@@ -117,6 +126,7 @@ function Took({ update }: { readonly update: UpdateDetails }) {
       <Time at={update.startedAt} />
       {update.endedAt === null ? ', for ' : ', took '}
       {duration(ended - started)}
+      {update.waited === null ? null : `, after ${duration(update.waited.seconds)} in the queue`}
     </>
   );
 }

@@ -1,9 +1,10 @@
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Navigate } from '@tanstack/react-router';
 import type { StackRef } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import { ApprovalNotice } from './approvals/approval-notice.tsx';
 import { EventList } from './event-list.tsx';
+import { InterruptedNotice } from './interrupted-notice.tsx';
 import { MessageList } from './message-list.tsx';
 import { ProgressTree } from './progress-tree.tsx';
 import { UpdateDetailsView } from './update-details.tsx';
@@ -24,10 +25,22 @@ export function UpdatePage() {
   );
 }
 
-/** A preview, which has no number, or an update by its id. */
+/** A preview, which has no number. The id of an update leads to its page. */
 export function PreviewPage() {
   const { updateId, ...stack } = previewRoute.useParams();
-  return <UpdateOf key={updateId} stack={stack} choice={{ updateId }} search={previewRoute.useSearch()} />;
+  const search = previewRoute.useSearch();
+  const { data } = useUpdate(stack, { updateId });
+  // An update has an address of its own.
+  if (data && !data.dryRun && data.version !== null)
+    return (
+      <Navigate
+        to="/$organization/$project/$stack/updates/$version"
+        params={{ ...stack, version: String(data.version) }}
+        search={search}
+        replace
+      />
+    );
+  return <UpdateOf key={updateId} stack={stack} choice={{ updateId }} search={search} />;
 }
 
 interface UpdateOfProps {
@@ -65,6 +78,7 @@ function LoadedUpdate({
   return (
     <article className={styles['page']}>
       <UpdateHeader stack={stack} update={update} progress={progress} revision={live.revision} />
+      <InterruptedNotice stack={stack} update={update} />
       {update.dryRun && update.commit !== null ? <ApprovalNotice stack={stack} commit={update.commit} /> : null}
       <Tabs label="Views of the update">
         <Tab {...tab('progress')}>Progress</Tab>
@@ -83,7 +97,7 @@ function LoadedUpdate({
           ) : view === 'messages' ? (
             <MessageList live={live} />
           ) : (
-            <WaterfallChart live={live} update={update} />
+            <WaterfallChart live={live} stack={stack} update={update} />
           )}
         </>
       ) : null}

@@ -10,6 +10,8 @@ export interface UpdateSearch {
   readonly type?: string | undefined;
   /** Also shows unchanged resources. */
   readonly all?: '1' | undefined;
+  /** Shows the values of all properties that change. */
+  readonly values?: '1' | undefined;
 }
 
 /** Reads the search of a URL. Invalid parameters are dropped. */
@@ -19,5 +21,6 @@ export function parseUpdateSearch(search: Readonly<Record<string, unknown>>): Up
     return typeof value === 'string' && value !== '' ? value : undefined;
   };
   const view = updateViews.find((each) => each === search['view']);
-  return { view, text: text('text'), type: text('type'), all: search['all'] === '1' ? '1' : undefined };
+  const flag = (name: string): '1' | undefined => (search[name] === '1' ? '1' : undefined);
+  return { view, text: text('text'), type: text('type'), all: flag('all'), values: flag('values') };
 }

@@ -64,7 +64,7 @@ export function Duration({
               ),
             )}
         {steps?.criticalPath ? (
-          <FactRow name="Longest chain">
+          <FactRow name="Critical path">
             {duration(steps.criticalPath.seconds)}
             <span className={styles['quiet']}>
               {steps.criticalPath.steps.map(({ urn }) => nameInUrn(urn)).join(' → ')}

@@ -1,11 +1,12 @@
 import { useMemo, useRef } from 'react';
-import type { UpdateDetails } from '../platform/app/contract.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { CutName } from '../platform/ui/cut-name.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { useVirtualRows } from '../platform/ui/virtual-rows.ts';
 import { viewOperation } from './operations.ts';
+import { useStatistics } from './update-statistics.tsx';
 import { isActive } from './update-status.ts';
 import { type LiveProgress, useNowSeconds } from './use-update.ts';
 import { type Bar, layOutWaterfall, type Waterfall } from './waterfall.ts';
@@ -14,7 +15,17 @@ import styles from './waterfall-chart.module.css';
 const rowPixels = 28;
 
 /** The start and end of each resource, and the critical path of the update. */
-export function WaterfallChart({ live, update }: { readonly live: LiveProgress; readonly update: UpdateDetails }) {
+export function WaterfallChart({
+  live,
+  stack,
+  update,
+}: {
+  readonly live: LiveProgress;
+  readonly stack: StackRef;
+  readonly update: UpdateDetails;
+}) {
+  const steps = useStatistics(stack, update)?.steps;
+  const path = steps?.criticalPath ?? null;
   const { feed, revision } = live;
   const isLive = isActive(update);
   const ticking = useNowSeconds(isLive);
@@ -25,8 +36,9 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
       layOutWaterfall(
         [...feed.progress.rows.values()].filter((row) => row.op !== 'same'),
         now,
+        new Set(path?.steps.map(({ urn }) => urn)),
       ),
-    [feed, revision, now],
+    [feed, revision, now, path],
   );
   if (waterfall.bars.length === 0) {
     return (
@@ -41,22 +53,24 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
       <div className={styles['head']}>
         <dl className={styles['facts']}>
           <div>
-            <dt>In all</dt>
+            <dt>All steps</dt>
             <dd>{duration(total)}</dd>
           </div>
           <div>
             <dt>Critical path</dt>
-            <dd>{duration(waterfall.criticalSeconds)}</dd>
+            <dd>{path ? duration(path.seconds) : steps ? 'not known' : 'known after the end'}</dd>
           </div>
           <div>
             <dt>At once, at most</dt>
             <dd>{waterfall.laneCount}</dd>
           </div>
         </dl>
-        <p className={styles['legend']}>
-          <span className={styles['swatch']} aria-hidden="true" /> On the critical path, as far as times to the second
-          show it
-        </p>
+        {path ? (
+          <p className={styles['legend']}>
+            <span className={styles['swatch']} aria-hidden="true" /> On the critical path: each step waited for the one
+            before it
+          </p>
+        ) : null}
       </div>
       <div className={styles['axis']} aria-hidden="true">
         <span />

@@ -17,6 +17,7 @@ import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { forRequest } from '../../shared/platform/logger/request-lines.ts';
 import { type BodyEncryption, PayloadMissingError } from '../../shared/platform/payloads/payload-store.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
+import { inJobSpan } from '../../shared/platform/tracing/tracing.ts';
 import type { JobHandlers } from './handlers.ts';
 
 interface JobQueue {
@@ -118,7 +119,9 @@ export class InProcessDispatcher implements JobDispatcher {
     const process = async (): Promise<void> => {
       queue.waitingSince.delete(since);
       try {
-        await forRequest(job.requestId, () => this.#process(queue, job, encryption));
+        await forRequest(job.requestId, () =>
+          inJobSpan(`job ${job.name}`, job.traceparent, () => this.#process(queue, job, encryption)),
+        );
       } finally {
         this.#reduceLoad(fairnessKey);
         if (isAwaited) this.#countAwaited(queue, -1);

@@ -17,7 +17,8 @@ import {
   PayloadTamperedError,
 } from '../../shared/platform/payloads/payload-store.ts';
 import { disconnectRedis, type RedisConnection } from '../../shared/platform/redis/redis.ts';
-import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+import { type Metrics, observeTraced } from '../../shared/platform/telemetry/metrics.ts';
+import { currentSpan, inJobSpan } from '../../shared/platform/tracing/tracing.ts';
 import type { JobHandlers } from './handlers.ts';
 import { JobVerifier, NotAdmittedError, replyChannelOf, shown } from './job-verifier.ts';
 
@@ -174,7 +175,9 @@ class QueueWorker {
       const { job } = admission;
       if (!Value.Check(Job, job)) return await this.#requeue(queued, job, token);
       known = job;
-      return await forRequest(job.requestId, () => this.#settle(queued, job, admission));
+      return await forRequest(job.requestId, () =>
+        inJobSpan(`job ${job.name}`, job.traceparent, () => this.#settle(queued, job, admission)),
+      );
     } catch (error) {
       if (error instanceof DelayedError) throw error;
       if (error instanceof NotAdmittedError) throw new RefusedError(error.message);
@@ -214,7 +217,7 @@ class QueueWorker {
   async #run(job: Job, encryption: BodyEncryption | null): Promise<Outcome> {
     const { handlers, metrics } = this.#options;
     const process = handlers[job.name] as (job: Job, encryption: BodyEncryption | null) => Promise<void>;
-    const timer = metrics.jobSeconds.labels(job.name).startTimer();
+    const startedAt = performance.now();
     try {
       await process(job, encryption);
       return { result: 'committed' };
@@ -223,7 +226,8 @@ class QueueWorker {
       if (!rejection) throw error;
       return { result: 'rejected', rejection };
     } finally {
-      timer();
+      const seconds = (performance.now() - startedAt) / 1000;
+      observeTraced(metrics.jobSeconds, { job: job.name }, { seconds, span: currentSpan() });
     }
   }
 

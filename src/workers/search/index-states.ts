@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
+import { createFormerVersionsRepository } from '../../shared/search/former-versions-repository.ts';
 import { createStateIndexRepository, type DueStack } from '../../shared/search/state-index-repository.ts';
 
 const pollMs = 1_000;
@@ -30,9 +31,11 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle'>): v
   const { lifecycle, logger } = context;
   const stop = new AbortController();
   const backlog = new BacklogPace(backlogBytesPerSecond);
+  const history = new HistoryRound();
   let turn: Promise<unknown> | null = null;
   const timer = setInterval(() => {
     turn ??= indexDue(context, { signal: stop.signal, delaySeconds, backlog })
+      .then((indexed) => (indexed === 0 ? fillHistory(context, { signal: stop.signal, backlog, history }) : 0))
       .catch((error: unknown) => logger.warn({ err: error }, 'states could not be indexed'))
       .finally(() => {
         turn = null;
@@ -57,12 +60,70 @@ export class BacklogPace {
   }
 
   get isReady(): boolean {
-    return this.#bytesPerSecond > 0 && performance.now() >= this.#readyAt;
+    return this.waitMs === 0;
+  }
+
+  /** Time until then. */
+  get waitMs(): number {
+    if (this.#bytesPerSecond === 0) return Number.POSITIVE_INFINITY;
+    return Math.max(0, this.#readyAt - performance.now());
   }
 
   spend(bytes: number): void {
     this.#readyAt = Math.max(this.#readyAt, performance.now()) + (1000 * bytes) / this.#bytesPerSecond;
   }
+}
+
+/** Time between two searches for versions from before the index, if all stacks have been looked at. */
+const historyRestMs = 30_000;
+/** How long this goes on before due stacks are looked for again. */
+const historyTurnMs = 1_000;
+
+/** How far the search for versions from before the index has come. */
+export class HistoryRound {
+  #after: string | null = null;
+  #readyAt = 0;
+
+  /** The next stack with such a version; null for now, if there is none. */
+  async next(db: Parts['db']): Promise<string | null> {
+    if (performance.now() < this.#readyAt) return null;
+    const stackId = await createFormerVersionsRepository(db).findFillable(this.#after);
+    if (stackId === null) [this.#after, this.#readyAt] = [null, performance.now() + historyRestMs];
+    return stackId;
+  }
+
+  /** All stacks up to this one are done. */
+  pass(stackId: string): void {
+    this.#after = stackId;
+  }
+}
+
+/**
+ * Records what versions have changed that are older than the index of their stack: states of earlier releases, and imported ones. Keeps the
+ * pace of `backlog`, and stops after a second. Returns the number of versions.
+ */
+export async function fillHistory(
+  { db, indexer, logger, metrics }: Parts,
+  { backlog, history, signal }: { signal?: AbortSignal; backlog: BacklogPace; history: HistoryRound },
+): Promise<number> {
+  let versions = 0;
+  const until = performance.now() + historyTurnMs;
+  while (performance.now() + backlog.waitMs < until && !signal?.aborted) {
+    await sleep(backlog.waitMs, undefined, signal ? { signal } : {}).catch(() => {});
+    const stackId = await history.next(db);
+    if (stackId === null) break;
+    try {
+      const progress = await indexer.fillBack(stackId);
+      if (progress === null) history.pass(stackId);
+      metrics.versionsIndexed.inc(progress?.versions ?? 0);
+      versions += progress?.versions ?? 0;
+      backlog.spend(Math.max(progress?.bytes ?? 0, minChargeBytes));
+    } catch (error) {
+      logger.warn({ stackId, err: error }, 'the history of a stack could not be indexed; tried again later');
+      history.pass(stackId);
+    }
+  }
+  return versions;
 }
 
 /** Indexes stacks that have had no index for their newest state for `delaySeconds`. Returns how many. */

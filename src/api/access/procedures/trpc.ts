@@ -1,6 +1,7 @@
 import { initTRPC, TRPCError } from '@trpc/server';
 import type { Permission } from '../../../shared/access/permissions.ts';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import { currentSpan, failSpan, inSpan } from '../../../shared/platform/tracing/tracing.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import type { CallerAccess, CallTarget } from '../authorize-call.ts';
@@ -37,7 +38,12 @@ export const { mergeRouters, router } = t;
 const observed = t.procedure
   .use(async ({ ctx, next, path }) => {
     const startedAt = performance.now();
-    const result = await ctx.request.inTurn(() => next());
+    const result = await inSpan(`procedure ${path}`, {}, async () => {
+      const ended = await ctx.request.inTurn(() => next());
+      const span = currentSpan();
+      if (span && !ended.ok) failSpan(span, causeOf(ended.error));
+      return ended;
+    });
     const ms = performance.now() - startedAt;
     const code = result.ok ? 'ok' : shapeOf(result.error, path).data.code;
     ctx.services.metrics.procedureSeconds.labels(path, code).observe(ms / 1000);

@@ -43,7 +43,8 @@ test('for changes older than the index, or missing from it, only an upper bound 
     'inputs.b': 'up to 9',
   });
   expect(blame(['inputs.a'], [], null)).toEqual({ 'inputs.a': 'up to null' });
-  const behind = new Blame(['inputs.a'], 4);
+  const behind = new Blame(['inputs.a']);
+  behind.addUnknown(4);
   behind.add(created(2));
   expect(behind.end(0)).toEqual([{ path: 'inputs.a', version: 4, isExact: false }]);
 });

@@ -37,15 +37,14 @@ export class Blame {
   /** The newest version that may have changed any property, because its changes are not completely known. */
   #bound: number | null;
 
-  /** `unknown`: the newest version, if it is not among the changes. */
-  constructor(paths: readonly string[], unknown: number | null = null) {
+  constructor(paths: readonly string[]) {
     this.#paths = paths;
     this.#sorted = [...new Set(paths)].sort();
     this.#places = new Map(this.#sorted.map((path, at) => [path, at]));
     this.#next = Uint32Array.from({ length: this.#sorted.length + 1 }, (_, at) => at);
     this.#cutLengths = new Set(paths.filter((path) => path.endsWith(ellipsis)).map((path) => path.length - 1));
     this.#openCount = this.#sorted.length;
-    this.#bound = unknown;
+    this.#bound = null;
   }
 
   /** Whether older changes would add no information. */
@@ -53,7 +52,23 @@ export class Blame {
     return this.#openCount === 0;
   }
 
-  add({ change, pathCount, paths, version }: ResourceChange): void {
+  /** Call first, if it is not known what this version and those before it have changed. */
+  addUnknown(version: number): void {
+    this.#bound ??= version;
+  }
+
+  /** Not exact: this version, or one between it and the next change, has made it. */
+  add(change: ResourceChange, isExact = true): void {
+    const bound = this.#bound;
+    if (!isExact) this.#bound ??= change.version;
+    this.#add(change);
+    this.#bound = bound;
+    const { paths, pathCount } = change;
+    const isWhole = change.change === 'created' || change.change === 'deleted';
+    if (!isWhole && (paths === null || paths.length < pathCount)) this.addUnknown(change.version);
+  }
+
+  #add({ change, paths, version }: ResourceChange): void {
     if (change === 'created') this.#setAll('', version);
     if (change === 'created' || change === 'deleted') return;
     const changed = paths ?? [];
@@ -67,7 +82,6 @@ export class Blame {
         if (path[at] === '.' || path[at] === '[') this.#setOne(path.slice(0, at), version);
       for (const length of this.#cutLengths) this.#setOne(path.slice(0, length) + ellipsis, version);
     }
-    if (paths === null || changed.length < pathCount) this.#bound ??= version;
   }
 
   /** `knownFrom`: changes are known of versions above this one; null: of none. */

@@ -5,11 +5,10 @@ import type { Quotas } from '../../../shared/access/quotas/quota-service.ts';
 import { TooManyInFlightError } from '../../../shared/access/quotas/quotas.ts';
 import type { BodilessJob, Job, WriteDefinition, WriteName } from '../../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../../shared/jobs/dispatcher.ts';
-import type { JobServices } from '../../../shared/jobs/job-definition.ts';
+import { type JobServices, originOfJob } from '../../../shared/jobs/job-definition.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../../shared/platform/errors/outcome.ts';
-import { currentRequest } from '../../../shared/platform/logger/request-lines.ts';
 import { freeBuffer } from '../../../shared/platform/memory/free-buffer.ts';
 import { BudgetExhaustedError, type PayloadStore } from '../../../shared/platform/payloads/payload-store.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
@@ -195,8 +194,7 @@ async function admit<N extends WriteName, I>(
 ): Promise<BodilessJob<N>> {
   if (write.onlyWhileAwaited?.(input)) await assertAwaited(request.raw);
   const payload = write.admit ? await write.admit(services, input) : input;
-  const requestId = currentRequest();
-  const head = { name: write.name, schema: write.schemas.at(-1), ...(requestId === undefined ? {} : { requestId }) };
+  const head = { name: write.name, schema: write.schemas.at(-1), ...originOfJob() };
   return { ...payload, ...head } as unknown as BodilessJob<N>;
 }
 

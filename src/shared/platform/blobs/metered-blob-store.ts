@@ -1,4 +1,5 @@
 import type { Metrics } from '../telemetry/metrics.ts';
+import { inSpan } from '../tracing/tracing.ts';
 import { type BlobPage, type BlobRange, type BlobStore, BlobStoreUnavailableError } from './blob-store.ts';
 
 type Operation = 'put' | 'open' | 'read' | 'stat' | 'delete' | 'list' | 'sweep' | 'check';
@@ -52,7 +53,7 @@ export class MeteredBlobStore implements BlobStore {
   async #measure<T>(operation: Operation, work: () => Promise<T>): Promise<T> {
     const timer = this.#metrics.blobSeconds.labels(operation).startTimer();
     try {
-      return await work();
+      return await inSpan(`blob ${operation}`, {}, work);
     } catch (error) {
       this.#count(operation, error);
       throw error;

@@ -1,6 +1,7 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { S3Client } from '@aws-sdk/client-s3';
+import { inSpan } from '../tracing/tracing.ts';
 
 export interface S3Options {
   readonly bucket: string;
@@ -79,5 +80,12 @@ export function createS3Clients(options: S3Options): S3Clients {
     credentials: requests.config.credentials,
     requestHandler: handler({ requestTimeout: requestTimeoutMs, socketTimeout: 0 }),
   });
+  for (const client of [requests, reads])
+    client.middlewareStack.add(
+      (next, { commandName = 'request' }) =>
+        (args) =>
+          inSpan(`s3 ${commandName.replace(/Command$/, '')}`, { role: 'client' }, () => next(args)),
+      { step: 'initialize' },
+    );
   return { requests, reads, readDeadlineMs: maxAttempts * (requestTimeoutMs + retryPauseMs) };
 }

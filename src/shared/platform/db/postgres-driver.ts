@@ -3,6 +3,7 @@ import { createDriverFactory, type DriverClientEventEmitter, type DriverFactory 
 import type { QueryConfig } from 'pg';
 import { BackendTerminatedError } from 'slonik';
 import { withTimeout } from '../timeout/with-timeout.ts';
+import { inStatementSpan } from '../tracing/statement-span.ts';
 import { type PostgresConnection, type PostgresConnector, readOnlyState } from './postgres-connector.ts';
 import { type RaisedMessage, watchRaised } from './raised-messages.ts';
 
@@ -82,10 +83,12 @@ export function createPostgresDriver(
               queryMode: 'extended',
               ...(name === undefined ? {} : { name }),
             };
-            const { command, fields, rowCount, rows } = await withTimeout(
-              client.query(query),
-              limitMs,
-              () => new BackendTerminatedError(new QueryDeadlineError(limitMs)),
+            const { command, fields, rowCount, rows } = await inStatementSpan(text, host.name, () =>
+              withTimeout(
+                client.query(query),
+                limitMs,
+                () => new BackendTerminatedError(new QueryDeadlineError(limitMs)),
+              ),
             );
             return {
               command: command as 'SELECT',

@@ -1,4 +1,5 @@
 import { type LogFn, type Logger as PinoLogger, pino } from 'pino';
+import { currentSpan } from '../tracing/tracing.ts';
 import { currentRequest } from './request-lines.ts';
 
 export type Logger = PinoLogger;
@@ -44,7 +45,9 @@ export function createLogger(
     serializers: { err: serializeError, error: serializeError },
     mixin: (_fields: object, _level: number, logger: PinoLogger) => {
       const reqId = ofRequest in logger ? undefined : currentRequest();
-      return reqId === undefined ? {} : { reqId };
+      const span = currentSpan()?.spanContext();
+      const trace = span && { trace_id: span.traceId, span_id: span.spanId };
+      return reqId === undefined ? { ...trace } : { reqId, ...trace };
     },
     hooks: {
       // The compression of responses reports every client that leaves before the end as an error.

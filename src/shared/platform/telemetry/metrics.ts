@@ -1,12 +1,33 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type PrometheusContentType, Registry } from 'prom-client';
+import { isTracing, type Span } from '../tracing/tracing.ts';
 import { gaugesOf } from './gauges.ts';
 
 /** Metrics of the process. Labels have few values. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
+/** Records a value together with its trace, if that is sampled. */
+export function observeTraced<L extends string>(
+  histogram: Histogram<L>,
+  labels: Partial<Record<L, string>>,
+  { seconds, span }: { readonly seconds: number; readonly span: Span | undefined },
+): void {
+  if (!isTracing()) {
+    histogram.observe(labels, seconds);
+    return;
+  }
+  const context = span?.spanContext();
+  const exemplarLabels =
+    context && context.traceFlags & 1 ? { trace_id: context.traceId, span_id: context.spanId } : {};
+  // The types of the package allow only the labels of the metric there.
+  histogram.observe({ labels, value: seconds, exemplarLabels: exemplarLabels as object });
+}
+
 /** Creates the metrics in their own registry, so that two roles or two tests can share a process. */
 export function createMetrics() {
+  // Exemplars exist only in the format of OpenMetrics.
+  const enableExemplars = isTracing();
   const registry = new Registry();
+  if (enableExemplars) registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as PrometheusContentType);
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
   return {
@@ -23,6 +44,7 @@ export function createMetrics() {
       help: 'Time from the first byte of a request to the end of its response.',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+      enableExemplars,
       registers,
     }),
     procedureSeconds: new Histogram({
@@ -97,6 +119,7 @@ export function createMetrics() {
       help: 'Time a worker spent on one attempt at a job.',
       labelNames: ['job'],
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+      enableExemplars,
       registers,
     }),
     jobsEnded: new Counter({

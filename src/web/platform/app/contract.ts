@@ -38,6 +38,7 @@ export type SearchCounts = Outputs['search']['count'];
 export type SearchField = Inputs['search']['count']['by'];
 export type ReferenceNode = Outputs['references']['graph']['nodes'][number];
 export type QueueItem = Outputs['queue']['list']['items'][number];
+export type ResourcePage = Outputs['resources']['list'];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
 export type VersionItem = Outputs['versions']['list']['items'][number];
 export type VersionDifference = Outputs['versions']['diff']['items'][number];

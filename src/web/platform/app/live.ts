@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import { repeatAfter } from './api-error.ts';
-import { liveClient } from './trpc.ts';
+import { checkReached, liveClient } from './trpc.ts';
 
 /** A notification to a page: something has changed, and the page reads its data again. */
 export interface LiveMessage {
@@ -58,7 +58,15 @@ function open(): void {
   };
   const { unsubscribe } = liveClient.live.subscribe.subscribe(
     { topics },
-    { onData: ({ data }) => receive(data), onError: again, onComplete: () => again() },
+    {
+      onData: ({ data }) => receive(data),
+      onError: again,
+      onComplete: () => again(),
+      // The browser connects again by itself. Nothing else may ask the server for a long time.
+      onConnectionStateChange: ({ error, state }) => {
+        if (state === 'connecting' && error !== null) void checkReached();
+      },
+    },
   );
   stream = { topics: key, stop: unsubscribe };
 }

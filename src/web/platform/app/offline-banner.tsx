@@ -1,16 +1,17 @@
 import { CloudOff } from 'lucide-react';
-import { useSyncExternalStore } from 'react';
+import { useEffect, useSyncExternalStore } from 'react';
 import { Button } from '../ui/button.tsx';
 import { Notice } from '../ui/notification.tsx';
 import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
 import styles from './offline-banner.module.css';
 import { useIsReached } from './reachability.ts';
-import { queryClient } from './trpc.ts';
+import { queryClient, watchServer } from './trpc.ts';
 
 /** Appears above a page whose data may be old because it cannot be refreshed. A page without data says so itself. */
 export function OfflineBanner() {
   const isAway = !useIsReached();
   const error = useSyncExternalStore(subscribe, findError);
+  useEffect(watchServer, []);
   if (!isAway && error === null) return null;
   const goesOn = isAway || repeatAfter(error) !== false;
   return (

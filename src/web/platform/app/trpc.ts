@@ -41,8 +41,61 @@ function onError(error: unknown): void {
 
 /** For calls whose results must not be cached. */
 export const apiClient = createTRPCClient<AppRouter>({
-  links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000, maxItems: 20 })],
+  links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000, maxItems: 20, fetch: noticingFetch })],
 });
+
+/** The first call that nothing answers says so on the page; its retries take longer. */
+async function noticingFetch(input: RequestInfo | URL, init?: object): Promise<Response> {
+  const options = init as RequestInit | undefined;
+  try {
+    return await fetch(input, options);
+  } catch (error) {
+    if (options?.signal?.aborted !== true) noteAway();
+    throw error;
+  }
+}
+
+const probeMs = 2_000;
+/** Asks so often whether the server answers, with the cheapest call: most pages ask for their data much more rarely. */
+const beatMs = 2_000;
+/** A busy server is not away. */
+const patienceMs = 10_000;
+let probe: ReturnType<typeof setTimeout> | undefined;
+
+/** The server does not answer: the page says so, and goes on as soon as it answers again. */
+function noteAway(): void {
+  noteReached(false);
+  clearTimeout(probe);
+  probe = setTimeout(() => void checkReached(), probeMs);
+}
+
+/** Watches whether the server answers, as long as somebody looks at the page. Returns a function that ends it. */
+export function watchServer(): () => void {
+  let isAsking = false;
+  const beat = async (): Promise<void> => {
+    if (document.visibilityState !== 'visible' || isAsking || probe !== undefined) return;
+    isAsking = true;
+    await fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) }).catch(noteAway);
+    isAsking = false;
+  };
+  const timer = setInterval(() => void beat(), beatMs);
+  return () => clearInterval(timer);
+}
+
+/** Asks whether the server answers. Called when the stream of notifications is cut, which may have other reasons. */
+export async function checkReached(): Promise<void> {
+  clearTimeout(probe);
+  probe = undefined;
+  try {
+    const answer = await fetch('/trpc/me.get', { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
+    // A proxy answers for a server that is away.
+    if (!(answer.headers.get('content-type') ?? '').includes('json')) return noteAway();
+    noteReached(true);
+    if (answer.ok) await queryClient.refetchQueries({ type: 'active' });
+  } catch {
+    noteAway();
+  }
+}
 
 /** The procedures of the server as options of queries: `useQuery(trpc.me.get.queryOptions())`. */
 export const trpc = createTRPCOptionsProxy<AppRouter>({ client: apiClient, queryClient });

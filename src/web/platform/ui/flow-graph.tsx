@@ -54,7 +54,7 @@ export function FlowGraph({
         const node = known.get(id) ?? { id, name: id, detail: '' };
         const said = {
           ariaRole: node.isFaint ? ('group' as const) : ('button' as const),
-          ariaLabel: [node.name, node.detail].filter(Boolean).join(', '),
+          ariaLabel: [node.name, node.detail].filter(Boolean).join(' '),
         };
         return { id, type: 'box', position: { x, y }, ...size, ...said, data: { ...node, isChosen: id === chosen } };
       }),
@@ -114,8 +114,7 @@ function Box({ data }: NodeProps<BoxNode>) {
   return (
     <div className={look.filter(Boolean).join(' ')}>
       <Handle type="target" position={Position.Left} className={styles['handle']} />
-      <span className={styles['name']}>{data.name}</span>
-      <span className={styles['type']}>{data.detail}</span>
+      <span className={styles['name']}>{data.name}</span> <span className={styles['type']}>{data.detail}</span>
       <Handle type="source" position={Position.Right} className={styles['handle']} />
     </div>
   );

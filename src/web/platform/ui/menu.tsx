@@ -1,20 +1,16 @@
-import {
-  cloneElement,
-  lazy,
-  type ReactElement,
-  type ReactNode,
-  type RefObject,
-  Suspense,
-  useRef,
-  useState,
-} from 'react';
+import { cloneElement, type ReactElement, type ReactNode, type RefObject, useRef, useState } from 'react';
+import { lazyPart } from './chunks.tsx';
 
 // The popup is a large part of a page's code, and is only needed once the user opens a menu.
 const load = () => import('./menu-popup.tsx');
-const MenuPopup = lazy(() => load().then((loaded) => ({ default: loaded.MenuPopup })));
+const MenuPopup = lazyPart(async () => (await load()).MenuPopup);
 
-export const MenuItem = lazy(() => load().then((loaded) => ({ default: loaded.MenuItem })));
-export const MenuSeparator = lazy(() => load().then((loaded) => ({ default: loaded.MenuSeparator })));
+export const MenuItem = lazyPart(async () => (await load()).MenuItem);
+export const MenuSeparator = lazyPart(async () => (await load()).MenuSeparator);
+
+function preload(): void {
+  for (const part of [MenuPopup, MenuItem, MenuSeparator]) part.preload();
+}
 
 interface TriggerProps {
   readonly ref?: RefObject<HTMLButtonElement | null>;
@@ -38,15 +34,14 @@ export function Menu({
   const [isOpen, setIsOpen] = useState(false);
   const [isWanted, setIsWanted] = useState(false);
   const anchor = useRef<HTMLButtonElement>(null);
-  const want = (): void => setIsWanted(true);
   const button = cloneElement(trigger, {
     ref: anchor,
     'aria-haspopup': 'menu',
     'aria-expanded': isOpen,
-    onPointerEnter: want,
-    onFocus: want,
+    onPointerEnter: preload,
+    onFocus: preload,
     onClick: () => {
-      want();
+      setIsWanted(true);
       setIsOpen(true);
     },
   });
@@ -54,11 +49,9 @@ export function Menu({
     <>
       {button}
       {isWanted ? (
-        <Suspense>
-          <MenuPopup anchor={anchor} align={align} isOpen={isOpen} onChange={setIsOpen}>
-            {children}
-          </MenuPopup>
-        </Suspense>
+        <MenuPopup anchor={anchor} align={align} isOpen={isOpen} onChange={setIsOpen}>
+          {children}
+        </MenuPopup>
       ) : null}
     </>
   );

@@ -22,7 +22,8 @@ describe('relativeTime', () => {
 
 describe('duration', () => {
   test.each([
-    [0.2, '0 s'],
+    [0, '0 s'],
+    [0.2, '<1 s'],
     [42, '42 s'],
     [120, '2 min'],
     [200, '3 min 20 s'],

@@ -16,8 +16,9 @@ export function relativeTime(time: Date, now: Date): string {
   return 'just now';
 }
 
-/** A human-readable duration, from seconds: "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". */
+/** A human-readable duration, from seconds: "<1 s", "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". */
 export function duration(seconds: number): string {
+  if (seconds > 0 && seconds < 1) return '<1 s';
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;
   const minutes = Math.floor(whole / 60);

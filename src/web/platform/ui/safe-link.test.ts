@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { repositoryLink, safeLink } from './safe-link.ts';
+import { forgeLink, repositoryLink, safeLink } from './safe-link.ts';
 
 test('follows web addresses only', () => {
   expect(safeLink(' https://ci.example/run/1?a=b ')).toBe('https://ci.example/run/1?a=b');
@@ -25,6 +25,9 @@ test('finds the page of a repository or commit', () => {
     'https://git.example/acme/web/commit/abcdef0',
   );
   expect(repositoryLink('javascript:alert(1)', 'abcdef0')).toBeNull();
+  expect(forgeLink('github.com', 'acme/web', 'abcdef0')).toBe('https://github.com/acme/web/commit/abcdef0');
+  expect(forgeLink('evil.example/x?', 'acme/web')).toBeNull();
+  expect(forgeLink(null, 'git@github.com:acme/web.git')).toBe('https://github.com/acme/web');
   expect(repositoryLink('https://git.example/acme/web', '../../evil')).toBeNull();
   expect(repositoryLink(null)).toBeNull();
 });

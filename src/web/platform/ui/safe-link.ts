@@ -20,3 +20,15 @@ export function repositoryLink(repository: string | null, commit: string | null 
   if (base === null || commit === null) return base;
   return /^[0-9a-f]{7,64}$/.test(commit) ? `${base.replace(/\/$/, '')}/commit/${commit}` : null;
 }
+
+/** The same, from the parts that the CLI sends of it: its host and its name, such as `acme/web`. */
+export function forgeLink(
+  host: string | null | undefined,
+  name: string | null | undefined,
+  commit: string | null = null,
+) {
+  if (!name) return null;
+  return host && /^[\w.-]+$/.test(host)
+    ? repositoryLink(`https://${host}/${name}`, commit)
+    : repositoryLink(name, commit);
+}

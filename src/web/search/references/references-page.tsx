@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { Waypoints } from 'lucide-react';
-import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import type { ReferenceNode } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
+import { lazyPart } from '../../platform/ui/chunks.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { Page } from '../../platform/ui/page.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
@@ -13,7 +14,10 @@ import { Table } from '../../platform/ui/table.tsx';
 import styles from './references.module.css';
 import { StackName } from './stack-name.tsx';
 
-const FlowGraph = lazy(async () => ({ default: (await import('../../platform/ui/flow-graph.tsx')).FlowGraph }));
+const FlowGraph = lazyPart(
+  async () => (await import('../../platform/ui/flow-graph.tsx')).FlowGraph,
+  <Skeleton width="60%" />,
+);
 
 interface Row {
   readonly name: string;
@@ -79,21 +83,19 @@ export function ReferencesPage() {
           </p>
         </Empty>
       ) : shape === 'graph' ? (
-        <Suspense fallback={<Skeleton width="60%" />}>
-          <FlowGraph
-            label="Graph of stack references"
-            nodes={nodes}
-            edges={query.data?.edges ?? []}
-            chosen={null}
-            onOpen={open}
-            caption={
-              <>
-                Stacks on the right read outputs of stacks on the left. Dashed boxes are stacks that you may not read,
-                or that do not exist.{query.data?.isCut ? ' Only the first 500 stacks are shown.' : ''}
-              </>
-            }
-          />
-        </Suspense>
+        <FlowGraph
+          label="Graph of stack references"
+          nodes={nodes}
+          edges={query.data?.edges ?? []}
+          chosen={null}
+          onOpen={open}
+          caption={
+            <>
+              Stacks on the right read outputs of stacks on the left. Dashed boxes are stacks that you may not read, or
+              that do not exist.{query.data?.isCut ? ' Only the first 500 stacks are shown.' : ''}
+            </>
+          }
+        />
       ) : (
         <>
           <Table

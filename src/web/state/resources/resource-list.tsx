@@ -1,13 +1,14 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Lock } from 'lucide-react';
-import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react';
-import type { ResourceItem, StackRef } from '../../platform/app/contract.ts';
+import { type ReactNode, useMemo, useState } from 'react';
+import type { ResourceItem, ResourcePage, StackRef } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { shortType } from '../../platform/app/resource-name.ts';
 import type { StackPageSearch } from '../../platform/app/stack-search.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
+import { lazyPart } from '../../platform/ui/chunks.tsx';
 import { CutName } from '../../platform/ui/cut-name.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { ListSearch, ListSection } from '../../platform/ui/list-bar.tsx';
@@ -20,7 +21,7 @@ import { VirtualList } from '../../platform/ui/virtual-list.tsx';
 import styles from './resource-list.module.css';
 import { ResourcePanel } from './resource-panel.tsx';
 
-const ResourceGraph = lazy(() => import('./resource-graph.tsx'));
+const ResourceGraph = lazyPart(async () => (await import('./resource-graph.tsx')).default, <Rows />);
 
 const pageSize = 100;
 const rowPixels = 40;
@@ -72,11 +73,7 @@ export function ResourceList({ search, stack }: ResourceListProps) {
           {search.shape === 'tree' ? (
             <TreeLevel stack={stack} parent={null} depth={0} chosen={search.urn} onOpen={open} />
           ) : null}
-          {search.shape === 'graph' ? (
-            <Suspense fallback={<Rows />}>
-              <ResourceGraph stack={stack} chosen={search.urn ?? null} onOpen={open} />
-            </Suspense>
-          ) : null}
+          {search.shape === 'graph' ? <ResourceGraph stack={stack} chosen={search.urn ?? null} onOpen={open} /> : null}
         </div>
         {search.urn === undefined ? null : (
           <ResourcePanel
@@ -119,7 +116,7 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
   if (items.length === 0) return <NoResources isFiltered={search.text !== undefined || search.type !== undefined} />;
   return (
     <>
-      <IndexNotification indexedVersion={page?.indexedVersion ?? null} headVersion={page?.headVersion ?? null} />
+      <IndexNotification page={page} />
       <VirtualList
         items={items}
         keyOf={urnOf}
@@ -136,20 +133,18 @@ function urnOf({ urn }: ResourceItem): string {
   return urn;
 }
 
-/** Says whether the list lags behind the newest state. */
-function IndexNotification({
-  headVersion,
-  indexedVersion,
-}: {
-  readonly indexedVersion: number | null;
-  readonly headVersion: number | null;
-}) {
-  if (headVersion === null || indexedVersion === headVersion) return null;
+/** Says of which version the list is, if that is not the newest one that has ended. */
+function IndexNotification({ page }: { readonly page: ResourcePage | undefined }) {
+  if (page === undefined) return null;
+  const { headVersion, indexedVersion, newestVersion } = page;
+  if (indexedVersion === headVersion && newestVersion === headVersion) return null;
   return (
     <p className={styles['notice']}>
       {indexedVersion === null
         ? 'The resources are being indexed.'
-        : `These are the resources of version ${indexedVersion}; version ${headVersion} is being indexed.`}
+        : indexedVersion < newestVersion
+          ? `These are the resources of version ${indexedVersion}; version ${newestVersion} is being indexed.`
+          : `An update is running: these are the resources of version ${newestVersion} so far.`}
     </p>
   );
 }

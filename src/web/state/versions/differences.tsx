@@ -1,13 +1,10 @@
 import type { StackDifference, VersionDifference } from '../../platform/app/contract.ts';
+import { PropertyDiff } from '../../platform/app/property-diff.tsx';
 import { shortType } from '../../platform/app/resource-name.ts';
 import { AccordionList, AccordionRow } from '../../platform/ui/accordion-list.tsx';
-import { isRedacted } from '../../platform/ui/json-tree.ts';
-import { Redacted } from '../../platform/ui/json-view.tsx';
 import { viewOperation } from '../../updates/operations.ts';
-import { listPaths } from './listed-paths.ts';
 import styles from './version-diff.module.css';
 
-const maxCharacters = 600;
 const operations = { created: 'create', updated: 'update', deleted: 'delete', replaced: 'replace' } as const;
 
 /** The label of a difference, and its two sides. */
@@ -70,42 +67,12 @@ function Difference({ item, words }: DifferenceProps) {
 }
 
 function Paths({ item, words }: DifferenceProps) {
-  const shown = listPaths(item.paths);
   return (
     <>
-      <dl className={styles['paths']}>
-        {shown.map(({ after, before, isAlsoOutput = false, path }) => (
-          <div key={path} className={styles['path']}>
-            <dt>
-              {path}
-              {isAlsoOutput ? <span className={styles['also']}> and its output</span> : null}
-            </dt>
-            {before === null ? null : (
-              <dd className={styles['before']}>
-                <span className="unseen">{words.before}: </span>
-                <Value value={before} />
-              </dd>
-            )}
-            {after === null ? null : (
-              <dd className={styles['after']}>
-                <span className="unseen">{words.after}: </span>
-                <Value value={after} />
-              </dd>
-            )}
-          </div>
-        ))}
-      </dl>
+      <PropertyDiff paths={item.paths} sides={[words.before, words.after]} className={styles['paths']} />
       {item.pathCount > item.paths.length ? (
         <p className={styles['more']}>{item.pathCount - item.paths.length} more properties differ.</p>
       ) : null}
     </>
-  );
-}
-
-function Value({ value }: { readonly value: unknown }) {
-  if (isRedacted(value)) return <Redacted />;
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return (
-    <span className={styles['value']}>{text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text}</span>
   );
 }

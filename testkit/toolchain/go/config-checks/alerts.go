@@ -49,9 +49,18 @@ func fireAlerts(file string) error {
 	fired := make([][]string, len(cases))
 	for number, each := range cases {
 		fired[number] = []string{}
+		stored := storedOf(each.Series)
 		for _, group := range groups.Groups {
 			for _, rule := range group.Rules {
-				fires, err := firesIn(engine, each, rule)
+				if rule.Record != "" {
+					recorded, err := record(engine, stored, rule, each.At)
+					if err != nil {
+						return err
+					}
+					stored = append(stored, recorded...)
+					continue
+				}
+				fires, err := firesIn(engine, stored, rule, each.At)
 				if err != nil {
 					return err
 				}
@@ -64,44 +73,83 @@ func fireAlerts(file string) error {
 	return json.NewEncoder(os.Stdout).Encode(fired)
 }
 
-func firesIn(engine *promql.Engine, each fireCase, rule rulefmt.Rule) (bool, error) {
-	first := each.At - int(time.Duration(rule.For).Minutes())
-	for minute := max(first, 0); minute <= each.At; minute++ {
-		query, err := engine.NewInstantQuery(context.Background(), queryable(each), nil, rule.Expr, at(minute))
+// Evaluates a recording rule in each minute. Rules use only the series of earlier ones.
+func record(engine *promql.Engine, stored []promql.Series, rule rulefmt.Rule, until int) ([]promql.Series, error) {
+	recorded := map[string]*promql.Series{}
+	order := []string{}
+	for minute := 0; minute <= until; minute++ {
+		vector, err := evaluate(engine, stored, rule.Expr, minute)
 		if err != nil {
+			return nil, err
+		}
+		for _, sample := range vector {
+			names := labels.NewBuilder(sample.Metric).Set(labels.MetricName, rule.Record)
+			for name, value := range rule.Labels {
+				names.Set(name, value)
+			}
+			metric := names.Labels()
+			key := metric.String()
+			if recorded[key] == nil {
+				recorded[key] = &promql.Series{Metric: metric}
+				order = append(order, key)
+			}
+			point := promql.FPoint{T: at(minute).UnixMilli(), F: sample.F}
+			recorded[key].Floats = append(recorded[key].Floats, point)
+		}
+	}
+	all := make([]promql.Series, len(order))
+	for number, key := range order {
+		all[number] = *recorded[key]
+	}
+	return all, nil
+}
+
+func firesIn(engine *promql.Engine, stored []promql.Series, rule rulefmt.Rule, until int) (bool, error) {
+	first := until - int(time.Duration(rule.For).Minutes())
+	for minute := max(first, 0); minute <= until; minute++ {
+		vector, err := evaluate(engine, stored, rule.Expr, minute)
+		if err != nil || len(vector) == 0 {
 			return false, err
-		}
-		result := query.Exec(context.Background())
-		if result.Err != nil {
-			return false, result.Err
-		}
-		vector, err := result.Vector()
-		if err != nil {
-			return false, err
-		}
-		if len(vector) == 0 {
-			return false, nil
 		}
 	}
 	return true, nil
+}
+
+func evaluate(engine *promql.Engine, stored []promql.Series, expression string, minute int) (promql.Vector, error) {
+	query, err := engine.NewInstantQuery(context.Background(), queryable(stored), nil, expression, at(minute))
+	if err != nil {
+		return nil, err
+	}
+	result := query.Exec(context.Background())
+	if result.Err != nil {
+		return nil, result.Err
+	}
+	return result.Vector()
 }
 
 func at(minute int) time.Time {
 	return time.Unix(0, 0).Add(time.Duration(minute) * time.Minute)
 }
 
-func queryable(each fireCase) storage.Queryable {
+func queryable(stored []promql.Series) storage.Queryable {
 	find := func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 		found := &seriesSet{next: -1}
-		for _, one := range each.Series {
-			names := labels.FromMap(one.Labels)
-			if matchesAll(names, matchers) {
-				found.all = append(found.all, promql.NewStorageSeries(promql.Series{Metric: names, Floats: pointsOf(one)}))
+		for _, one := range stored {
+			if matchesAll(one.Metric, matchers) {
+				found.all = append(found.all, promql.NewStorageSeries(one))
 			}
 		}
 		return found
 	}
 	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: find}}
+}
+
+func storedOf(all []series) []promql.Series {
+	stored := make([]promql.Series, len(all))
+	for number, one := range all {
+		stored[number] = promql.Series{Metric: labels.FromMap(one.Labels), Floats: pointsOf(one)}
+	}
+	return stored
 }
 
 func matchesAll(names labels.Labels, matchers []*labels.Matcher) bool {

@@ -4,6 +4,7 @@ import { renderPage, renderProblem } from '../../../platform/pages/page.ts';
 import type { InvitationRow } from '../../invitation-service.ts';
 import type { ListedPasskeyRow } from '../passkey-service.ts';
 import type { ListedSessionRow } from '../session-service.ts';
+import { programName } from './program-name.ts';
 
 /** The data of the account page. */
 export interface AccountView {
@@ -38,6 +39,7 @@ export function renderAccountPage({
     'Your account',
     html`${renderProblem(problem)}
 <p>You are signed in as <strong>${session.login}</strong>.</p>
+${session.method === 'link' && !hasPassword ? renderFirstPassword(passkeys) : null}
 <form method="post" action="/sign-out"><button>Sign out</button></form>
 ${invitations.length === 0 ? null : renderInvitations(invitations)}
 ${memberships.length === 0 ? null : renderMemberships(memberships)}
@@ -48,6 +50,17 @@ ${memberships.length === 0 ? null : renderMemberships(memberships)}
 ${passkeys === null ? null : renderPasskeys(passkeys)}
 ${hasPassword ? renderPasswordForm() : null}`,
   );
+}
+
+/** For a person who has signed in with a link, and would need another one the next time. */
+function renderFirstPassword(passkeys: AccountView['passkeys']): Markup {
+  if (passkeys !== null && passkeys.length > 0) return html``;
+  return html`<h2>Choose how to sign in from now on</h2>
+<form method="post" action="/account/password">
+<label>Password <input name="next" type="password" autocomplete="new-password" required minlength="12" maxlength="256"></label>
+<button class="main">Set the password</button>
+</form>
+<p class="quiet">${passkeys === null ? '' : 'Or add a passkey below. '}<a href="/">Continue without</a></p>`;
 }
 
 function renderInvitations(invitations: AccountView['invitations']): Markup {
@@ -76,7 +89,7 @@ function renderMemberships(memberships: readonly Membership[]): Markup {
 }
 
 function renderSession({ address, id, lastSeenAt, method, userAgent }: ListedSessionRow, isThis: boolean): Markup {
-  return html`<li><span>${userAgent || 'unknown browser'}<br><span class="quiet">${address}, by ${method}, last used <time>${lastSeenAt.toISOString().slice(0, 16).replace('T', ' ')}</time> UTC</span></span>
+  return html`<li><span title="${userAgent}">${programName(userAgent)}<br><span class="quiet">${address}, by ${method}, last used <time datetime="${lastSeenAt.toISOString()}">${minute.format(lastSeenAt)} UTC</time></span></span>
 ${isThis ? html`<span class="quiet">this browser</span>` : html`<form method="post" action="/account/end-session"><input type="hidden" name="session" value="${id}"><button class="small">End</button></form>`}</li>`;
 }
 
@@ -99,8 +112,11 @@ function renderPasskeys(passkeys: readonly ListedPasskeyRow[]): Markup {
 <p id="passkey-problem" class="problem" role="alert" hidden></p>`;
 }
 
+const minute = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
+const date = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+
 function day(time: Date): string {
-  return time.toISOString().slice(0, 10);
+  return date.format(time);
 }
 
 function renderPasswordForm(): Markup {

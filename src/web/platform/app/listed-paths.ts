@@ -1,5 +1,5 @@
-import { nameInUrn } from '../../platform/app/resource-name.ts';
-import { diffJson, isEqual } from '../../platform/ui/json-diff.ts';
+import { diffJson, isEqual } from '../ui/json-diff.ts';
+import { nameInUrn } from './resource-name.ts';
 
 /** A property that differs. Null: it is missing on that side. */
 export interface ListedPath {

@@ -1,0 +1,187 @@
+import { beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import type { TestBrowser } from '../testkit/chromium.ts';
+import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { findFlaws, signIn } from '../testkit/web-session.ts';
+
+await suite('parts of the web UI that cannot be loaded', { ownServer: true, tools: ['chromium'] }, () => {
+  const organization = 'dev-org';
+  const web = fileWebServer();
+  let server: OwnHoldfastServer;
+  let browser: TestBrowser;
+  let page: Page;
+  /** How often the browser asked for a page. */
+  let opened: number;
+
+  beforeAll(async () => {
+    ({ browser, server } = await web());
+    const headers = {
+      ...{ accept: 'application/vnd.pulumi+9', authorization: `token ${server.token}` },
+      'content-type': 'application/json',
+    };
+    for (const stackName of ['one', 'two']) {
+      const body = JSON.stringify({ stackName, tags: {} });
+      const response = await fetch(`${server.url}/api/stacks/${organization}/web`, { method: 'POST', headers, body });
+      expect(response.status).toBe(200);
+    }
+  }, scenarioTimeoutMs);
+
+  /** A list with a filter that somebody has typed. The browser's cache has no part of other pages. */
+  beforeEach(async () => {
+    await page?.context().unrouteAll();
+    await page?.close();
+    ({ page } = await signIn(browser, server.url, 'ada'));
+    await page.unrouteAll();
+    const session = await page.context().newCDPSession(page);
+    await session.send('Network.setCacheDisabled', { cacheDisabled: true });
+    await page.goto(`${server.url}/${organization}`);
+    await row('web/one').waitFor();
+    await filter().fill('on');
+    await row('web/two').waitFor({ state: 'detached' });
+    await page.evaluate('window.isSamePage = true');
+    opened = 0;
+    page.on('request', (request) => {
+      if (request.isNavigationRequest() && request.frame() === page.mainFrame()) opened++;
+    });
+  }, scenarioTimeoutMs);
+
+  const filter = () => page.getByPlaceholder(/^Project or stack/);
+  const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+  const link = () => page.locator('a', { hasText: 'one' }).first();
+  const notice = (title: string) => page.getByRole('alert').filter({ hasText: title });
+  const heading = () => page.getByRole('heading', { name: 'web/one', exact: true });
+
+  async function expectKept(): Promise<void> {
+    expect(await page.evaluate('window.isSamePage')).toBe(true);
+    expect(opened).toBe(0);
+    expect(await filter().inputValue()).toBe('on');
+    expect(await row('web/one').isVisible()).toBe(true);
+  }
+
+  /** Answers requests for files as a proxy does whose server is away; returns how many it has answered. */
+  async function fail(files: RegExp, status = 502): Promise<() => number> {
+    let count = 0;
+    await page.route(files, (route) => {
+      count++;
+      return route.fulfill({ status, contentType: 'text/html', body: '<h1>Bad gateway</h1>' });
+    });
+    return () => count;
+  }
+
+  test(
+    'a file that a proxy refuses reloads nothing, and its page is opened on a retry',
+    async () => {
+      const refused = await fail(/assets\/stack-page-.*\.js/);
+      await link().hover();
+      await pollUntil('it was asked for ahead', async () => refused() > 0);
+      await link().click();
+      await notice('The page could not be loaded').waitFor();
+      await pollUntil('it was asked for again', async () => refused() > 2);
+      await expectKept();
+      await page.unrouteAll();
+      await page.getByRole('alert').getByRole('button', { name: 'Try again' }).click();
+      await heading().waitFor();
+      await page.getByRole('alert').waitFor({ state: 'detached' });
+      expect(await page.evaluate('window.isSamePage')).toBe(true);
+      expect(opened).toBe(0);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a page whose styles were refused ahead is never shown without them',
+    async () => {
+      const refused = await fail(/assets\/stack-page-.*\.css/);
+      await link().hover();
+      await pollUntil('they were asked for ahead', async () => refused() > 0);
+      await link().click();
+      await notice('The page could not be loaded').waitFor();
+      await expectKept();
+      await page.unrouteAll();
+      await heading().waitFor();
+      const loaded = await page.evaluate(
+        `[...document.querySelectorAll('link[rel="stylesheet"]')].some((link) => link.href.includes('/stack-page-') && link.sheet !== null)`,
+      );
+      expect(loaded).toBe(true);
+      expect(opened).toBe(0);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'after a release, a page is loaded once with the new build, and not again',
+    async () => {
+      const refused = await fail(/assets\/stack-page-.*\.js/, 404);
+      // What the page reads to learn which build the server has.
+      await page.route(`${server.url}/`, async (route) => {
+        const answer = await route.fetch();
+        const body = (await answer.text()).replace(/(src="\/assets\/index-)/, '$1of-another-build-');
+        return route.fulfill({ response: answer, body });
+      });
+      await link().hover();
+      await pollUntil('it was asked for ahead', async () => refused() > 0);
+      await expectKept();
+      await link().click();
+      await pollUntil('the page is loaded with the new build', async () => opened === 1);
+      await notice('A new version of Holdfast is running').waitFor();
+      const before = refused();
+      await pollUntil('the part was asked for again', async () => refused() > before + 2);
+      expect(opened).toBe(1);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a menu or a part of a page that cannot be loaded leaves the rest, and comes on a retry',
+    async () => {
+      const refused = await fail(/assets\/menu-popup-.*\.js/);
+      const theme = page.getByRole('button', { name: /^Theme/ });
+      await theme.hover();
+      await pollUntil('the menu was asked for ahead', async () => refused() > 0);
+      await expectKept();
+      expect(await page.getByRole('alert').count()).toBe(0);
+      await theme.click();
+      await notice('A part of this page could not be loaded').waitFor();
+      await expectKept();
+      await page.unrouteAll();
+      await page.getByRole('alert').getByRole('button', { name: 'Try again' }).click();
+      await page.getByRole('menuitem', { name: 'Dark' }).waitFor();
+      await page.keyboard.press('Escape');
+
+      await fail(/assets\/command-palette-.*\.js/);
+      await page.keyboard.press('Control+k');
+      await notice('A part of this page could not be loaded').waitFor();
+      await expectKept();
+      await page.unrouteAll();
+      await page.getByRole('combobox', { name: 'Stack, page or command' }).waitFor();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a page keeps what it shows while the server is stopped, says so, and goes on by itself',
+    async () => {
+      let failures = 0;
+      page.on('requestfailed', (request) => {
+        if (request.url().includes('/assets/')) failures++;
+      });
+      await server.stop();
+      await link().hover();
+      await pollUntil('the page has been asked for ahead', async () => failures > 0);
+      await expectKept();
+      await link().click();
+      await notice('The server does not answer').waitFor();
+      await expectKept();
+      expect(await findFlaws(page)).toEqual([]);
+      await server.restart();
+      await heading().waitFor();
+      await notice('The server does not answer').waitFor({ state: 'detached' });
+      expect(await page.evaluate('window.isSamePage')).toBe(true);
+      expect(opened).toBe(0);
+    },
+    scenarioTimeoutMs,
+  );
+});

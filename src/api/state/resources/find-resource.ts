@@ -1,0 +1,19 @@
+import { type ResourceView, viewResource } from '../../../shared/search/resource-facts.ts';
+import type { StateScan } from '../../platform/scans/state-scans.ts';
+
+/** The resource of a state with this URN, other than one that is pending deletion; null if there is none. Throws what `scan` throws. */
+export async function findResource(
+  scan: StateScan,
+  state: Parameters<StateScan['scanResources']>[0],
+  urn: string,
+): Promise<ResourceView | null> {
+  // Encoders write such a URN unescaped, so most resources are distinguished without parsing their members.
+  const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
+  let found: Buffer | null = null;
+  await scan.scanResources(state, async (text) => {
+    if (mark !== null && !text.includes(mark)) return;
+    const view = await viewResource(text);
+    if (view.urn === urn && !view.isDeleted) found = Buffer.from(text);
+  });
+  return found && viewResource(found);
+}

@@ -1,0 +1,38 @@
+/** Which spans are sent, and how. The SDK itself reads the endpoint, its headers and certificates, and the resource. */
+export interface TracingConfig {
+  readonly protocol: 'http/protobuf' | 'http/json';
+  readonly sampler: 'always_on' | 'always_off' | 'traceidratio';
+  /** Whether the caller's decision counts where a request has a traceparent header. */
+  readonly isParentBased: boolean;
+  /** Share of the traces that `traceidratio` samples, from 0 to 1. */
+  readonly ratio: number;
+  /** What is wrong with the variables. A server does not stop because of them: the specification asks for the default. */
+  readonly warnings: readonly string[];
+}
+
+const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
+
+/** Reads the variables that OpenTelemetry defines for all SDKs. Returns null if no endpoint is set, or tracing is turned off. */
+export function readTracingConfig(environment: NodeJS.ProcessEnv = process.env): TracingConfig | null {
+  const read = (...names: readonly string[]): string | undefined =>
+    names.map((name) => environment[name]?.trim()).find((value) => value !== undefined && value !== '');
+  if (read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT') === undefined) return null;
+  if (read('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || read('OTEL_TRACES_EXPORTER') === 'none') return null;
+  const warnings: string[] = [];
+  const protocol = read('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL') ?? 'http/protobuf';
+  if (protocol !== 'http/protobuf' && protocol !== 'http/json')
+    warnings.push(`OTEL_EXPORTER_OTLP_PROTOCOL: ${protocol} is not supported; using http/protobuf`);
+  const name = read('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
+  const sampler = samplers.find((each) => each === name.replace(/^parentbased_/, ''));
+  if (sampler === undefined) warnings.push(`OTEL_TRACES_SAMPLER: unknown ${name}; using parentbased_always_on`);
+  const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') ?? 1);
+  const isRatio = ratio >= 0 && ratio <= 1;
+  if (!isRatio && sampler === 'traceidratio') warnings.push('OTEL_TRACES_SAMPLER_ARG: not from 0 to 1; using 1');
+  return {
+    protocol: protocol === 'http/json' ? protocol : 'http/protobuf',
+    sampler: sampler ?? 'always_on',
+    isParentBased: sampler === undefined || name.startsWith('parentbased_'),
+    ratio: isRatio ? ratio : 1,
+    warnings,
+  };
+}

@@ -1,0 +1,21 @@
+import type { TracingConfig } from '../config/open-telemetry.ts';
+import type { Logger } from '../logger/logger.ts';
+import { setTracer } from './tracing.ts';
+
+/** The tracing of a process. Closing it sends what is not sent yet. */
+export interface Tracing {
+  close(): Promise<void>;
+}
+
+/** Turns tracing on; without a configuration, it does not even load the SDK. `role` becomes part of the service's name. */
+export async function startTracing(
+  role: 'server' | 'api' | 'worker',
+  config: TracingConfig | null,
+  logger: Logger,
+): Promise<Tracing | null> {
+  if (config === null) return null;
+  const { createTracing } = await import('./otlp-tracing.ts');
+  const { close, tracer } = createTracing(role, config, logger);
+  setTracer(tracer);
+  return { close };
+}

@@ -1,0 +1,150 @@
+import { type ComponentType, createElement, type ReactNode, useEffect, useSyncExternalStore } from 'react';
+
+// Parts of the web UI are loaded when they are needed. A part that cannot be loaded, because the server restarts or a proxy refuses
+// it, must not destroy what is on the page: it is missing until a retry succeeds. React's and the router's own means keep the error.
+
+/** A part that could not be loaded, and that the page waits for. */
+export interface MissingChunk {
+  /** A page waits for it only while the router goes there; a part is waited for as long as it is on the page. */
+  readonly isPage: boolean;
+  readonly retry: () => void;
+}
+
+interface Chunk<Content> extends MissingChunk {
+  readonly read: () => Content | null;
+  /** Resolves once the content is there: also after later attempts, so it never rejects. */
+  readonly load: () => Promise<void>;
+  readonly subscribe: (listener: () => void) => () => void;
+  /** Loads it for a part that is on the page, until the returned function is called. */
+  readonly want: () => () => void;
+}
+
+let missing: readonly MissingChunk[] = [];
+const watchers = new Set<() => void>();
+
+function setMissing(chunk: MissingChunk, isMissing: boolean): void {
+  if (missing.includes(chunk) === isMissing) return;
+  missing = isMissing ? [...missing, chunk] : missing.filter((other) => other !== chunk);
+  for (const watch of watchers) watch();
+}
+
+function watchMissing(watch: () => void): () => void {
+  watchers.add(watch);
+  return () => watchers.delete(watch);
+}
+
+/** The parts that could not be loaded. */
+export function useMissingChunks(): readonly MissingChunk[] {
+  return useSyncExternalStore(watchMissing, () => missing);
+}
+
+/** Forgets pages that could not be loaded when a pointer was over their link, and that nobody has opened. */
+export function forgetMissingPages(): void {
+  for (const chunk of missing) if (chunk.isPage) setMissing(chunk, false);
+}
+
+function createChunk<Content>(importer: () => Promise<Content>, isPage: boolean): Chunk<Content> {
+  let content: Content | null = null;
+  let isLoading = false;
+  let wants = 0;
+  let finish = (): void => {};
+  const done = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const listeners = new Set<() => void>();
+  const attempt = async (): Promise<void> => {
+    isLoading = true;
+    try {
+      await mendStyles();
+      content = await importer();
+      setMissing(chunk, false);
+      finish();
+      for (const listener of listeners) listener();
+    } catch {
+      setMissing(chunk, isPage || wants > 0);
+    }
+    isLoading = false;
+  };
+  const load = (): Promise<void> => {
+    if (content === null && !isLoading) void attempt();
+    return done;
+  };
+  const chunk: Chunk<Content> = {
+    isPage,
+    load,
+    read: () => content,
+    retry: () => void load(),
+    subscribe: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    want: () => {
+      wants++;
+      void load();
+      return () => {
+        wants--;
+        if (wants === 0 && !isPage) setMissing(chunk, false);
+      };
+    },
+  };
+  return chunk;
+}
+
+/** A component that is loaded when it is first rendered, or when `preload` is called. Until then, `fallback` is in its place. */
+export function lazyPart<Props extends object>(
+  importer: () => Promise<ComponentType<Props>>,
+  fallback: ReactNode = null,
+): ComponentType<Props> & { readonly preload: () => void } {
+  const chunk = createChunk(importer, false);
+  return Object.assign(createLazy(chunk, fallback), { preload: chunk.retry });
+}
+
+/** The component of a route. The router calls `preload` before it shows the page, and keeps the former page until it resolves. */
+export function lazyPage<Name extends string>(
+  importer: () => Promise<{ readonly [Key in NoInfer<Name>]: ComponentType }>,
+  name: Name,
+): (() => ReactNode) & { readonly preload: () => Promise<void> } {
+  const chunk = createChunk<ComponentType>(async () => (await importer())[name], true);
+  const Lazy = createLazy(chunk, null);
+  return Object.assign(() => createElement(Lazy), { preload: chunk.load });
+}
+
+function createLazy<Props extends object>(chunk: Chunk<ComponentType<Props>>, fallback: ReactNode) {
+  return function Lazy(props: Props): ReactNode {
+    const content = useSyncExternalStore(chunk.subscribe, chunk.read);
+    useEffect(() => (content === null ? chunk.want() : undefined), [content]);
+    return content === null ? fallback : createElement(content, props);
+  };
+}
+
+/** Style sheets that the browser did not get. Vite asks for each one once only. */
+const brokenStyles = new Set<HTMLLinkElement>();
+addEventListener(
+  'error',
+  ({ target }) => {
+    if (target instanceof HTMLLinkElement && target.rel === 'stylesheet') brokenStyles.add(target);
+  },
+  true,
+);
+
+let mending: Promise<unknown> | null = null;
+
+/** Loads these style sheets again. Rejects if one cannot be loaded: a page never appears without its styles. */
+function mendStyles(): Promise<unknown> {
+  mending ??= Promise.all([...brokenStyles].map(mend)).finally(() => {
+    mending = null;
+  });
+  return mending;
+}
+
+function mend(broken: HTMLLinkElement): Promise<void> {
+  const link = document.createElement('link');
+  return new Promise((resolve, reject) => {
+    link.addEventListener('load', () => resolve());
+    link.addEventListener('error', () => reject(new Error(`Cannot load ${link.href}`)));
+    link.rel = 'stylesheet';
+    link.href = broken.href;
+    brokenStyles.delete(broken);
+    broken.replaceWith(link);
+  });
+}

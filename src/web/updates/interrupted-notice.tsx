@@ -1,0 +1,47 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { Unplug } from 'lucide-react';
+import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { nameInUrn } from '../platform/app/resource-name.ts';
+import { trpc } from '../platform/app/trpc.ts';
+import { buttonClass } from '../platform/ui/button.tsx';
+import { Notice } from '../platform/ui/notification.tsx';
+import { isActive } from './update-status.ts';
+
+const maxNamed = 5;
+
+/** The operations that an update had begun and not finished when it ended, as long as nobody has resolved them. */
+export function InterruptedNotice({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
+  const { organization, project, stack: name } = stack;
+  const mayHave = !update.dryRun && !isActive(update) && update.status !== 'succeeded' && update.version !== null;
+  const { data } = useQuery(
+    trpc.stacks.pending.queryOptions({ organization, project, stack: name }, { enabled: mayHave }),
+  );
+  if (!mayHave || data === undefined || data.isRunning || data.leftBy?.version !== update.version) return null;
+  const { items } = data;
+  if (items.length === 0) return null;
+  const named = items.slice(0, maxNamed);
+  return (
+    <Notice
+      tone="warning"
+      icon={<Unplug size={17} />}
+      title={items.length === 1 ? '1 operation was interrupted' : `${items.length} operations were interrupted`}
+      action={
+        <Link
+          to="/$organization/$project/$stack"
+          params={stack}
+          search={{ tab: 'interrupted' }}
+          className={buttonClass({ size: 'small' })}
+        >
+          Resolve
+        </Link>
+      }
+    >
+      <p>
+        The CLI ended while it was {named.map(({ operation, urn }) => `${operation} ${nameInUrn(urn)}`).join(', ')}
+        {items.length > named.length ? ` and ${items.length - named.length} more` : ''}. It is not known whether this
+        took effect in the cloud.
+      </p>
+    </Notice>
+  );
+}

@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Cluster, startCluster } from '../../testkit/cluster.ts';
+import { pollUntil } from '../../testkit/poll.ts';
+
+// A request is one trace through the API, Postgres, Redis, a worker and S3, in processes of their own. The receiver speaks OTLP over HTTP.
+
+interface ReceivedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly status: { readonly code?: number };
+  readonly service: string;
+  readonly text: string;
+}
+
+interface OtlpRequest {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly { key: string; value: { stringValue?: string } }[] };
+    readonly scopeSpans: readonly { readonly spans: readonly Omit<ReceivedSpan, 'service' | 'text'>[] }[];
+  }[];
+}
+
+const spans: ReceivedSpan[] = [];
+const receiver = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => {
+    for (const { resource, scopeSpans } of (JSON.parse(Buffer.concat(chunks).toString()) as OtlpRequest)
+      .resourceSpans) {
+      const service = resource.attributes.find(({ key }) => key === 'service.name')?.value.stringValue ?? '';
+      for (const span of scopeSpans.flatMap((scope) => scope.spans))
+        spans.push({ ...span, service, text: JSON.stringify(span) });
+    }
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  });
+});
+
+const secret = `planted-${randomBytes(8).toString('hex')}`;
+let cluster: Cluster;
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  const { port } = receiver.address() as AddressInfo;
+  cluster = await startCluster({
+    apis: 1,
+    workers: 1,
+    settings: {
+      HOLDFAST_DIRECT_BYTES: '1',
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_TRACES_SAMPLER: 'parentbased_always_off',
+      OTEL_BSP_SCHEDULE_DELAY: '200',
+    },
+  });
+}, 240_000);
+
+afterAll(async () => {
+  await cluster?.stop();
+  receiver.closeAllConnections();
+  receiver.close();
+});
+
+async function call(
+  method: string,
+  path: string,
+  {
+    body,
+    headers = {},
+    token = cluster.token,
+  }: {
+    body?: unknown;
+    headers?: Record<string, string>;
+    token?: string;
+  } = {},
+): Promise<Response> {
+  const auth = token.startsWith('update-token') ? token : `token ${token}`;
+  return fetch(`${cluster.url}${path}`, {
+    method,
+    headers: {
+      accept: 'application/vnd.pulumi+9',
+      'content-type': 'application/json',
+      authorization: auth,
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
+
+const traceId = randomBytes(16).toString('hex');
+const ofTrace = (id: string): ReceivedSpan[] => spans.filter((span) => span.traceId === id);
+
+test('a large write is one trace in both processes, and its log lines name it', async () => {
+  const stack = `/api/stacks/${cluster.organization}/traced/dev`;
+  await call('POST', `/api/stacks/${cluster.organization}/traced`, { body: { stackName: 'dev' } });
+  const deployment = {
+    version: 3,
+    deployment: {
+      manifest: { time: '2026-01-01T00:00:00Z', magic: '', version: '' },
+      resources: [
+        {
+          urn: 'urn:pulumi:dev::traced::pulumi:pulumi:Stack::traced-dev',
+          type: 'pulumi:pulumi:Stack',
+          custom: false,
+          outputs: { secret, large: randomBytes(200_000).toString('hex') },
+        },
+      ],
+    },
+  };
+  const parent = randomBytes(8).toString('hex');
+  const response = await call('POST', `${stack}/import?note=${secret}`, {
+    body: deployment,
+    headers: { traceparent: `00-${traceId}-${parent}-01` },
+  });
+  expect(response.status).toBe(200);
+  const names = (): string[] => ofTrace(traceId).map(({ name }) => name);
+  await pollUntil(
+    'the spans of both processes',
+    async () => names().some((name) => name.startsWith('job ')) && names().some((name) => name.startsWith('POST ')),
+  );
+  const all = ofTrace(traceId);
+  expect(new Set(all.map(({ service }) => service))).toEqual(new Set(['holdfast-api', 'holdfast-worker']));
+  const root = all.find(({ name }) => name.startsWith('POST '));
+  expect(root).toMatchObject({ name: 'POST /api/stacks/:organization/:project/:stack/import', parentSpanId: parent });
+  for (const pattern of [
+    /^postgres updates\.insertEnded$/,
+    /^postgres commit$/,
+    /^redis add job$/,
+    /^wait for job /,
+    /^blob put$/,
+    /^s3 /,
+  ])
+    expect(names()).toContainEqual(expect.stringMatching(pattern));
+  // Each span hangs below another one of the trace.
+  const ids = new Set([parent, ...all.map(({ spanId }) => spanId)]);
+  expect(all.filter(({ parentSpanId }) => !ids.has(parentSpanId ?? ''))).toEqual([]);
+  expect(all.some(({ text }) => text.includes(secret) || text.includes(cluster.token))).toBe(false);
+  for (const part of [cluster.apis[0], cluster.workers[0]]) expect(part?.log).toContain(`"trace_id":"${traceId}"`);
+});
+
+test('a request that its caller does not sample, or whose header is wrong, is not sent', async () => {
+  const unsampled = randomBytes(16).toString('hex');
+  const before = spans.length;
+  for (const traceparent of [
+    `00-${unsampled}-${randomBytes(8).toString('hex')}-00`,
+    'wrong',
+    `00-${'0'.repeat(32)}-${'0'.repeat(16)}-01`,
+  ])
+    expect((await call('GET', '/api/user', { headers: { traceparent } })).status).toBe(200);
+  const marker = randomBytes(16).toString('hex');
+  await call('GET', '/api/user', { headers: { traceparent: `00-${marker}-${randomBytes(8).toString('hex')}-01` } });
+  await pollUntil('the spans of a later request', async () =>
+    ofTrace(marker).some(({ name }) => name === 'GET /api/user'),
+  );
+  expect(spans.slice(before).filter((span) => span.traceId !== marker && span.traceId !== traceId)).toEqual([]);
+});
+
+test('metrics have the trace of a slow request as an exemplar', async () => {
+  const url = cluster.apiManagementUrls[0] as string;
+  const response = await fetch(`${url}/metrics`);
+  expect(response.headers.get('content-type')).toContain('application/openmetrics-text');
+  const text = await response.text();
+  expect(text).toMatch(/^holdfast_http_request_seconds_bucket\{.*\} \d+ # \{.*trace_id="[0-9a-f]{32}"/m);
+  expect(text).toMatch(/# EOF\s*$/);
+});
+
+test('writes go on while the receiver is away', async () => {
+  receiver.closeAllConnections();
+  await new Promise<void>((resolve) => receiver.close(() => resolve()));
+  const traceparent = `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`;
+  const response = await call('POST', `/api/stacks/${cluster.organization}/traced`, {
+    body: { stackName: 'later' },
+    headers: { traceparent },
+  });
+  expect(response.status).toBe(200);
+  await pollUntil(
+    'the API says that spans could not be sent',
+    async () => cluster.apis[0]?.log.includes('spans could not be sent') === true,
+  );
+});
