@@ -14,8 +14,7 @@ import { ToolUnavailableError } from '../testkit/toolchain/command.ts';
 import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 
 // `npm test`: builds or installs the tools that the tests need, and runs the static checks and all tests except those of the
-// extra run. The Pulumi CLI is built with low priority while the tests run that do not use it: those leave the processors
-// idle at times. Files that may have failed because of the load of the machine are repeated once, alone, and named.
+// extra run. Tools are built with low priority while tests run that do not use them: those leave the processors idle at times. Files that may have failed because of the load of the machine are repeated once, alone, and named.
 // `npm run test:extra`: runs the tests whose tools take long to build. Arguments are passed to Jest, which then runs once.
 
 const system: readonly ToolName[] = ['redis-server', 'caddy', 'zsh', 'fish', 'schemathesis'];
@@ -34,7 +33,7 @@ const laterTools: readonly ToolName[] = [
 ];
 const extraTools: readonly ToolName[] = ['test-provider', 'pulumi-3.255', 'pulumi-3.200', 'minio', ...system];
 
-const firstProjects = ['unit', 'integration', 'contracts'];
+const firstProjects = ['integration', 'contracts'];
 /** These tests wait for most of their time: for deadlines of theirs, and for servers. Their Postgres has connections for eight. */
 const firstWorkers = Math.min(2 * availableParallelism(), 8);
 const laterProjects = ['deploy', 'durability', 'faults', 'kubernetes', 'abuse', 'e2e', 'e2e-cluster'];
@@ -132,17 +131,21 @@ function describe(results: TestResults): void {
   for (const failure of describeFailures(results, root)) console.error(`\n${failure}`);
 }
 
-/** Runs the tests that need no CLI while it is built, then the others. */
-async function runInGroups(): Promise<boolean> {
+const notRun: TestRun = { passed: false, results: null };
+
+/** Runs the tests that need no tools while the first ones are built, the tests that need no CLI while it is built, then the others. */
+async function runInGroups(preparing: Promise<boolean>): Promise<boolean> {
+  const unit = await runJest('unit', ['--selectProjects', 'unit']);
+  if (!(await preparing)) return conclude([unit, notRun]);
   const building = prepareTools(laterTools);
   const first = await runJest('first', [`--maxWorkers=${firstWorkers}`, '--selectProjects', ...firstProjects]);
-  if (!(await building)) return conclude([first, { passed: false, results: null }]);
+  if (!(await building)) return conclude([unit, first, notRun]);
   const later = await runJest('later', ['--selectProjects', ...laterProjects]);
-  return conclude([first, later]);
+  return conclude([unit, first, later]);
 }
 
-async function runChosen(): Promise<boolean> {
-  return (await prepareTools(laterTools)) && conclude([await runJest('chosen', others)]);
+async function runChosen(preparing: Promise<boolean>): Promise<boolean> {
+  return (await preparing) && (await prepareTools(laterTools)) && conclude([await runJest('chosen', others)]);
 }
 
 if (extra) {
@@ -152,9 +155,12 @@ if (extra) {
 } else {
   // Both even if one fails, so that one run reports all problems.
   const checking = npmRun('check:static', [], { quietly: true });
-  // Here, so that tests that need it do not build it at the same time.
-  const [ready] = await Promise.all([prepareTools(firstTools), npmRun('build:web', ['--if-stale'], { quietly: true })]);
-  const tested = ready && (await (others.length === 0 ? runInGroups() : runChosen()));
+  const preparing = Promise.all([
+    prepareTools(firstTools),
+    // Here, so that tests that need it do not build it at the same time.
+    npmRun('build:web', ['--if-stale'], { quietly: true }),
+  ]).then(([ready]) => ready);
+  const tested = await (others.length === 0 ? runInGroups(preparing) : runChosen(preparing));
   const checked = await checking;
   if (!checked) console.error('The static checks failed: see above, or run npm run check:static');
   console.error(

@@ -1,17 +1,14 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { type DiyStack, diyCheckpoint, writeDiyFolder } from '../support/diy-folder.ts';
+import { importedVersions, killImports } from '../support/killed-import.ts';
 import { ok } from '../support/state.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';
-import { until } from '../support/until.ts';
 
 const app = testApp();
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-import-'));
@@ -141,28 +138,10 @@ test('damaged states of the history are left out, and named each time', async ()
 test('a killed import goes on, and nothing is there twice', async () => {
   const stacks = Array.from({ length: 30 }, (_, at) => ({ project: `p${at % 3}`, stack: `s${at}`, versions: 4 }));
   const source = await sourceOf('killed', stacks);
-  const count = async () =>
-    (
-      await query<{ count: number }>(
-        app,
-        'select count(*)::integer as count from imported_versions i join updates u on u.id = i.update_id join projects p on true join stacks s on s.id = u.stack_id and s.project_id = p.id join organizations o on o.id = p.organization_id and o.name = $1',
-        ['killed'],
-      )
-    )[0]?.count as number;
-  let kills = 0;
-  for (const atLeast of [1, 20, 60]) {
-    const child = spawn(process.execPath, [holdfastProgram, ...source.words, '--apply', '--parallel', '1'], {
-      env: env(),
-      stdio: 'ignore',
-    });
-    const ended = once(child, 'exit');
-    await until(async () => child.exitCode !== null || (await count()) >= atLeast, `${atLeast} versions are imported`);
-    if (child.kill('SIGKILL')) kills++;
-    await ended;
-  }
-  expect(kills).toBeGreaterThan(0);
+  const words = [...source.words, '--apply', '--parallel', '1'];
+  await killImports(app, 'killed', { words, env: env() }, [1, 20, 60]);
   expect((await source.run('--apply')).code).toBe(0);
-  expect(await count()).toBe(120);
+  expect(await importedVersions(app, 'killed')).toBe(120);
   expect((await source.run('--apply')).text).toBe('Imported 0 versions of 0 stacks into killed.\n');
   expect((await source.run('--verify')).text).toMatch(/^Compared 30 stacks and 120 versions, .* no differences\.\n$/);
 });

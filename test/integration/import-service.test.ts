@@ -1,14 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
-import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { query } from '../support/database.ts';
 import { base64, encrypt as encryptAt, runUpdate, stateWith, testEnds } from '../support/import-ends.ts';
 import { importEnv, runImport, targetUrl } from '../support/import-run.ts';
 import { creation } from '../support/journal-entries.ts';
+import { importedVersions, killImports } from '../support/killed-import.ts';
 import { sendJson, startFront } from '../support/source-front.ts';
 import { ok, startUpdate, type TestStack } from '../support/state.ts';
-import { until } from '../support/until.ts';
 import { append, complete } from '../support/update-calls.ts';
 
 const { source, target, front, organization: bothEnds } = testEnds();
@@ -151,30 +148,10 @@ test('a killed import goes on, and nothing is there twice', async () => {
     const stack = await ends.createStack(`s${at}`);
     for (const version of [1, 2]) await update(stack, stateWith(stack, await encrypt(stack, '"key"'), version));
   }
-  const count = async (): Promise<number> => {
-    const rows = await query<{ count: number }>(
-      target,
-      `select count(*)::integer as count from imported_versions i join updates u on u.id = i.update_id join stacks s on s.id = u.stack_id
-       join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id and o.name = $1`,
-      ['killed'],
-    );
-    return rows[0]?.count ?? 0;
-  };
   const words = ['import', '--from', front().url, '--organization', 'killed', '--apply', '--parallel', '2'];
-  let kills = 0;
-  for (const atLeast of [1, 7]) {
-    const child = spawn(process.execPath, [holdfastProgram, ...words], {
-      env: importEnv(target, ends.token),
-      stdio: 'ignore',
-    });
-    const ended = once(child, 'exit');
-    await until(async () => child.exitCode !== null || (await count()) >= atLeast, `${atLeast} versions are imported`);
-    if (child.kill('SIGKILL')) kills++;
-    await ended;
-  }
-  expect(kills).toBeGreaterThan(0);
+  await killImports(target, 'killed', { words, env: importEnv(target, ends.token) }, [1, 7]);
   expect((await ends.run('--apply')).code).toBe(0);
-  expect(await count()).toBe(16);
+  expect(await importedVersions(target, 'killed')).toBe(16);
   expect((await ends.run('--apply')).text).toBe('Imported 0 versions of 0 stacks into killed.\n');
   expect((await ends.run('--verify')).text).toMatch(/^Compared 8 stacks and 16 versions, .* no differences\.\n$/);
 });
