@@ -169,8 +169,17 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
         if (request.url().includes('/assets/')) failures++;
       });
       await server.stop();
-      await link().hover();
-      await pollUntil('the page has been asked for ahead', async () => failures > 0);
+      // What says so moves the list.
+      await page.getByRole('status').filter({ hasText: 'The server does not answer' }).waitFor();
+      await pollUntil(
+        'the page has been asked for ahead',
+        async () => {
+          await filter().hover();
+          await link().hover();
+          return failures > 0;
+        },
+        { everyMs: 500 },
+      );
       await expectKept();
       await link().click();
       await notice('The server does not answer').waitFor();
