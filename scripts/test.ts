@@ -104,9 +104,12 @@ async function runJest(name: string, args: readonly string[]): Promise<TestRun> 
 /** Repeats files that may have failed because of the load. Writes the results of all runs to the file of `--outputFile=`. */
 async function conclude(runs: readonly TestRun[]): Promise<boolean> {
   const passed = runs.every((run) => run.passed);
-  const all = runs.map((run) => run.results);
-  if (!all.every((each) => each !== null)) return false;
-  let results = joinResults(all);
+  const ended = runs.flatMap((run) => run.results ?? []);
+  let results = joinResults(ended);
+  if (ended.length < runs.length) {
+    describe(results);
+    return false;
+  }
   const repeatable = passed ? [] : listRepeatable(results, root);
   let remained = !passed;
   if (repeatable.length > 0) {
@@ -120,16 +123,20 @@ async function conclude(runs: readonly TestRun[]): Promise<boolean> {
       results = merged;
     }
   }
-  if (remained) for (const failure of describeFailures(results, root)) console.error(`\n${failure}`);
+  if (remained) describe(results);
   if (wanted) writeFileSync(wanted.slice(wanted.indexOf('=') + 1), JSON.stringify(results));
   return !remained;
+}
+
+function describe(results: TestResults): void {
+  for (const failure of describeFailures(results, root)) console.error(`\n${failure}`);
 }
 
 /** Runs the tests that need no CLI while it is built, then the others. */
 async function runInGroups(): Promise<boolean> {
   const building = prepareTools(laterTools);
   const first = await runJest('first', [`--maxWorkers=${firstWorkers}`, '--selectProjects', ...firstProjects]);
-  if (!(await building)) return false;
+  if (!(await building)) return conclude([first, { passed: false, results: null }]);
   const later = await runJest('later', ['--selectProjects', ...laterProjects]);
   return conclude([first, later]);
 }

@@ -7,6 +7,8 @@ import { createAuditRepository } from './shared/audit/audit-repository.ts';
 import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
 import { bootstrapAtStart } from './shared/identity/bootstrap-start.ts';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
+import { signInLink } from './shared/identity/sign-in-link.ts';
+import { createSignInLinkRepository } from './shared/identity/sign-in-link-repository.ts';
 import type { JobDispatcher } from './shared/jobs/dispatcher.ts';
 import type { WriteFence } from './shared/platform/claim/data-dir-claim.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
@@ -15,6 +17,7 @@ import { mintToken } from './shared/platform/crypto/secret-token.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
+import { reportVolatileCommits } from './shared/platform/db/volatile-commits.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
 import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
 import { startSiteWatch } from './shared/platform/site/site-watch.ts';
@@ -30,11 +33,12 @@ import { startScrub } from './workers/state/scrub-loop.ts';
 export interface RunningServer extends Listening, AsyncDisposable {
   readonly context: AppContext;
   /** Created on the first start in embedded mode. `file`: where the token is. */
-  readonly firstLogin: { organization: string; login: string; token: string; file: string } | null;
+  readonly firstLogin: { organization: string; login: string; token: string; file: string; link: string } | null;
 }
 
 const firstOrganization = 'holdfast';
 const firstUser = 'admin';
+const firstLinkSeconds = 3600;
 /**
  * Minimum time that the embedded Postgres may be silent. It reports the progress of a recovery more often than this.
  */
@@ -92,6 +96,7 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
     await repeatAtStart(() => startRollbackMonitor(context), wait);
     await repeatAtStart(() => startSiteWatch(context), wait);
+    await repeatAtStart(() => reportVolatileCommits(context), wait);
     startHeartbeat(context, 'server');
     startScheduledTasks(context);
     startScrub(context);
@@ -168,6 +173,13 @@ async function createFirstLogin({ config, db }: AppContext): Promise<RunningServ
     } as const;
     await createAuditRepository(tx).insert(serverSource, { ...audit, details: { admin: firstUser } });
     const file = storeFirstToken(config.dataDir, token);
-    return { organization: firstOrganization, login: firstUser, token, file };
+    const { secret } = await createSignInLinkRepository(tx).insert(user.id, firstLinkSeconds);
+    return {
+      organization: firstOrganization,
+      login: firstUser,
+      token,
+      file,
+      link: signInLink(config.publicUrl, secret),
+    };
   });
 }

@@ -14,6 +14,8 @@ export interface FileResult {
   /** Absolute path. */
   readonly name: string;
   readonly status: string;
+  /** All failures of the file, also those outside its tests. */
+  readonly message: string;
   readonly assertionResults: readonly TestResult[];
 }
 
@@ -50,33 +52,27 @@ export function listRepeatable(results: TestResults, root: string): string[] {
 }
 
 /**
- * The results of both runs as those of one. A test that failed counts as passed if its file passed as a whole when it was
- * repeated. `passedLater` names these tests.
+ * The results of both runs as those of one: a file that was repeated has the results of its repetition. `passedLater` names
+ * the tests that failed and whose file passed as a whole when it was repeated.
  */
 export function mergeRepeated(first: TestResults, repeated: TestResults): TestResults & { passedLater: string[] } {
-  const stillFailed = new Set(repeated.testResults.filter(isFailed).map(({ name }) => name));
-  const ran = new Set(repeated.testResults.map(({ name }) => name));
-  const hasPassed = (file: FileResult): boolean => isFailed(file) && ran.has(file.name) && !stillFailed.has(file.name);
-  const passedFiles = first.testResults.filter(hasPassed);
-  const failuresOf = (file: FileResult): string[] =>
-    file.assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName);
+  const last = new Map(repeated.testResults.map((file) => [file.name, file]));
+  const passedFiles = first.testResults.filter((file) => isFailed(file) && last.get(file.name)?.status === 'passed');
   const passedLater = passedFiles.flatMap((file) =>
-    (failuresOf(file).length > 0 ? failuresOf(file) : ['(the file)']).map((test) => `${file.name}: ${test}`),
+    listFailed(file).map(({ fullName }) => `${file.name}: ${fullName}`),
   );
-  const passedTests = passedFiles.reduce((sum, file) => sum + failuresOf(file).length, 0);
-  const loadedLater = passedFiles.filter(({ assertionResults }) => assertionResults.length === 0);
-  const loadedTests = repeated.testResults
-    .filter(({ name }) => loadedLater.some((file) => file.name === name))
-    .reduce(
-      (sum, { assertionResults }) => sum + assertionResults.filter(({ status }) => status === 'passed').length,
-      0,
-    );
+  return { ...countTests(first.testResults.map((file) => last.get(file.name) ?? file)), passedLater };
+}
+
+function countTests(testResults: readonly FileResult[]): TestResults {
+  const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+  const failedTests = tests.filter(({ status }) => status === 'failed').length;
   return {
-    ...first,
-    numPassedTests: first.numPassedTests + passedTests + loadedTests,
-    numFailedTests: first.numFailedTests - passedTests,
-    numRuntimeErrorTestSuites: first.numRuntimeErrorTestSuites - loadedLater.length,
-    passedLater,
+    numPassedTests: tests.filter(({ status }) => status === 'passed').length,
+    numFailedTests: failedTests,
+    // Each counts as one failure.
+    numRuntimeErrorTestSuites: testResults.filter(isFailed).flatMap(listFailed).length - failedTests,
+    testResults,
   };
 }
 
@@ -84,14 +80,18 @@ const describedChars = 1_500;
 
 /** Each failed test with the beginning of its failure, for the end of a long log. */
 export function describeFailures(results: TestResults, root: string): string[] {
-  return results.testResults.filter(isFailed).flatMap(({ assertionResults, name }) =>
-    assertionResults
-      .filter(({ status }) => status === 'failed')
-      .map(({ failureMessages = [], fullName }) => {
-        const text = stripVTControlCharacters(failureMessages.join('\n')).slice(0, describedChars);
-        return `FAILED ${path.relative(root, name)}: ${fullName}\n${text.replace(/^/gm, '  ')}`;
-      }),
+  return results.testResults.filter(isFailed).flatMap((file) =>
+    listFailed(file).map(({ failureMessages = [], fullName }) => {
+      const text = stripVTControlCharacters(failureMessages.join('\n')).slice(0, describedChars);
+      return `FAILED ${path.relative(root, file.name)}: ${fullName}\n${text.replace(/^/gm, '  ')}`;
+    }),
   );
+}
+
+/** The failed tests of a failed file. If it failed outside its tests, while it was loaded or in a hook, it is one itself. */
+function listFailed({ assertionResults, message }: FileResult): TestResult[] {
+  const failed = assertionResults.filter(({ status }) => status === 'failed');
+  return failed.length > 0 ? failed : [{ status: 'failed', fullName: '(the file)', failureMessages: [message] }];
 }
 
 function isFailed({ status }: FileResult): boolean {

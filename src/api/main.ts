@@ -2,6 +2,7 @@ import { createClusterContext, createClusterDispatcher } from '../shared/cluster
 import type { AppContext } from '../shared/context.ts';
 import { bootstrapAtStart } from '../shared/identity/bootstrap-start.ts';
 import type { Config } from '../shared/platform/config/config.ts';
+import { reportVolatileCommits } from '../shared/platform/db/volatile-commits.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startSiteWatch } from '../shared/platform/site/site-watch.ts';
@@ -18,6 +19,7 @@ export async function startApi(config: Config, logger: Logger): Promise<Listenin
     await bootstrapAtStart(context);
     await startRollbackMonitor(context);
     await startSiteWatch(context);
+    await reportVolatileCommits(context);
     // The replica serves without them, too.
     await context.db
       .openConnections()

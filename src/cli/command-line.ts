@@ -4,6 +4,7 @@ import { loadSettingsFile } from '../shared/platform/config/settings-file.ts';
 import { AppError, OperatorError } from '../shared/platform/errors/errors.ts';
 import type { CommandRun } from './command-run.ts';
 import { type Shell, shells } from './completion/completion-scripts.ts';
+import { runsAtFencedSite } from './fenced-site.ts';
 import { GuidingCommand } from './guiding-command.ts';
 import { checkHealth } from './healthz.ts';
 
@@ -154,6 +155,9 @@ function createProgram(run: CommandRun): Command {
       const { completionScript } = await import('./completion/completion-scripts.ts');
       console.log(completionScript(await createWholeProgram(run), shell));
     });
+  program.hook('preAction', (_, command) => {
+    run.isForFencedSite = runsAtFencedSite(command);
+  });
   program.hook('preSubcommand', (_, command) => parts[command.name()]?.(command, run));
   return program;
 }

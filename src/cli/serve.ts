@@ -49,19 +49,20 @@ async function start(role: Role, config: Config, logger: Logger, { migrate }: Se
 }
 
 /**
- * Prints how to log in. The token is shown only at a terminal, and its file is then removed: any other reader of standard output
- * would keep it, as container logs do.
+ * Prints how to log in. Token and link are shown only at a terminal, and the token's file is then removed: any other reader of standard output
+ * would keep them, as container logs do.
  */
 function printFirstLogin(
   config: Config,
-  { file, organization, login, token }: NonNullable<RunningServer['firstLogin']>,
+  { file, link, organization, login, token }: NonNullable<RunningServer['firstLogin']>,
 ): void {
   const ready = `Holdfast is ready. Created organization "${organization}" and its admin "${login}".`;
   if (process.stdout.isTTY) {
     console.log(`
-${ready} This token is shown only once:
+${ready} Both are shown only once.
 
-  PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}
+  Web UI, within an hour:  ${link}
+  CLI:                     PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}
 `);
     rmSync(file, { force: true });
     return;
@@ -70,5 +71,7 @@ ${ready} This token is shown only once:
 ${ready} The admin's token is in ${file}, which only this system user can read. Log in with it, then delete the file:
 
   PULUMI_ACCESS_TOKEN=$(cat ${file}) pulumi login ${config.publicUrl}
+
+For the web UI, \`holdfast admin user sign-in-link ${login}\` prints a link.
 `);
 }

@@ -143,6 +143,11 @@ export async function createContext(
     metrics,
   );
   if (second && !mirror) lifecycle.onClose('stores', 'second store', () => second.store.close());
+  const sources = async () => [
+    ...(await placed.stores()),
+    // A bucket that replicates itself gets blobs from there only.
+    ...(second ? [{ store: second.store, isWritten: !second.isReplicated }] : []),
+  ];
   const siteStores: SiteStore[] = [{ name: 'main', store: placed }];
   if (second) siteStores.push({ name: 'second', store: second.store });
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
@@ -152,7 +157,20 @@ export async function createContext(
   const stacks = createStackRepository(db);
   const updates = createUpdateRepository(db);
   const rollbackState = new RollbackState();
-  const foundation = { config, db, rollbackState, lifecycle, logger, blobs, mirror, dataKeys, stacks, updates };
+  const readOnly = new ReadOnlyMode();
+  const foundation = {
+    config,
+    db,
+    rollbackState,
+    lifecycle,
+    logger,
+    blobs,
+    sources,
+    dataKeys,
+    readOnly,
+    stacks,
+    updates,
+  };
   const state = createStateParts(foundation, overrides);
   const { checkpoints, copies, documents, verifier } = state;
   const events = createEventRepository(db);
@@ -160,7 +178,6 @@ export async function createContext(
   const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, copies, logger });
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
-  const readOnly = new ReadOnlyMode();
   registerContextGauges(metrics, {
     config,
     db,
@@ -227,7 +244,8 @@ export async function createContext(
   };
 }
 
-const recordReplaced: AppContext['recordReplaced'] = (tx, details) =>
+/** See AppContext. */
+export const recordReplaced: AppContext['recordReplaced'] = (tx, details) =>
   createAuditRepository(tx).insert(serverSource, {
     ...{ action: 'site.replace', outcome: 'refused', organization: null, object: 'installation', details },
   });

@@ -2,6 +2,7 @@ import { type ClusterContext, createClusterContext, createClusterQueue } from '.
 import type { AppContext } from '../shared/context.ts';
 import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import type { Config } from '../shared/platform/config/config.ts';
+import { reportVolatileCommits } from '../shared/platform/db/volatile-commits.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startSiteWatch } from '../shared/platform/site/site-watch.ts';
@@ -20,6 +21,7 @@ export async function startWorker(config: Config, logger: Logger): Promise<{ con
   try {
     await startRollbackMonitor(context);
     await startSiteWatch(context);
+    await reportVolatileCommits(context);
     startHeartbeat(context, 'worker');
     startClusterJobs(context);
     startScheduledTasks(context);

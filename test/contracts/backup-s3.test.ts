@@ -81,9 +81,9 @@ await describeOnS3('versitygw', (server) => {
     const options = { endpoint, forcePathStyle: true, requestTimeoutMs: 10_000, bucket: 'damaged', ...access };
     const [target, other] = ['one/', 'other/'].map((prefix) => new S3BlobStore({ ...options, prefix }));
     if (!target || !other) throw new Error('there are two');
-    const { blobs, db } = app.context;
+    const { blobs } = app.context;
     await blobs.put('audit/some', once(Buffer.from('bytes')));
-    for (const each of [target, other]) await backUp({ blobs, db, recipients: [], target: each });
+    for (const each of [target, other]) await backUp({ source: app.context, recipients: [], target: each });
     const found = await damageEach(target, await openPlain(target), {
       other: { store: other, manifest: await openPlain(other) },
       perKind: 3,
@@ -101,7 +101,7 @@ await describeOnS3('versitygw', (server) => {
     await client.send(new CreateBucketCommand({ Bucket: 'locked', ObjectLockEnabledForBucket: true }));
     await using app = await createTestApp();
     await createStack(app);
-    const { blobs, db } = app.context;
+    const { blobs } = app.context;
     await blobs.put('audit/some', once(Buffer.from('bytes')));
     const options = {
       endpoint,
@@ -115,14 +115,14 @@ await describeOnS3('versitygw', (server) => {
     const [short, long] = [open(1), open(30)];
     const inDays = async (key: string) =>
       Math.round((Number((await short.stat(key))?.lockedUntil) - Date.now()) / 86_400_000);
-    await backUp({ blobs, db, recipients: [], target: short });
+    await backUp({ source: app.context, recipients: [], target: short });
     expect(await inDays('blobs/audit/some')).toBe(1);
-    const second = await backUp({ blobs, db, recipients: [], target: long });
+    const second = await backUp({ source: app.context, recipients: [], target: long });
     expect(await inDays(places.manifest(second.id))).toBe(30);
     expect(await inDays('blobs/audit/some')).toBeGreaterThanOrEqual(30);
 
     const unlocked = new S3BlobStore(options);
-    await backUp({ blobs, db, recipients: [], target: unlocked });
+    await backUp({ source: app.context, recipients: [], target: unlocked });
     const pruned = await pruneBackups(short, 1);
     expect(pruned).toEqual({ backups: [], blobs: 0, locked: [expect.any(String), second.id] });
     expect(await findBackups(short)).toHaveLength(3);
@@ -136,13 +136,13 @@ await describeOnS3('versitygw', (server) => {
     const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true });
     await client.send(new CreateBucketCommand({ Bucket: 'compliance', ObjectLockEnabledForBucket: true }));
     await using app = await createTestApp();
-    const { blobs, db } = app.context;
+    const { blobs } = app.context;
     await blobs.put('audit/some', once(Buffer.from('bytes')));
     const target = new S3BlobStore({
       ...{ endpoint, region, ...credentials, bucket: 'compliance', forcePathStyle: true, requestTimeoutMs: 10_000 },
       lock: { mode: 'COMPLIANCE', days: 30 },
     });
-    const { id } = await backUp({ blobs, db, recipients: [], target });
+    const { id } = await backUp({ source: app.context, recipients: [], target });
     for (const key of [places.manifest(id), 'blobs/audit/some']) {
       const object = { Bucket: 'compliance', Key: key };
       const { Retention } = await client.send(new GetObjectRetentionCommand(object));

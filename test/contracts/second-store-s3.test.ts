@@ -14,6 +14,7 @@ await describeOnS3('versitygw', (server) => {
     const queue = {
       add: async (key: string) => noted.push(key),
       addAll: async (keys: readonly string[]) => noted.push(...keys),
+      listCopies: async () => [],
     };
     const stores = {
       near: new S3BlobStore({ ...options, endpoint }),

@@ -221,7 +221,7 @@ test('while the other place is away, writes go on, and the move must be verified
 test('a backup has all blobs before, during and after a move, and the switch waits until it has ended', async () => {
   const target = await FileBlobStore.open({ directory: `${app.dataDir}-backups` });
   const backedUp = async (): Promise<void> => {
-    const manifest = await backUp({ blobs: app.context.blobs, db: app.context.db, recipients: [], target });
+    const manifest = await backUp({ source: app.context, recipients: [], target });
     expect(manifest.missingBlobs).toEqual([]);
     const listed = new Set<string>();
     for await (const { key } of listBlobs(target, manifest)) listed.add(key.slice(manifest.blobPrefix.length));

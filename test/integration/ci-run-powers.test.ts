@@ -41,7 +41,7 @@ const changedByRuns: Record<string, string> = {
   [`POST ${O}/policypacks/:pack/versions/:tag/complete`]: 'a version that nothing runs until a person enables it',
   'updates.cancel': 'whoever may update the stack ends its updates',
   'updates.drain': 'whoever may update the stack ends its updates',
-  'ci.evict': 'whoever may update the stack ends its updates',
+  'queue.evict': 'whoever may update the stack ends its updates',
   'stacks.setTag': 'only tags by which neither rules nor grants select stacks',
   'stacks.removeTag': 'only tags by which neither rules nor grants select stacks',
   'stacks.repair': 'as an import',

@@ -132,11 +132,11 @@ test('a waiting run is visible, and the user who evicts it is named to it, recor
   // A place of another stack is none of this one.
   const elsewhere = await createStack(apps[0]);
   const wrong = { organization: elsewhere.organization, project, stack: name, placeId: waiter.placeId };
-  expect(await command(apps[0], tokenOf(elsewhere), 'ci.evict', wrong)).toMatchObject({ status: 404 });
-  expect(await command(apps[0], tokenOf(stack), 'ci.evict', { ...place, reason: 'a\nb' })).toMatchObject({
+  expect(await command(apps[0], tokenOf(elsewhere), 'queue.evict', wrong)).toMatchObject({ status: 404 });
+  expect(await command(apps[0], tokenOf(stack), 'queue.evict', { ...place, reason: 'a\nb' })).toMatchObject({
     status: 400,
   });
-  expect(await command(apps[0], tokenOf(stack), 'ci.evict', { ...place, reason: 'not on a Friday' })).toMatchObject({
+  expect(await command(apps[0], tokenOf(stack), 'queue.evict', { ...place, reason: 'not on a Friday' })).toMatchObject({
     error: null,
   });
   const { json, status } = await waiting;
@@ -144,7 +144,7 @@ test('a waiting run is visible, and the user who evicts it is named to it, recor
   expect(json.message).toMatch(
     / has removed this run from the queue of the stack: not on a Friday\. It has changed nothing$/,
   );
-  expect(await command(apps[0], tokenOf(stack), 'ci.evict', place)).toMatchObject({ status: 404 });
+  expect(await command(apps[0], tokenOf(stack), 'queue.evict', place)).toMatchObject({ status: 404 });
   expect((await list()).map(({ position }: { position: number }) => position)).toEqual([0]);
   const [found] = (await refusals(stack)).items;
   expect(found).toMatchObject({ reason: 'evicted', commit: 'aaaa111', branch: 'main', kind: 'update', times: 1 });

@@ -418,6 +418,16 @@ test('a Postgres that does not sync, and an installation that is read-only and r
   }
 });
 
+test('a database whose commits do not wait for the disk', async () => {
+  const { rows } = await owner.query('select quote_ident(current_database()) as name');
+  await owner.query(`alter database ${rows[0].name} set synchronous_commit = off`);
+  try {
+    expect(faultsIn(await visit())).toEqual({ 'database-durability': 'fail' });
+  } finally {
+    await owner.query(`alter database ${rows[0].name} reset synchronous_commit`);
+  }
+});
+
 test('a full disk', async () => {
   using disk = SmallDisk.mount(8 * 1024 * 1024);
   if (disk === null) return;

@@ -133,7 +133,7 @@ const byId: Record<string, (id: string) => object> = {
   'updates.events': (updateId) => ({ updateId }),
   'updates.cancel': (updateId) => ({ updateId }),
   'updates.drain': (updateId) => ({ updateId }),
-  'ci.evict': (placeId) => ({ placeId }),
+  'queue.evict': (placeId) => ({ placeId }),
   'rules.change': (ruleId) => ({ ruleId, kind: 'lock-wait', settings: { seconds: 2 } }),
   'rules.remove': (ruleId) => ({ ruleId }),
   'approvals.give': (approvalId) => ({ approvalId, reason: 'seen' }),

@@ -7,6 +7,7 @@ import { unrecordedInfo } from '../../src/shared/diy/history-info.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
 import { query } from '../support/database.ts';
 import { encrypt, runUpdate, stateWith, testEnds } from '../support/import-ends.ts';
+import { ask } from '../support/procedures.ts';
 import { ok, startUpdate, type TestStack } from '../support/state.ts';
 import { until } from '../support/until.ts';
 import { complete, saveVerbatim } from '../support/update-calls.ts';
@@ -81,6 +82,40 @@ test('nobody updates, imports, renames or previews a stack whose import has not 
   second.release();
   expect((await again).text).toContain('interrupted: The stack was deleted meanwhile');
   expect(await target.context.stacks.find({ organization: 'unfinished', project: 'proj', stack: 'dev' })).toBeNull();
+});
+
+test('a stack that an interrupted import began says what to do, and can be deleted or rolled back', async () => {
+  const { ends, here, update } = await stackOf('interrupted');
+  await update(1);
+  await update(2);
+  const interrupt = async (): Promise<void> => {
+    front().intercept = (call, response) => {
+      if (!call.url?.endsWith('/export/1')) return false;
+      response.writeHead(401).end();
+      return true;
+    };
+    expect((await ends.run('--apply')).text).toContain('proj/dev: interrupted: ');
+    front().intercept = () => false;
+    expect(await versionsHere('interrupted')).toEqual([]);
+  };
+  await interrupt();
+  const advice = expect.stringMatching(/--apply` again.*--rollback --apply`.*delete the stack/);
+  const shown = await ask(target, here.auth.replace('token ', ''), 'stacks.get', {
+    ...{ organization: 'interrupted', project: 'proj', stack: 'dev' },
+  });
+  expect(shown.data.fault).toEqual({ kind: 'import-unfinished', message: advice });
+  const exported = await ok(target.call('GET', `${here.path}/export`, { auth: here.auth }));
+  expect(exported.headers['x-pulumi-warning']).toEqual(advice);
+  const body = { config: {}, metadata: { message: '', environment: {} } };
+  const refused = await target.call('POST', `${here.path}/update`, { auth: here.auth, body });
+  expect([refused.status, refused.json.message]).toEqual([409, advice]);
+  await ok(target.call('DELETE', here.path, { auth: here.auth }));
+
+  await interrupt();
+  expect((await ends.run('--rollback')).text).toContain('proj/dev: to delete');
+  expect((await ends.run('--rollback', '--apply')).text).toBe('Deleted 1 stack with 0 imported versions; kept 0.\n');
+  expect((await ends.run('--apply')).text).toBe('Imported 2 versions of 1 stack into interrupted.\n');
+  expect((await ends.run('--verify')).text).toContain('no differences');
 });
 
 test('an update that begins during a second pass stays, and nothing is imported over it', async () => {
@@ -176,7 +211,7 @@ async function importVersions(name: string, count: number, onCommit: (isUnfinish
       ...{ fault: null, isBusy: false, tags: async () => ({}), check: null },
       decrypt: async (ciphertexts) => ciphertexts.map(() => null),
     },
-    ...{ entries, previews: [], hasUnrecordedState: false, tags: {}, head: null },
+    ...{ entries, previews: [], unrecordedState: null, tags: {}, head: null },
   };
   const importer = new StackImporter({
     ...{ context: target.context, organization, from: 'a service' },

@@ -76,6 +76,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
   'user.reactivate': 'members',
   'session.begin': 'person',
   'session.end': 'person',
+  'sign-in-link.create': 'person',
   'password.set': 'person',
   'password.remove': 'person',
   'passkey.add': 'person',

@@ -12,13 +12,11 @@ import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminWith } from '../support/admin.ts';
-import { insertEvents, pack, sampleEvent } from '../support/archived-events.ts';
+import { readEverything, writeEverything } from '../support/all-documents.ts';
 import { damageOf, openPlain } from '../support/backup-damage.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
-import { encodeAll, importVersions, makeDue } from '../support/encode-versions.ts';
-import { PolicyCalls, smallArchive } from '../support/policy-packs.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { complete, saveState } from '../support/update-calls.ts';
@@ -215,36 +213,6 @@ function bringBack(store: string): void {
   renameSync(path.join(folder, 'away'), store);
 }
 
-/** A stack with older versions in chunks, archived events and a policy pack, all in blobs. */
-async function writeEverything(app: TestApp): Promise<{ stack: TestStack; update: string }> {
-  const stack = await createStack(app);
-  await importVersions(app, stack, 3);
-  await makeDue(app, stack);
-  await encodeAll(app);
-  const update = await startUpdate(app, stack);
-  await ok(saveState(app, update, 3));
-  await ok(complete(app, update));
-  await insertEvents(app, update.id, [sampleEvent(1), sampleEvent(2)]);
-  await pack(app, update.id);
-  await new PolicyCalls(app, stack).publish({ archive: smallArchive });
-  return { stack, update: update.id };
-}
-
-async function readEverything(
-  app: TestApp,
-  { stack, update }: { readonly stack: TestStack; readonly update: string },
-): Promise<string[]> {
-  const { auth, path: at } = stack;
-  const states = [1, 2, 3, 4].map((version) => `${at}/export/${version}`);
-  const texts: string[] = [];
-  for (const url of [...states, `${at}/export`, `${at}/update/${update}/events`])
-    texts.push((await ok(app.call('GET', url, { auth }))).text);
-  const [archive] = await query(app, 'select id from policy_pack_versions');
-  const { bytes } = await app.context.policyArchives.open(String(archive?.['id']));
-  texts.push(Buffer.concat(await Array.fromAsync(bytes)).toString('hex'));
-  return texts;
-}
-
 test('while the first store is away, all reads and a backup go on from the second one', async () => {
   await using old = await openSite('old', oldDatabase);
   const written = await writeEverything(old);
@@ -253,7 +221,7 @@ test('while the first store is away, all reads and a backup go on from the secon
   takeAway(first);
   expect(await readEverything(old, written)).toEqual(before);
   const target = await FileBlobStore.open({ directory: path.join(folder, 'backups') });
-  await backUp({ blobs: old.context.blobs, db: old.context.db, recipients: [], target });
+  await backUp({ source: old.context, recipients: [], target });
   const { missingBlobs, blobs } = await openPlain(target);
   expect([missingBlobs, blobs.count]).toEqual([[], expect.any(Number)]);
   expect(blobs.count).toBeGreaterThan(5);

@@ -296,6 +296,45 @@ test('the token of the first admin is in a file of its owner, and in no log', as
   }
 });
 
+test('at a terminal, the first start prints a link that opens the web UI once', async () => {
+  const directory = temporaryClusterDir();
+  const command = `'${process.execPath}' '${holdfastProgram}' server`;
+  const child = spawn('script', ['-qefc', command, '/dev/null'], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: directory,
+      HOLDFAST_DATA_DIR: directory,
+      HOLDFAST_LISTEN: '127.0.0.1:0',
+      HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
+    },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  try {
+    await until(() => /Web UI.*#hfl-\w+/.test(output) && output.includes('"listening"'), 'it prints a link');
+    const link = /#(hfl-\w+)/.exec(output)?.[1] as string;
+    const url = /"url":"([^"]+)"/.exec(output)?.[1] as string;
+    const signIn = () =>
+      fetch(`${url}/sign-in/link`, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: { origin: url, 'sec-fetch-site': 'same-origin' },
+        body: new URLSearchParams({ link }),
+      });
+    expect((await signIn()).status).toBe(303);
+    expect((await signIn()).status).toBe(401);
+    expect(existsSync(path.join(directory, 'first-token'))).toBe(false);
+  } finally {
+    // As a person ends it.
+    child.stdin.write('\u0003');
+    await once(child, 'exit');
+    rmSync(directory, { recursive: true, force: true });
+  }
+});
+
 test('the embedded Postgres starts although another process takes its port first', async () => {
   const directory = temporaryClusterDir();
   const taker = createServer().listen(0, '127.0.0.1');

@@ -10,6 +10,7 @@ import {
 
 const file = (name: string, tests: Record<string, string>, status?: string): FileResult => ({
   name: `/repo/${name}`,
+  message: '',
   status: status ?? (Object.values(tests).includes('failed') ? 'failed' : 'passed'),
   assertionResults: Object.entries(tests).map(([fullName, each]) => ({ fullName, status: each })),
 });
@@ -21,7 +22,7 @@ const results = (...testResults: FileResult[]): TestResults => {
     numPassedTests: count('passed'),
     numFailedTests: count('failed'),
     numRuntimeErrorTestSuites: testResults.filter(
-      (each) => each.status === 'failed' && each.assertionResults.length === 0,
+      (each) => each.status === 'failed' && !each.assertionResults.some(({ status }) => status === 'failed'),
     ).length,
     testResults,
   };
@@ -62,6 +63,15 @@ test('failures are described with their file, their test and the beginning of th
   expect(described[0]?.length).toBeLessThan(2_000);
 });
 
+test('a file that failed outside its tests is described with the reason', () => {
+  const broken = { ...file('e2e/c.test.ts', {}, 'failed'), message: '\u001b[1mCannot find module\u001b[0m' };
+  const torn = { ...file('e2e/d.test.ts', { one: 'passed' }, 'failed'), message: 'afterAll: in use' };
+  expect(describeFailures(results(passed, broken, torn), '/repo')).toEqual([
+    'FAILED e2e/c.test.ts: (the file)\n  Cannot find module',
+    'FAILED e2e/d.test.ts: (the file)\n  afterAll: in use',
+  ]);
+});
+
 test('runs of different files count as one', () => {
   const broken = file('e2e/c.test.ts', {}, 'failed');
   expect(joinResults([results(passed), results(failed, broken)])).toEqual(results(passed, failed, broken));
@@ -84,6 +94,30 @@ describe('results of both runs', () => {
       numFailedTests: 1,
       passedLater: [],
     });
+  });
+
+  test('of two files, only the one that failed again is described, with its last reason', () => {
+    const withReason = (name: string, reason: string): FileResult => ({
+      ...file(name, {}, 'failed'),
+      assertionResults: [{ status: 'failed', fullName: 'four', failureMessages: [reason] }],
+    });
+    const first = results(passed, withReason('e2e/b.test.ts', 'first'), withReason('e2e/c.test.ts', 'once'));
+    const again = results(withReason('e2e/b.test.ts', 'second'), file('e2e/c.test.ts', { four: 'passed' }));
+    const merged = mergeRepeated(first, again);
+    expect(describeFailures(merged, '/repo')).toEqual(['FAILED e2e/b.test.ts: four\n  second']);
+    expect(merged).toMatchObject({ numPassedTests: 3, numFailedTests: 1, passedLater: ['/repo/e2e/c.test.ts: four'] });
+  });
+
+  test('a file that was cut short counts the tests that ran when it was repeated', () => {
+    const again = results(file('e2e/b.test.ts', { three: 'passed', four: 'passed', five: 'passed' }));
+    expect(mergeRepeated(results(passed, failed), again)).toMatchObject({ numPassedTests: 5, numFailedTests: 0 });
+  });
+
+  test('a file that failed outside its tests and passed when repeated', () => {
+    const torn = file('e2e/d.test.ts', { one: 'passed' }, 'failed');
+    const merged = mergeRepeated(results(torn), results(file('e2e/d.test.ts', { one: 'passed' })));
+    expect(merged).toMatchObject({ numPassedTests: 1, numFailedTests: 0, numRuntimeErrorTestSuites: 0 });
+    expect(merged.passedLater).toEqual(['/repo/e2e/d.test.ts: (the file)']);
   });
 
   test('a file that was not repeated counts as failed', () => {

@@ -25,6 +25,8 @@ import { PasswordService } from './sign-in/password-service.ts';
 import { SessionService } from './sign-in/session-service.ts';
 import { registerSignInRoutes } from './sign-in/sign-in.routes.ts';
 import { SignInLimits } from './sign-in/sign-in-limits.ts';
+import { registerSignInLinkRoutes } from './sign-in/sign-in-link.routes.ts';
+import { SignInLinkService } from './sign-in/sign-in-link-service.ts';
 import { TeamService } from './team-service.ts';
 import { registerTeamRoutes } from './teams.routes.ts';
 import { TokenService } from './token-service.ts';
@@ -41,6 +43,7 @@ export function createIdentityServices(context: ApiContext) {
     users: new UserService(context),
     sessions,
     passwords: new PasswordService(context.db, sessions, new SignInLimits(context.db)),
+    signInLinks: new SignInLinkService(context.db, sessions),
     provider: new OidcService(context, sessions),
     passkeys: new PasskeyService(context, sessions),
     cliLogin: new CliLoginService(context.db, sessions),
@@ -80,12 +83,14 @@ export function registerIdentityDomain(
 export function registerSignInPages(
   routes: RouteScope,
   services: Parameters<typeof registerSignInRoutes>[1] &
+    Parameters<typeof registerSignInLinkRoutes>[1] &
     Parameters<typeof registerPasskeyRoutes>[1] &
     Parameters<typeof registerOidcRoutes>[1] &
     Parameters<typeof registerAccountRoutes>[1] &
     Parameters<typeof registerCliLoginRoutes>[1],
 ): void {
   registerSignInRoutes(routes, services);
+  registerSignInLinkRoutes(routes, services);
   registerPasskeyRoutes(routes, services);
   registerOidcRoutes(routes, services);
   registerAccountRoutes(routes, services);

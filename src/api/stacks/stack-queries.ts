@@ -1,6 +1,6 @@
 import { namesOf } from '../../shared/access/permissions.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { describeUnfinishedImport, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
@@ -85,6 +85,7 @@ export class StackQueries {
     ]);
     const freeze = findFreeze(found.updateRules);
     const [fault] = faults;
+    const unfinished = describeUnfinishedImport(found);
     return {
       ...cardOf(row),
       createdAt: row.createdAt.toISOString(),
@@ -97,9 +98,11 @@ export class StackQueries {
       pendingCount: found.activeUpdateId === null ? (state?.pending.length ?? 0) : 0,
       git: gitOf(safeEnvironment(settings?.environment ?? null)),
       fault:
-        fault === undefined
-          ? null
-          : { kind: fault.compactionError === null ? 'warning' : 'incomplete', message: describeFault(fault) },
+        unfinished !== null
+          ? { kind: 'import-unfinished', message: unfinished }
+          : fault === undefined
+            ? null
+            : { kind: fault.compactionError === null ? 'warning' : 'incomplete', message: describeFault(fault) },
       frozen: freeze && {
         ruleId: freeze.rule.id,
         /** A description of the rule's scope. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { describeQuarantine } from '../../shared/stacks/quarantine.ts';
-import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { describeUnfinishedImport, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import type { ImportInput } from '../../shared/state/deployment-importer.ts';
@@ -33,8 +33,14 @@ export class StateService {
   async readHead(ref: StackRef, audit: AuditTrail): Promise<StateDocument> {
     const head = await this.#exported.readHead(ref);
     if (!head) throw stackNotFound(ref);
-    const notes = [head.state.warning, describeQuarantine(readTags(head.stack.tags))].filter((each) => each !== null);
-    return this.#recorded(ref, { ...head.state, warning: notes.join(' ') || null }, audit, 'newest');
+    const { stack, state } = head;
+    const notes = [state.warning, describeUnfinishedImport(stack), describeQuarantine(readTags(stack.tags))];
+    return this.#recorded(
+      ref,
+      { ...state, warning: notes.filter((each) => each !== null).join(' ') || null },
+      audit,
+      'newest',
+    );
   }
 
   /**

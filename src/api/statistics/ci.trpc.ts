@@ -1,13 +1,11 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
-import { organizationProcedure, router, stackMutation } from '../access/procedures/trpc.ts';
-import type { QueueService } from '../updates/queue/queue-service.ts';
+import { organizationProcedure, router } from '../access/procedures/trpc.ts';
 import type { CiQueries } from './ci-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly ciQueries: CiQueries;
-    readonly queue: QueueService;
   }
 }
 
@@ -56,12 +54,5 @@ export const ciRouter = router({
         ...{ after, days, limit, onlyDrifted },
       });
       return { items, next: next && encodeCursor(next) };
-    }),
-
-  /** Evicts a waiting run from the queue. */
-  evict: stackMutation('write', 'update.evict')
-    .input(input(Type.Object({ placeId: Id, reason: Type.Optional(text(200)) })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { placeId, reason = '', ...ref } }) => {
-      await services.queue.evict(ref, caller, { placeId, reason }, audit);
     }),
 });

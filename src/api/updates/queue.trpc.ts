@@ -1,10 +1,12 @@
 import { Type } from 'typebox';
-import { decodeCursor, defaultPage, encodeCursor, input, Name, page } from '../access/procedures/inputs.ts';
-import { organizationProcedure, router } from '../access/procedures/trpc.ts';
+import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
+import { organizationProcedure, router, stackMutation } from '../access/procedures/trpc.ts';
+import type { QueueService } from './queue/queue-service.ts';
 import type { UpdateQueries } from './update-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
+    readonly queue: QueueService;
     readonly updateQueries: UpdateQueries;
   }
 }
@@ -26,5 +28,12 @@ export const queueRouter = router({
         limit,
       );
       return { items, next: next && encodeCursor(next) };
+    }),
+
+  /** Evicts a waiting run from the queue. */
+  evict: stackMutation('write', 'update.evict')
+    .input(input(Type.Object({ placeId: Id, reason: Type.Optional(text(200)) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { placeId, reason = '', ...ref } }) => {
+      await services.queue.evict(ref, caller, { placeId, reason }, audit);
     }),
 });

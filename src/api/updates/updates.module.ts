@@ -6,8 +6,8 @@ import { registerApprovalRoutes } from './approvals/approvals.routes.ts';
 import { DrainService } from './approvals/drain-service.ts';
 import { registerHistoryRoutes } from './history.routes.ts';
 import { HistoryService } from './history-service.ts';
-import { QueuedCreation } from './queue/create-or-wait.ts';
 import { QueueService } from './queue/queue-service.ts';
+import { UpdateCreator } from './queue/update-creator.ts';
 import { UpdateQueue } from './queue/update-queue.ts';
 import { RuleQueries } from './rules/rule-queries.ts';
 import { UpdateRuleService } from './rules/update-rule-service.ts';
@@ -35,7 +35,7 @@ export function createUpdateServices(context: ApiContext) {
   return {
     updates,
     updateQueries: new UpdateQueries(context),
-    creations: new QueuedCreation(context, updates, updateQueue),
+    updateCreator: new UpdateCreator(context, updates, updateQueue),
     updateQueue,
     queue: new QueueService(context),
     approvals: new ApprovalService(context),

@@ -17,7 +17,7 @@ import { StackParams, UpdateParams } from '../platform/protocol/core.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import type { HistoryService } from './history-service.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
-import type { QueuedCreation } from './queue/create-or-wait.ts';
+import type { UpdateCreator } from './queue/update-creator.ts';
 import type { UpdateRuleService } from './rules/update-rule-service.ts';
 import type { UpdateService } from './update-service.ts';
 import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './updates.mappers.ts';
@@ -34,7 +34,7 @@ import {
 
 /** What the routes call. */
 export interface Services {
-  readonly creations: QueuedCreation;
+  readonly updateCreator: UpdateCreator;
   readonly history: HistoryService;
   readonly policyPacks: PolicyPackService;
   readonly updateRules: UpdateRuleService;
@@ -56,7 +56,7 @@ export function registerUpdateRoutes(app: RouteScope, services: Services): void 
   completeUpdate(app, services);
 }
 
-function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, updates }: Services): void {
+function createUpdate(app: RouteScope, { policyPacks, updateCreator, updateRules, updates }: Services): void {
   for (const kind of updateKinds) {
     app.post(
       `${stackPath}/${kind}`,
@@ -89,7 +89,7 @@ function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, up
         reply.raw.once('close', () => gone.abort());
         const request = { ref: params, caller, dialect, request: newUpdate(kind, body) };
         const waiting = { place: query.place ?? null, hop: query.hop ?? 0, gone: gone.signal };
-        const created = await creations.create(request, audit, waiting);
+        const created = await updateCreator.create(request, audit, waiting);
         if ('place' in created) {
           audit.settle();
           // Relative, so that it is right behind every proxy.

@@ -27,7 +27,7 @@ import { addUserCommands } from './user-commands.ts';
 
 /** Adds the commands of `holdfast admin`. */
 export function addAdminCommands(admin: Command, run: CommandRun): void {
-  const open: OpenSession = () => new AdminSession(run.loadConfig());
+  const open: OpenSession = () => new AdminSession(run.loadConfig(), run);
   admin.addHelpText(
     'after',
     `

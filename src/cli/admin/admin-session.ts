@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type AppContext, type ContextOverrides, createContext } from '../../shared/context.ts';
+import { type AppContext, type ContextOverrides, createContext, recordReplaced } from '../../shared/context.ts';
 import { NotificationSender } from '../../shared/events/live/notification-sender.ts';
 import { type Config, ConfigError } from '../../shared/platform/config/config.ts';
 import { readMasterKeys } from '../../shared/platform/config/data-dir.ts';
@@ -11,6 +11,11 @@ import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import type { StartWait } from '../../shared/platform/lifecycle/start-wait.ts';
 import { createLogger, type Logger } from '../../shared/platform/logger/logger.ts';
+import { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
+import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
+import { checkSite } from '../../shared/platform/site/site-watch.ts';
+import type { CommandRun } from '../command-run.ts';
+import { withSiteStores } from './site-status.ts';
 
 /** Maximum wait for the database, in ms. Shorter than that of a server, because a person is waiting. */
 const maxWaitMs = 10_000;
@@ -20,14 +25,23 @@ export class CommandRefusedError extends OperatorError {
   override readonly name = 'CommandRefusedError';
 }
 
+function refusedOnFencedSite(): CommandRefusedError {
+  return new CommandRefusedError(
+    'Another site has taken over: what this command writes here would be lost, or would change what the other site uses. Run it there; if ' +
+      'this site is the right one, run `holdfast admin site promote`',
+  );
+}
+
 /** Resources of one admin command, opened on demand. */
 export class AdminSession {
   readonly config: Config;
   /** Writes to stderr: stdout is for the output of the command. */
   readonly logger: Logger;
+  readonly #isForFencedSite: boolean;
 
-  constructor(config: Config) {
+  constructor(config: Config, run: Pick<CommandRun, 'isForFencedSite'> = {}) {
     this.config = config;
+    this.#isForFencedSite = run.isForFencedSite === true;
     this.logger = createLogger({ level: config.logLevel }, process.stderr);
   }
 
@@ -40,11 +54,12 @@ export class AdminSession {
     return { waitMs: Math.min(this.config.startWaitMs, maxWaitMs), logger: this.logger };
   }
 
-  /** Runs `work` with the database. Throws ConfigError, PendingMigrationsError and PartUnavailableError. */
+  /** Runs `work` with the database. Throws ConfigError, PendingMigrationsError, PartUnavailableError and CommandRefusedError. */
   async withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
     const db = await openDatabase({ ...this.config.database, url: await this.#reachDatabase(), poolSize: 2 });
     const notifications = new NotificationSender({ db, logger: this.logger });
     try {
+      if (!this.#isForFencedSite && (await createSiteRepository(db).read()).fencedSince) throw refusedOnFencedSite();
       return await work(db);
     } catch (error) {
       throw mapDatabaseError(error);
@@ -52,6 +67,15 @@ export class AdminSession {
       await notifications.close();
       await db.close();
     }
+  }
+
+  /** Also asks the stores, like withContext. Throws CommandRefusedError. */
+  async assertNotReplaced(db: Database): Promise<void> {
+    const { config, logger } = this;
+    if (this.#isForFencedSite) return;
+    const parts = { db, logger, recordReplaced, readOnly: new ReadOnlyMode() };
+    const isOwn = await withSiteStores(db, config, (siteStores) => checkSite({ ...parts, siteStores }));
+    if (!isOwn) throw refusedOnFencedSite();
   }
 
   /** Runs `work` with the database, which may be a standby, or lack migrations. Throws ConfigError. */
@@ -76,6 +100,8 @@ export class AdminSession {
       { databaseUrl: await this.#reachDatabase(), masterKeys },
       { logger, ...overrides },
     );
+    // Asks the stores, too: the servers of this site may not have run since the other one took over.
+    if (!this.#isForFencedSite && !(await checkSite(context))) throw refusedOnFencedSite();
     return await work(context);
   }
 

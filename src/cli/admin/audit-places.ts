@@ -17,6 +17,7 @@ const exceptions = {
   'user.link': 'person',
   'session.begin': 'person',
   'session.end': 'person',
+  'sign-in-link.create': 'person',
   'password.set': 'person',
   'password.remove': 'person',
   'passkey.add': 'person',

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
+import { openBothBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
@@ -17,7 +17,10 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
     .addHelpText('after', '\nIt also needs the settings of the blob store.')
     .action(async ({ adoptAll = false }: { readonly adoptAll?: boolean }) => {
       const session = open();
-      const problem = await session.withDatabase((db) => reconcileOnce(db, session.config, { adoptAll }));
+      const problem = await session.withDatabase(async (db) => {
+        await session.assertNotReplaced(db);
+        return reconcileOnce(db, session.config, { adoptAll });
+      });
       if (problem !== null) throw new CommandRefusedError(problem);
     });
 }
@@ -34,7 +37,7 @@ export async function reconcileOnce(
   const print = options.print ?? console.log;
   // Log lines, which contain the keys, go to stderr so that programs can parse the counts.
   const logger = createLogger({ level: 'warn' }, options.log ?? process.stderr);
-  const blobs = await openBlobs({ config, db, logger });
+  const blobs = await openBothBlobs({ config, db, logger });
   try {
     const parts = { blobs, blobRows: createBlobRepository(db), logger };
     const { counts } = await reconcile(parts, await beginReconcile(parts, options), {

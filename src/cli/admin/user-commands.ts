@@ -1,5 +1,7 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { assertPasswordAllowed } from '../../shared/identity/password-rules.ts';
+import { signInLink } from '../../shared/identity/sign-in-link.ts';
+import { createSignInLinkRepository } from '../../shared/identity/sign-in-link-repository.ts';
 import { hashPassword } from '../../shared/platform/crypto/password-hash.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findUser, orRefused, refused } from './people-rules.ts';
@@ -8,6 +10,12 @@ import { readPassword } from './read-password.ts';
 
 interface Reset {
   readonly removePasskeys?: true;
+}
+
+function parseHours(text: string): number {
+  if (!/^\d{1,3}$/.test(text) || Number(text) < 1 || Number(text) > 168)
+    throw new InvalidArgumentError('It must be a whole number from 1 to 168.');
+  return Number(text);
 }
 
 const removePasskeysOption = ['--remove-passkeys', 'also remove the passkeys of the user'] as const;
@@ -44,6 +52,21 @@ export function addUserCommands(admin: Command, open: OpenSession): void {
     .requiredOption('--issuer <issuer>', 'HOLDFAST_OIDC_ISSUER, exactly as the provider sends it')
     .requiredOption('--subject <subject>', 'the claim "sub" of the account')
     .action(changeAction(open, 'user.link', link));
+  user
+    .command('sign-in-link')
+    .description('print a link by which a user signs in with a browser once, for example to set the first password')
+    .argument('<login>')
+    .option('--hours <hours>', 'how long it works: 1 (default) to 168', parseHours, 1)
+    .action(async (...given: [string, { readonly hours: number }, Command]) => {
+      const { publicUrl } = open().config;
+      await changeAction(open, 'sign-in-link.create', async ({ people, say, tx }, login: string, { hours }) => {
+        const found = await findUser(people, login);
+        if (!found.isActive) throw refused(`user ${found.login} is deactivated`);
+        const { expiresAt, secret } = await createSignInLinkRepository(tx).insert(found.id, hours * 3600);
+        say(signInLink(publicUrl, secret));
+        say(`Opens the web UI as ${found.login}, once, until ${expiresAt.toISOString().slice(0, 16)}Z.`);
+      })(...(given as [string, { readonly hours: number }, Command]));
+    });
   user
     .command('sign-out')
     .description('end all sessions of a user; tokens stay valid')

@@ -10,10 +10,12 @@ import { create } from './create.ts';
 import { restorationText, restore } from './restore.ts';
 import { verify } from './verify.ts';
 
+const maxShown = 20;
+
 /** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
   const on = async <T>(place: string, work: (call: BackupCall) => Promise<T>, mustExist = true): Promise<T> => {
-    const session = new AdminSession(run.loadConfig());
+    const session = new AdminSession(run.loadConfig(), run);
     const target = await openTarget(place, session.config, { mustExist });
     try {
       return await work({ session, target });
@@ -45,11 +47,19 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
             if (!json) console.log(prunedText(pruned));
           }
           print(manifest, json, `Backup ${manifest.id}: ${describe(manifest)}.`);
-          if (manifest.missingBlobs.length === 0) return;
-          console.error(
-            `The blob store lacks ${manifest.missingBlobs.length} blobs that states need: see docs/backup.md`,
-          );
-          run.exitCode = 1;
+          const { missingBlobs: missing, uncheckedBlobs: unchecked = 0, wrongBlobs: wrong = [] } = manifest;
+          if (unchecked > 0)
+            console.error(
+              `${counted(unchecked, 'blob')} not compared with a hash: encrypted without HOLDFAST_MASTER_KEYS, or replaced meanwhile`,
+            );
+          if (missing.length > 0)
+            console.error(`The blob store lacks ${missing.length} blobs that states need: see docs/backup.md`);
+          for (const key of wrong.slice(0, maxShown)) console.error(`No copy of ${key} has its hash`);
+          if (wrong.length > 0)
+            console.error(
+              `The backup lacks ${counted(wrong.length, 'blob')} without a right copy: run \`holdfast admin fsck --all\``,
+            );
+          if (missing.length + wrong.length > 0) run.exitCode = 1;
         },
         false,
       ),
@@ -138,8 +148,16 @@ function prunedText({ backups, blobs, locked }: Awaited<ReturnType<typeof pruneB
   return `Deleted ${counted(backups.length, 'backup')} and ${counted(blobs, 'blob')}.${kept}`;
 }
 
-function describe({ blobs, bytes, missingBlobs, recipients, takenAt }: ManifestHead | Manifest): string {
-  const lacks = missingBlobs.length === 0 ? '' : `, ${missingBlobs.length} blobs missing`;
+function describe({
+  blobs,
+  bytes,
+  missingBlobs,
+  recipients,
+  takenAt,
+  wrongBlobs = [],
+}: ManifestHead | Manifest): string {
+  const missing = missingBlobs.length + wrongBlobs.length;
+  const lacks = missing === 0 ? '' : `, ${missing} blobs missing`;
   const sealed = recipients.length === 0 ? '' : ', encrypted';
   return `${takenAt}, ${blobs.count} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB${sealed}${lacks}`;
 }

@@ -51,7 +51,7 @@ export async function restore(call: BackupCall, id: string | null, options: Rest
     backup: manifest.id,
     takenAt: manifest.takenAt,
     missingMasterKeys: findMissingKeys(call.session, manifest),
-    missingBlobs: manifest.missingBlobs,
+    missingBlobs: [...manifest.missingBlobs, ...(manifest.wrongBlobs ?? [])],
     ...outcome,
   };
 }

@@ -106,12 +106,15 @@ async function readRestored(
   const { config, logger, masterKeys, startWait } = session;
   const problems: string[] = [];
   const blobs = await BackupBlobs.open(target, manifest, unseal);
-  await using context = await createContext(config, { databaseUrl, masterKeys }, { logger, blobs }).catch(
-    (error: unknown) => {
-      if (error instanceof MasterKeyError) throw new BackupError(error.message, { cause: error });
-      throw error;
-    },
-  );
+  // Not with the second store: it would stand in for damaged blobs of the backup, and be written to.
+  await using context = await createContext(
+    { ...config, secondStore: null },
+    { databaseUrl, masterKeys },
+    { logger, blobs },
+  ).catch((error: unknown) => {
+    if (error instanceof MasterKeyError) throw new BackupError(error.message, { cause: error });
+    throw error;
+  });
   const documents = await checkDocuments(context, null);
   for (const each of documents.unrepaired) problems.push(`Checkpoint ${each} is damaged`);
   for (const each of documents.damagedSegments) problems.push(`Segment of events ${each} is damaged`);

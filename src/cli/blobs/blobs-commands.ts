@@ -25,9 +25,10 @@ interface Output {
 /** Adds the commands of `holdfast blobs`. */
 export function addBlobsCommands(blobs: Command, run: CommandRun): void {
   const call = (work: (call: Call) => Promise<void>): Promise<void> => {
-    const session = new AdminSession(run.loadConfig());
+    const session = new AdminSession(run.loadConfig(), run);
     const { config, logger } = session;
     return session.withDatabase(async (db) => {
+      await session.assertNotReplaced(db);
       const store = await openBlobs({ config, db, logger });
       const parts = { blobs: store, blobRows: createBlobRepository(db), places: createBlobLocationRepository(db) };
       try {

@@ -58,7 +58,7 @@ export function addBundleCommands(command: Command, run: CommandRun): void {
 }
 
 async function status(run: CommandRun, { json }: { json?: true }): Promise<void> {
-  const session = new AdminSession(run.loadConfig());
+  const session = new AdminSession(run.loadConfig(), run);
   await session.withDatabase(async (db) => {
     const rows = createBundleRepository(db);
     const [bundle, lag, stacks] = [await rows.find(), await rows.readLag(), await rows.list()];
@@ -81,7 +81,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
 }
 
 async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void> {
-  const session = new AdminSession(run.loadConfig());
+  const session = new AdminSession(run.loadConfig(), run);
   const bundle = bundleOf(session.config);
   if (bundle === null) throw new MovingError('Set HOLDFAST_BUNDLE_URL: it says where the bundle is');
   const folder = await openFolder(bundle.place, bucketDefaults(session.config));
@@ -155,7 +155,7 @@ async function apply(
   if (!crypter) throw new MovingError('HOLDFAST_BUNDLE_PASSPHRASE is not the one of the bundle');
   const arrival = plan.head && (await createArrival(context, { ref, stackId: plan.head.stackId }, crypter));
   const newest = there.find(({ name }) => name === plan.content?.state.name)?.sha256 ?? null;
-  const last = plan.hasUnrecordedState ? null : (plan.entries.at(-1)?.id ?? null);
+  const last = plan.unrecordedState !== null ? null : (plan.entries.at(-1)?.id ?? null);
   const importer = new StackImporter({
     ...{ context, folder, organization: found, from: place },
     ...(arrival ? { arrival } : {}),

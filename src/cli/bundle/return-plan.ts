@@ -9,6 +9,7 @@ import { isSegmentName } from '../../shared/stacks/names.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { openFolderStack } from '../moving/folder-source.ts';
 import { messageOf, readSourceFacts, readSourceTags, type StackPlan } from '../moving/import-plan.ts';
+import { isInitialState } from '../moving/version-numbers.ts';
 
 /** What a return does with a stack. `refused`: the reason names what to do. */
 type ReturnAction = 'unchanged' | 'return' | 'create' | 'refused';
@@ -57,7 +58,7 @@ export async function planReturn(
   try {
     const plan = await toPlan(folder, source, here, base.entry);
     if (plan.fault !== null) return result('refused', `the CLI would refuse its state: ${plan.fault}`);
-    const versions = plan.entries.length + (plan.hasUnrecordedState ? 1 : 0);
+    const versions = plan.entries.length + (plan.unrecordedState === null ? 0 : 1);
     return { ...result(here === null ? 'create' : 'return'), versions, plan };
   } catch (error) {
     return result('refused', `its state cannot be read: ${messageOf(error)}`);
@@ -97,9 +98,11 @@ async function toPlan(
   const facts = await readSourceFacts(content.state);
   const last = entries.at(-1);
   const recorded = last ? ((await readSourceFacts(last.state))?.sha256 ?? null) : null;
-  const hasUnrecordedState = facts !== null && facts.sha256 !== recorded;
+  const begun = here && { stackVersion: here.stackVersion, hasState: here.checkpointId !== null };
+  const place = facts !== null && isInitialState(content, facts, begun) ? 'initial' : 'version';
+  const unrecordedState = facts !== null && facts.sha256 !== recorded ? place : null;
   return {
-    ...{ content, entries, previews: [], hasUnrecordedState, fault: facts?.fault ?? null },
+    ...{ content, entries, previews: [], unrecordedState, fault: facts?.fault ?? null },
     tags: await readSourceTags(content, project),
     head: here && { stackId: here.id, stackVersion: here.stackVersion },
     planned: {

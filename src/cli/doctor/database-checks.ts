@@ -131,8 +131,10 @@ async function checkConnections(db: Database, poolSize: number): Promise<Outcome
 async function checkDurability(db: Database): Promise<Outcome> {
   const { fsync, fullPageWrites, synchronousCommit } = await createDatabaseFactsRepository(db).read();
   const seen = `fsync=${fsync}, full_page_writes=${fullPageWrites}, synchronous_commit=${synchronousCommit}.`;
-  return fsync === 'off' || fullPageWrites === 'off' || synchronousCommit === 'off'
-    ? fail(seen, 'Turn all three on: otherwise, a power failure loses acknowledged states.')
+  if (fsync === 'off' || fullPageWrites === 'off')
+    return fail(seen, 'Turn all three on: otherwise, a power failure loses acknowledged states.');
+  return synchronousCommit === 'off'
+    ? fail(seen, 'Turn it on for the server, database and role: sessions of Holdfast do, except behind PgBouncer.')
     : ok(seen);
 }
 

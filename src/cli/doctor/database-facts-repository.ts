@@ -45,7 +45,8 @@ export function createDatabaseFactsRepository(db: Queryable) {
         select current_setting('server_version') as version,
           current_setting('server_version_num')::integer as "versionNumber",
           current_setting('fsync') as fsync, current_setting('full_page_writes') as "fullPageWrites",
-          current_setting('synchronous_commit') as "synchronousCommit",
+          -- Our sessions set another value.
+          (select reset_val from pg_settings where name = 'synchronous_commit') as "synchronousCommit",
           least(
             current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
               - coalesce(current_setting('reserved_connections', true)::integer, 0),

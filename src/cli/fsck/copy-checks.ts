@@ -1,13 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { createEventSegmentRepository } from '../../shared/events/event-segment-repository.ts';
-import { parseIndex } from '../../shared/events/segment-index.ts';
+import { findBlobReader } from '../../shared/backup/blob-reader.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
-import { settleCopy } from '../../shared/platform/blobs/second/mirrored-blob-store.ts';
-import { createPolicyArchiveRepository } from '../../shared/policies/policy-archive-repository.ts';
-import type { DocumentPlace, DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
-import type { ReadDocument } from '../../shared/state/checkpoints/second-copies.ts';
+import { settleCopy } from '../../shared/state/checkpoints/settle-copy.ts';
 import type { FsckRun } from './fsck-run.ts';
-import { createBlobOwnerRepository } from './tables/blob-owner-repository.ts';
 
 const rowsPerPage = 1_000;
 
@@ -15,8 +10,9 @@ const rowsPerPage = 1_000;
 export async function checkCopies(run: FsckRun): Promise<void> {
   const { context, fixes, report, sample } = run;
   const { blobRows, copies, db, mirror } = context;
-  if (mirror === null || copies === null) {
-    const { blobs } = await createCopyQueueRepository(db).readLag();
+  const queue = createCopyQueueRepository(db);
+  if (mirror === null) {
+    const { blobs } = await queue.readLag();
     if (blobs > 0) report.add('copy-idle', `${blobs} objects`);
     return;
   }
@@ -24,6 +20,19 @@ export async function checkCopies(run: FsckRun): Promise<void> {
   const compare = async (key: string): Promise<void> => {
     run.step('objects in both stores');
     if (!(await copies.isSame(key))) different.push(key);
+  };
+  let waiting = 0;
+  const settle = (key: string) => settleCopy({ ...mirror, blobRows }, { key, isDeletion: false });
+  const findLacking = async (key: string): Promise<string | null> => {
+    const [here, there] = [await mirror.main.stat(key), await mirror.second.stat(key)];
+    return (here === null) === (there === null) ? null : here === null ? 'main store' : 'second store';
+  };
+  /** It may have been copied or deleted since the stores were listed. */
+  const level = async (key: string): Promise<void> => {
+    const lacking = await findLacking(key);
+    if (lacking === null) return;
+    if (fixes) await settle(key);
+    report.add('copy-missing', key, { detail: lacking, isFixed: fixes && (await findLacking(key)) === null });
   };
   // A sample begins at a random key: their names are random.
   let left = sample ?? Number.POSITIVE_INFINITY;
@@ -39,60 +48,42 @@ export async function checkCopies(run: FsckRun): Promise<void> {
       const keys = rows.filter(({ isReferenced }) => isReferenced).map(({ key }) => key);
       const absentHere = new Set(await mirror.main.findAbsent(keys));
       const absentThere = new Set(await mirror.second.findAbsent(keys));
-      for (const key of keys) {
-        if (absentHere.has(key) !== absentThere.has(key)) {
-          if (fixes) await settleCopy(mirror, { key, isDeletion: false });
-          report.add('copy-missing', key, {
-            detail: absentHere.has(key) ? 'main store' : 'second store',
-            isFixed: fixes,
-          });
-        } else if (!absentHere.has(key) && left-- > 0) await run.item('object', key, () => compare(key));
-      }
+      const uneven = keys.filter((key) => absentHere.has(key) !== absentThere.has(key));
+      const queued = new Set(await queue.filterCopies(uneven));
+      waiting += queued.size;
+      if (fixes) for (const key of queued) await run.item('object', key, () => settle(key));
+      const suspects = uneven.filter((key) => !queued.has(key));
+      for (const key of await blobRows.listReferenced(suspects)) await run.item('object', key, () => level(key));
+      for (const key of keys)
+        if (!absentHere.has(key) && !absentThere.has(key) && left-- > 0)
+          await run.item('object', key, () => compare(key));
       after = rows.at(-1)?.key ?? '';
       if (rows.length < rowsPerPage) break;
     }
+  if (waiting > 0) report.notes.push(`${waiting} objects wait to be copied to the other store.`);
   // A chunk can be read once the chunks that it needs are mended.
   for (let isProgress = fixes; isProgress; ) {
     const left: string[] = [];
-    for (const key of different)
-      if (await mend(run, key)) report.add('copy-differs', key, { isFixed: true });
+    for (const key of different) {
+      let isMended = false;
+      await run.item('object', key, async () => {
+        isMended = await mend(run, key);
+      });
+      if (isMended) report.add('copy-differs', key, { isFixed: true });
       else left.push(key);
+    }
     isProgress = left.length < different.length;
     different = left;
   }
   // Others were replaced or deleted meanwhile.
-  for (const key of different) if (!(await copies.isSame(key))) report.add('copy-differs', key);
+  for (const key of different)
+    await run.item('object', key, async () => {
+      if (!(await copies.isSame(key))) report.add('copy-differs', key);
+    });
 }
 
 /** Replaces the object that does not have the hash in the database. Returns whether one was. */
 async function mend({ context }: FsckRun, key: string): Promise<boolean> {
-  const { copies, db } = context;
-  const owner = await createBlobOwnerRepository(db).find(key);
-  return owner !== null && (await copies?.mendOne(key, readerOf(context, owner))) === true;
-}
-
-function readerOf(
-  { checkpoints, chunks, db, eventSegments }: FsckRun['context'],
-  { id, kind }: { readonly kind: 'checkpoint' | 'chunk' | 'segment' | 'archive'; readonly id: string },
-): ReadDocument {
-  const read: Readonly<Record<typeof kind, ReadDocument>> = {
-    chunk: async (documents) => {
-      const chunk = (await chunks.readChain(Number(id))).at(-1);
-      if (!chunk) throw new Error(`Chunk ${id} is gone`);
-      await documents.readChunk({ ...chunk, depth: 0, cutKey: null });
-    },
-    segment: async (documents) => {
-      const segment = await createEventSegmentRepository(db).find(id);
-      if (!segment) throw new Error(`Segment ${id} is gone`);
-      await eventSegments.verify(segment, parseIndex(segment.frames), segment.sha256, { documents });
-    },
-    checkpoint: async (documents) => drain(documents, await checkpoints.find(id)),
-    archive: async (documents) => drain(documents, await createPolicyArchiveRepository(db).find(id)),
-  };
-  return read[kind];
-}
-
-async function drain(documents: DocumentStore, place: DocumentPlace | null): Promise<void> {
-  if (place === null) throw new Error('The document is gone');
-  for await (const _ of documents.open(place));
+  const read = await findBlobReader(context, key);
+  return read !== null && (await context.copies.mendOne(key, read));
 }

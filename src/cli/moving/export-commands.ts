@@ -62,7 +62,7 @@ async function runExport(run: CommandRun, options: ExportOptions): Promise<void>
   if (archive !== undefined && options.history !== undefined)
     throw new MovingError('An archive has all versions: --history needs --to');
   if (to !== undefined && recipient !== undefined) throw new MovingError('--recipient needs --archive');
-  const session = new AdminSession(run.loadConfig());
+  const session = new AdminSession(run.loadConfig(), run);
   const folder = await openFolder(archive ?? (to as string), bucketDefaults(session.config));
   try {
     await session.withContext((context) =>

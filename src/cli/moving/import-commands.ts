@@ -87,7 +87,7 @@ export function addImportOptions(command: Command, run: CommandRun): void {
 async function runImport(run: CommandRun, archive: string | null, options: ImportOptions): Promise<void> {
   if (options.verify && (options.apply || options.rollback))
     throw new MovingError('Run --verify without --apply and --rollback');
-  const session = new AdminSession(run.loadConfig());
+  const session = new AdminSession(run.loadConfig(), run);
   const source = mapSource(await openSource(archive, options, session.config), options.map ?? []);
   try {
     const listing = await source.list();
@@ -142,7 +142,11 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
     console.log(
       options.json
         ? JSON.stringify(plan)
-        : describePlan(plan, listing.remarks, isOfServer(options) ? serverUrl(context.config) : null),
+        : describePlan(
+            plan,
+            [...listing.remarks, ...(listing.gaps ?? [])],
+            isOfServer(options) ? serverUrl(context.config) : null,
+          ),
     );
     return true;
   }
@@ -151,6 +155,7 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
 
 async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise<boolean> {
   const { options } = call;
+  const { gaps = [] } = call.listing;
   const users = await findUsers(call.context, options.mapUser ?? []);
   const importer = new StackImporter({ ...call, from: call.source.place, users });
   const total = plans.reduce((sum, { planned }) => sum + planned.versions, 0);
@@ -191,11 +196,12 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
       quarantine === null || action === 'leave out' ? [] : [`${source}: ${inQuarantine(quarantine)}`],
     ),
     ...incomplete.flatMap(({ leftOut, stack }) => leftOut.map((reason) => `${stack}: ${reason}`)),
+    ...gaps,
     `Imported ${countedAll({ versions, previews })} of ${counted(changed, 'stack')} into ${options.organization}.`,
     ...(incomplete.length === 0 ? [] : [`${counted(incomplete.length, 'stack')} not imported completely: see above.`]),
   ];
   console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
-  return incomplete.length === 0;
+  return incomplete.length === 0 && gaps.length === 0;
 }
 
 /** Throws MovingError if one of the users is not here. */
@@ -209,7 +215,7 @@ async function findUsers({ db }: AppContext, mappings: readonly UserMapping[]): 
   return new Map(await Promise.all(found));
 }
 
-async function verify({ context, options, organization, source, stacks }: ImportCall): Promise<boolean> {
+async function verify({ context, listing, options, organization, source, stacks }: ImportCall): Promise<boolean> {
   const run = await beginRun(context.db, organization.id, { kind: 'verify', place: source.place });
   const results = await forEachStack(stacks, options.parallel, 'verified stacks', async (stack) => {
     const result = await verifyStack({ context, organization: options.organization }, stack);
@@ -226,12 +232,13 @@ async function verify({ context, options, organization, source, stacks }: Import
   const lines = [
     ...results.flatMap(({ leftOut, source }) => leftOut.map((reason) => `${source}: left out: ${reason}`)),
     ...results.flatMap(({ problems, source }) => problems.map((problem) => `${source}: ${problem}`)),
+    ...(listing.gaps ?? []),
     `Compared ${compared}, ${formatBytes(sum('bytes'))} of states: ${
       different.length === 0 ? 'no differences' : `${counted(different.length, 'stack')} with differences`
     }.`,
   ];
   console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
-  return different.length === 0;
+  return different.length === 0 && (listing.gaps ?? []).length === 0;
 }
 
 async function rollBack({ context, options, organization, source, stacks }: ImportCall): Promise<boolean> {

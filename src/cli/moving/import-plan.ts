@@ -3,12 +3,14 @@ import { AppError, OperatorError } from '../../shared/platform/errors/errors.ts'
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
 import { quarantineTag, withQuarantine } from '../../shared/stacks/quarantine.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { createImportedPreviewRepository } from './imported-preview-repository.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceContent, SourceEntry, SourcePreview, SourceStack, SourceState } from './moving-source.ts';
 import { retryBroken } from './service-client.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
+import { isInitialState, isState } from './version-numbers.ts';
 
 /** What an import does with a stack. */
 export interface PlannedStack {
@@ -42,8 +44,8 @@ export interface StackPlan {
   readonly entries: readonly SourceEntry[];
   /** Previews that have never come. */
   readonly previews: readonly SourcePreview[];
-  /** Whether the newest state of the source is in none of its history's entries. */
-  readonly hasUnrecordedState: boolean;
+  /** What the newest state of the source becomes, if it is in none of its history's entries; null if it is in one, or here. */
+  readonly unrecordedState: 'version' | 'initial' | null;
   readonly tags: Tags;
   /** Head here, to be replaced; null: the stack does not exist. */
   readonly head: { readonly stackId: string; readonly stackVersion: number } | null;
@@ -70,7 +72,7 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
   }
   const { facts, fault: stateFault } = content === null ? noFacts : await newestFacts(parts, source, content);
   const project = source.project ?? facts?.project ?? null;
-  const notes = [...(content?.notes ?? [])];
+  const notes = [...(content?.notes ?? []), ...(content?.gaps ?? [])];
   const tags = await readSourceTags(content, project).catch((error: unknown) => {
     notes.push(`without its tags: ${messageOf(error)}`);
     return {} as Tags;
@@ -85,12 +87,13 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
   const newer = fault === null ? await newPreviews(parts.context, content?.previews ?? [], here?.head) : [];
   fault ??= (await content?.check?.([...missing, ...newer])) ?? null;
   const [entries, previews] = fault === null ? [missing, newer] : [[], []];
-  const hasUnrecordedState = fault === null && content !== null && (await isUnrecorded(content, facts, entries, here));
-  const versions = entries.length + (hasUnrecordedState ? 1 : 0);
+  const unrecordedState =
+    fault === null && content !== null ? await placeUnrecorded(content, facts, entries, here) : null;
+  const versions = entries.length + (unrecordedState === 'version' ? 1 : 0);
   const sizeOf = ({ bytes }: SourceState): number => bytes ?? facts?.bytes ?? 0;
   const bytes =
     entries.reduce((sum, { state }) => sum + sizeOf(state), 0) +
-    (hasUnrecordedState && content !== null ? sizeOf(content.state) : 0);
+    (unrecordedState !== null && content !== null ? sizeOf(content.state) : 0);
   if (fault !== null) notes.unshift(fault);
   // A state that is not read again keeps its mark.
   const quarantine = facts === null ? (here?.quarantine ?? null) : facts.fault;
@@ -106,13 +109,19 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
       quarantine,
     },
     action:
-      fault !== null ? 'leave out' : !here?.head ? 'create' : versions + previews.length > 0 ? 'continue' : 'none',
+      fault !== null
+        ? 'leave out'
+        : !here?.head
+          ? 'create'
+          : versions + previews.length > 0 || unrecordedState !== null
+            ? 'continue'
+            : 'none',
     imported: here?.imported ?? 0,
     resources: facts?.resources ?? 0,
     secretsProvider: facts?.secretsProvider ?? null,
   };
   const marked = withQuarantine(tags, quarantine);
-  return { planned, content, entries, previews, hasUnrecordedState, tags: marked, head: here?.head ?? null };
+  return { planned, content, entries, previews, unrecordedState, tags: marked, head: here?.head ?? null };
 }
 
 const noFacts = { facts: null, fault: null };
@@ -151,17 +160,23 @@ export async function readSourceFacts(state: SourceState): Promise<StateFacts | 
   });
 }
 
-/** Whether the newest state is to be imported as a version of its own. */
-async function isUnrecorded(
-  { decrypt, mayHaveUnrecordedState }: SourceContent,
+/** What becomes of a newest state that the history does not have. */
+async function placeUnrecorded(
+  content: SourceContent,
   facts: StateFacts | null,
   entries: readonly SourceEntry[],
-  here: { readonly headHash: string | null; readonly imported: number } | null,
-): Promise<boolean> {
-  if (!mayHaveUnrecordedState || facts === null) return false;
-  // A service exports a state of a stack that has none, and what came of a service has other ciphertexts.
-  if (decrypt !== null) return (here?.imported ?? 0) === 0 && (facts.resources > 0 || facts.secretsProvider !== null);
-  return facts.sha256 !== (await newestHash(entries, here?.headHash ?? null));
+  here: { readonly head: NonNullable<StackPlan['head']>; readonly headHash: string | null } | null,
+): Promise<StackPlan['unrecordedState']> {
+  const headHash = here?.headHash ?? null;
+  if (!content.mayHaveUnrecordedState || facts === null) return null;
+  // What came of a service has other ciphertexts.
+  if (
+    content.decrypt === null
+      ? facts.sha256 === (await newestHash(entries, headHash))
+      : headHash !== null || !isState(facts)
+  )
+    return null;
+  return isInitialState(content, facts, here && { ...here.head, hasState: headHash !== null }) ? 'initial' : 'version';
 }
 
 /** The hash of the newest state once the entries are imported. Damaged ones are left out. */
@@ -192,10 +207,18 @@ export function orderOf({ history, order }: Pick<SourceContent, 'history' | 'ord
   return order ?? history.map(({ id }) => id);
 }
 
-/** What of the stack is here. */
-async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, source: SourceContent) {
-  const found = await stacks.find(ref);
-  if (!found) return null;
+/** What of the stack is here. Read again if another import adds to it meanwhile. */
+async function findHere(context: AppContext, ref: StackRef, source: SourceContent) {
+  for (;;) {
+    const found = await context.stacks.find(ref);
+    if (!found) return null;
+    const here = await readHere(context, found, source);
+    const { id, stackVersion } = (await context.stacks.find(ref)) ?? {};
+    if (id === found.id && stackVersion === found.stackVersion) return here;
+  }
+}
+
+async function readHere({ db, updates }: AppContext, found: StackRow, source: SourceContent) {
   const head = { stackId: found.id, stackVersion: found.stackVersion };
   const rows = createImportedVersionRepository(db);
   const entries = await rows.listEntries(found.id);
@@ -210,7 +233,7 @@ async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, sour
   if (found.activeUpdateId !== null) return because('an update of it runs here');
   if ((await updates.findWithPendingEntries(found.id)) !== null)
     return because('its last update here is still being saved');
-  if (entries.length === 0 && (found.stackVersion > 0 || headHash !== null))
+  if (entries.length === 0 && (found.stackVersion > 0 || (headHash !== null && !(await rows.isBegun(found.id)))))
     return because('a stack of this name is here');
   if (found.stackVersion !== (entries.at(-1)?.stackVersion ?? 0))
     return because('it was updated here since its import');

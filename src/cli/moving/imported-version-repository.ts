@@ -66,6 +66,15 @@ export function createImportedVersionRepository(db: Queryable) {
       return new Set(rows.map(({ id }) => id));
     },
 
+    /** Notes that an import has created a stack, or brought the state that it has before its first version. */
+    markBegun: (stackId: string) =>
+      db.query(sql.nothing`
+        /* importedVersions.markBegun */ update stacks set begun_by_import = true where id = ${stackId}`),
+
+    isBegun: (stackId: string) =>
+      db.exists(sql.rows(IdRow)`
+        /* importedVersions.isBegun */ select id from stacks where id = ${stackId} and (begun_by_import or import_unfinished)`),
+
     findUser: async (login: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* importedVersions.findUser */ select id from users where login = ${login}`);

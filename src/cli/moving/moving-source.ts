@@ -34,6 +34,11 @@ export interface SourcePreview extends Pick<SourceEntry, 'id' | 'info' | 'events
   readonly before: string | null;
 }
 
+interface FormerName {
+  readonly project: string;
+  readonly stack: string;
+}
+
 /** What the source has of a stack. */
 export interface SourceContent {
   /** The newest state. */
@@ -48,12 +53,16 @@ export interface SourceContent {
   readonly previews?: readonly SourcePreview[];
   /** What of the stack cannot be imported. */
   readonly notes: readonly string[];
+  /** What the source may have besides, but does not list. */
+  readonly gaps?: readonly string[];
   /** Why the stack cannot be imported now; null if it can. */
   readonly fault: string | null;
   /** Whether an update runs there, whose state is not in the history. */
   readonly isBusy: boolean;
   /** The tags, not checked. Throws MovingError. */
   tags(): Promise<object>;
+  /** Names that the stack had before renames, if the source tells them. */
+  readonly formerNames?: readonly FormerName[];
   /** What is wrong with these entries or previews, so that nothing of the stack may be imported; null if nothing is. */
   readonly check: ((entries: readonly (SourceEntry | SourcePreview)[]) => Promise<string | null>) | null;
   /** Decrypts secrets of the source's own keys; null if it has no keys. */
@@ -79,6 +88,8 @@ export interface SourceListing {
   readonly strays: readonly string[];
   /** Sentences about the source as a whole. */
   readonly remarks: readonly string[];
+  /** Why others may be missing. */
+  readonly gaps?: readonly string[];
 }
 
 /** Where stacks come from: a folder of the CLI's own backend, a service, or an archive. */

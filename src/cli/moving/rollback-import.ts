@@ -45,10 +45,12 @@ export async function rollBackStack(
     if (project === null) return result('none');
     const stack = await parts.context.stacks.find({ organization: parts.organization, project, stack: source.stack });
     if (stack === null) return result('none');
-    const entries = await createImportedVersionRepository(parts.context.db).listEntries(stack.id);
+    const rows = createImportedVersionRepository(parts.context.db);
+    const entries = await rows.listEntries(stack.id);
     const known = new Set(orderOf(content));
     const keep = (reason: string) => result('keep', entries.length, reason);
-    if (entries.length === 0) return keep('it has no imported versions');
+    // An import may have begun it, and brought no version.
+    if (entries.length === 0 && !(await rows.isBegun(stack.id))) return keep('it has no imported versions');
     if (entries.some(({ entry }) => entry !== '' && !known.has(entry)))
       return keep('it has versions of another source');
     const last = entries.at(-1)?.stackVersion ?? 0;

@@ -36,7 +36,10 @@ export const answers = {
   user: Type.Object({ githubLogin: text }),
   stacks: Type.Object({ stacks: Type.Optional(Type.Array(Nullable(ListedStack))), continuationToken: text }),
   stack: Type.Object({ tags: texts(Type.Unknown()) }),
-  updates: Type.Object({ updates: Type.Optional(Type.Array(Nullable(ListedUpdate))) }),
+  updates: Type.Object({
+    updates: Type.Optional(Type.Array(Nullable(ListedUpdate))),
+    total: Type.Optional(Type.Number()),
+  }),
   plaintexts: Type.Object({ plaintexts: texts(Type.String()) }),
 };
 

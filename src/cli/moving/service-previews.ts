@@ -3,9 +3,7 @@ import { readServiceInfo } from '../../shared/diy/history-info.ts';
 import type { SourceEntry, SourcePreview } from './moving-source.ts';
 import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
 import { type ServiceClient, SourceLacksError } from './service-client.ts';
-
-/** Updates of one call. */
-export const pageSize = 100;
+import { type ListedPage, pageSize, readPages } from './service-pages.ts';
 
 /** A page of updates, which may be large, until its entries are imported. */
 export class PackedPage {
@@ -26,14 +24,17 @@ export class PackedPage {
 
 /** The ended previews of a stack, oldest first; none if the service does not list them. `updates` are oldest first. */
 export async function readPreviews(
-  { client, eventsOf, path }: PreviewParts,
+  { client, eventsOf, onRepeated, path }: PreviewParts,
   updates: readonly { readonly id: string; readonly startTime: number }[],
 ): Promise<SourcePreview[]> {
   // A preview that comes meanwhile moves others to the next page.
   const found = new Map<string, Omit<SourcePreview, 'before'> & { readonly startTime: number }>();
-  for (let number = 1; ; number++) {
-    const call = `${path}/updates/latest/previews?output-type=service&asc=false&pageSize=${pageSize}&page=${number}`;
-    const listed = await listPage(client, call);
+  const read = (number: number) =>
+    listPage(
+      client,
+      `${path}/updates/latest/previews?output-type=service&asc=false&pageSize=${pageSize}&page=${number}`,
+    );
+  for await (const listed of readPages(read, onRepeated)) {
     const page = new PackedPage(listed);
     for (const [at, update] of listed.entries()) {
       if (update === null) continue;
@@ -47,7 +48,6 @@ export async function readPreviews(
         events: eventsOf(update),
       });
     }
-    if (listed.length < pageSize) break;
   }
   let next = 0;
   return [...found.values()]
@@ -64,13 +64,15 @@ interface PreviewParts {
   /** Of the stack. */
   readonly path: string;
   readonly eventsOf: (update: ListedUpdate) => SourceEntry['events'];
+  /** Called if others may be missing. */
+  readonly onRepeated: () => void;
 }
 
-async function listPage(client: ServiceClient, call: string): Promise<readonly (ListedUpdate | null)[]> {
+async function listPage(client: ServiceClient, call: string): Promise<ListedPage> {
   try {
-    return readAnswer(answers.updates, await client.json(call), `${client.origin}${call}`).updates ?? [];
+    return readAnswer(answers.updates, await client.json(call), `${client.origin}${call}`);
   } catch (error) {
-    if (error instanceof SourceLacksError) return [];
+    if (error instanceof SourceLacksError) return {};
     throw error;
   }
 }

@@ -4,7 +4,8 @@ import { readServiceInfo } from '../../shared/diy/history-info.ts';
 import type { MovingSource, SourceContent, SourceEntry, SourceStack } from './moving-source.ts';
 import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
 import { type Call, ServiceClient, SourceRefusedError } from './service-client.ts';
-import { PackedPage, pageSize, readPreviews } from './service-previews.ts';
+import { incompleteList, PageTokens, pageSize, readPages } from './service-pages.ts';
+import { PackedPage, readPreviews } from './service-previews.ts';
 
 /** As the CLI asks for (pkg/resource/stack/secrets.go). */
 const maxCiphertexts = 1000;
@@ -29,20 +30,24 @@ export class ServiceSource implements MovingSource {
     const { githubLogin } = await this.#read(answers.user, '/api/user');
     if (githubLogin === undefined)
       throw new MovingError(`${this.#client.origin}/api/user does not answer as a service of the Pulumi CLI`);
-    const stacks: SourceStack[] = [];
-    let token = '';
-    do {
-      const after = token === '' ? '' : `&continuationToken=${encodeURIComponent(token)}`;
+    const stacks = new Map<string, SourceStack>();
+    const gaps: string[] = [];
+    const tokens = new PageTokens(() => gaps.push(incompleteList(this.place, 'stacks')));
+    for (let token: string | null = ''; token !== null; ) {
+      const after: string = token === '' ? '' : `&continuationToken=${encodeURIComponent(token)}`;
       const path = `/api/user/stacks?organization=${encodeURIComponent(this.#organization)}${after}`;
       const page = await this.#read(answers.stacks, path);
-      for (const each of page.stacks ?? [])
-        if (each?.orgName === this.#organization) stacks.push(this.#stackOf(each.projectName, each.stackName));
-      // The same one again would never end.
-      token = page.continuationToken && page.continuationToken !== token ? page.continuationToken : '';
-    } while (token !== '');
-    if (stacks.length === 0)
+      for (const each of page.stacks ?? []) {
+        if (each?.orgName !== this.#organization) continue;
+        const stack = this.#stackOf(each.projectName, each.stackName);
+        stacks.set(stack.name, stack);
+      }
+      token = tokens.next(page.continuationToken, { hasItems: (page.stacks ?? []).length > 0 });
+    }
+    if (stacks.size === 0)
       throw new MovingError(`${githubLogin} sees no stacks of the organization ${this.#organization} in ${this.place}`);
-    return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays: [], remarks: [] };
+    const sorted = [...stacks.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    return { stacks: sorted, strays: [], remarks: [], gaps };
   }
 
   async close(): Promise<void> {}
@@ -53,7 +58,7 @@ export class ServiceSource implements MovingSource {
 
   async #open(project: string, stack: string): Promise<SourceContent> {
     const path = `/api/stacks/${[this.#organization, project, stack].map(encodeURIComponent).join('/')}`;
-    const { isBusy, order, previews, updates } = await this.#readHistory(path);
+    const { gaps, isBusy, order, previews, updates } = await this.#readHistory(path);
     const withoutState = order.length - updates.length;
     const newest = updates.at(-1);
     const notes = isBusy ? ['an update of it runs in the source, and comes with the next pass'] : [];
@@ -63,8 +68,9 @@ export class ServiceSource implements MovingSource {
         ...this.#stateAt(newest === undefined ? `${path}/export` : `${path}/export/${newest.stackVersion}`),
         modifiedAt: new Date(),
       },
-      mayHaveUnrecordedState: newest === undefined,
-      ...{ history: updates, order, previews, notes, fault: null, isBusy },
+      // The state of the first update would become the one before it.
+      mayHaveUnrecordedState: newest === undefined && !isBusy,
+      ...{ history: updates, order, previews, notes, gaps, fault: null, isBusy },
       tags: async () => (await this.#read(answers.stack, path)).tags ?? {},
       check: null,
       decrypt: (ciphertexts) => this.#decrypt(path, ciphertexts),
@@ -77,9 +83,13 @@ export class ServiceSource implements MovingSource {
     const found = new Map<number, SourceEntry & { readonly startTime: number }>();
     const gone = new Map<number, string>();
     let isBusy = false;
-    for (let number = 1; ; number++) {
-      const call = `${path}/updates?output-type=service&pageSize=${pageSize}&page=${number}`;
-      const { updates = [] } = await this.#read(answers.updates, call);
+    const gaps: string[] = [];
+    const onRepeated = (what: string) => () => void gaps.push(incompleteList('the source', what));
+    const read = (number: number) =>
+      this.#read(answers.updates, `${path}/updates?output-type=service&pageSize=${pageSize}&page=${number}`);
+    // Nothing is older than version 1.
+    const onRepeatedUpdates = () => void (found.has(1) || gone.has(1) || onRepeated('updates')());
+    for await (const updates of readPages(read, onRepeatedUpdates)) {
       const page = new PackedPage(updates);
       for (const [at, update] of updates.entries()) {
         if (update === null) continue;
@@ -100,14 +110,16 @@ export class ServiceSource implements MovingSource {
             events: this.#eventsOf(path, update),
           });
       }
-      if (updates.length < pageSize) break;
     }
     const updates = [...found].sort(([a], [b]) => a - b).map(([, entry]) => entry);
     const eventsOf = (update: ListedUpdate) => this.#eventsOf(path, update);
-    const previews = await readPreviews({ client: this.#client, path, eventsOf }, updates);
+    const previews = await readPreviews(
+      { client: this.#client, path, eventsOf, onRepeated: onRepeated('previews') },
+      updates,
+    );
     const ids = [...gone, ...[...found].map(([version, { id }]) => [version, id] as const)];
     const order = ids.sort(([a], [b]) => a - b).map(([, id]) => id);
-    return { updates, previews, isBusy, order };
+    return { updates, previews, gaps, isBusy, order };
   }
 
   #stateAt(path: string) {
@@ -119,15 +131,19 @@ export class ServiceSource implements MovingSource {
     if (updateID === undefined || eventsDeletedAt !== undefined) return null;
     const client = this.#client;
     return async function* () {
+      const tokens = new PageTokens(() => {
+        throw new MovingError(incompleteList('the source', 'events'));
+      });
       for (let token: string | null = null; ; ) {
         const after: string = token === null ? '' : `?continuationToken=${encodeURIComponent(token)}`;
         const page = await client.buffer(`${path}/update/${encodeURIComponent(updateID)}/events${after}`);
         const answer = JSON.parse(page.toString('utf8')) as { events?: unknown; continuationToken?: unknown } | null;
         const { continuationToken: next, events } = answer ?? {};
+        const hasEvents = Boolean(events) && !(Array.isArray(events) && events.length === 0);
         // Something else than a list is refused where its events are read.
-        if (events && !(Array.isArray(events) && events.length === 0)) yield page;
-        if (typeof next !== 'string' || next === '' || next === token) return;
-        token = next;
+        if (hasEvents) yield page;
+        token = tokens.next(next, { hasItems: hasEvents });
+        if (token === null) return;
       }
     };
   }

@@ -1,6 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { type HistoryInfo, storedOutcome } from '../../shared/diy/history-info.ts';
 import { withQuarantine } from '../../shared/stacks/quarantine.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { messageOf, orderOf, readSourceFacts, readSourceTags } from './import-plan.ts';
 import { createImportedVersionRepository, type ImportedVersionRow } from './imported-version-repository.ts';
@@ -8,8 +9,10 @@ import type { SourceContent, SourceEntry, SourceStack, SourceState } from './mov
 import { retryBroken, SourceUnavailableError } from './service-client.ts';
 import { countEvents } from './source-events.ts';
 import { type Decrypt, hashDecrypted, hashDecryptedConfig } from './stack-secrets.ts';
+import type { StateFacts } from './state-facts.ts';
 import { countStoredEvents } from './stored-events.ts';
 import { verifyPreviews } from './verify-previews.ts';
+import { isState, versionFault, versionInSource } from './version-numbers.ts';
 
 const pageRows = 100;
 
@@ -34,7 +37,7 @@ export async function verifyStack(
   { context, organization }: { context: AppContext; organization: string },
   source: SourceStack,
 ): Promise<StackVerification> {
-  const { db, stacks } = context;
+  const { stacks } = context;
   const problems: string[] = [];
   const leftOut: string[] = [];
   const result = { source: source.name, versions: 0, previews: 0, bytes: 0, problems, leftOut };
@@ -43,6 +46,7 @@ export async function verifyStack(
     return null;
   });
   if (content === null) return result;
+  problems.push(...(content.gaps ?? []));
   // States of a service have other ciphertexts here, and are compared version by version.
   const isService = content.decrypt !== null;
   const newest = isService
@@ -63,10 +67,17 @@ export async function verifyStack(
   }
   const rows = await listImported(context, stack.id);
   const newestRow = [...rows.values()].at(-1);
+  let previous = 0;
   for (const entry of content.history) {
     const row = rows.get(entry.id);
     rows.delete(entry.id);
-    const { bytes, isLeftOut, problem } = await verifyEntry({ context, content, stackId: stack.id }, entry, row);
+    const { bytes, isLeftOut, problem } = await verifyEntry(
+      { context, content, stackId: stack.id },
+      entry,
+      row,
+      previous,
+    );
+    previous = row?.stackVersion ?? previous;
     result.bytes += bytes;
     if (problem === null) result.versions++;
     else (isLeftOut ? leftOut : problems).push(problem);
@@ -77,13 +88,48 @@ export async function verifyStack(
   const known = new Set(orderOf(content));
   for (const entry of rows.keys())
     if (entry !== '' && !known.has(entry)) problems.push(`the source has no entry ${entry}`);
-  const headHash = await createImportedVersionRepository(db).findHeadHash(stack.id);
-  const expectedHash = isService ? newestRow?.sha256 : newest?.sha256;
   if (content.isBusy && isService) problems.push('an update of it runs in the source');
-  if (headHash !== (expectedHash ?? null)) problems.push('the newest states differ');
+  const difference = await compareNewest({ context, content, stackId: stack.id }, stack, newest, newestRow);
+  if (difference !== null) problems.push(difference);
+  for (const { project: before, stack: name } of content.formerNames ?? [])
+    if (!(await createStackRepository(context.db).hadName(stack.id, { project: before, stack: name })))
+      problems.push(`its former name ${before}/${name} is not here`);
   const tags = await readSourceTags(content, project).catch(() => ({}));
   if (!isSame(withQuarantine(tags, null), withQuarantine(readTags(stack.tags), null))) problems.push('the tags differ');
   return result;
+}
+
+/** What is different about the newest states; null if nothing is. */
+async function compareNewest(
+  { content, context, stackId }: Compared,
+  stack: StackRow,
+  newest: StateFacts | null,
+  newestRow: ImportedVersionRow | undefined,
+): Promise<string | null> {
+  const { decrypt, mayHaveUnrecordedState, state } = content;
+  const headHash = await createImportedVersionRepository(context.db).findHeadHash(stackId);
+  const differsUnless = (isSame: boolean): string | null => (isSame ? null : 'the newest states differ');
+  if (decrypt === null) return differsUnless(headHash === (newest?.sha256 ?? null));
+  if (newestRow !== undefined || !mayHaveUnrecordedState)
+    return differsUnless(headHash === (newestRow?.sha256 ?? null));
+  try {
+    // The state that the stack began with.
+    if (!isState(await readSourceFacts(state))) return differsUnless(headHash === null);
+    const head = await context.states.readHead(stack);
+    if (head === null || headHash === null) return differsUnless(false);
+    const here = await hashDecrypted(head.state.bytes, decryptHere(context, stackId));
+    return differsUnless(here === (await retryBroken(() => hashDecrypted(state.document(), decrypt))));
+  } catch (error) {
+    return `the newest state: ${messageOf(error)}`;
+  }
+}
+
+function decryptHere({ cipher }: AppContext, stackId: string): Decrypt {
+  return (ciphertexts) =>
+    cipher.decryptEach(
+      [stackId],
+      ciphertexts.map((each) => Buffer.from(each, 'base64')),
+    );
 }
 
 async function listImported({ db }: AppContext, stackId: string): Promise<Map<string, ImportedVersionRow>> {
@@ -105,8 +151,9 @@ interface Compared {
 
 async function verifyEntry(
   compared: Compared,
-  { events, id, info: readInfo, state }: SourceEntry,
+  { events, id, info: readInfo, state, stackVersion }: SourceEntry,
   row: ImportedVersionRow | undefined,
+  previous: number,
 ): Promise<{ bytes: number; problem: string | null; isLeftOut: boolean }> {
   const { content, context, stackId } = compared;
   let bytes = 0;
@@ -116,6 +163,8 @@ async function verifyEntry(
     const facts = content.decrypt === null || !row ? await readSourceFacts(state) : null;
     bytes = facts?.bytes ?? 0;
     if (!row) return found(`entry ${id} is not here`);
+    const fault = versionFault(row.stackVersion, versionInSource({ stackVersion }, info), previous);
+    if (fault !== null) return found(fault);
     const startTime = info.startTime || info.endTime;
     const expected = { ...storedOutcome(info), startTime, endTime: Math.max(info.endTime, startTime) };
     const here = {
@@ -154,11 +203,7 @@ async function compareDecrypted(
   there: { readonly info: HistoryInfo; readonly state: SourceState; readonly decrypt: Decrypt },
   row: ImportedVersionRow,
 ): Promise<{ bytes: number; differences: string[] }> {
-  const decrypt: Decrypt = (ciphertexts) =>
-    context.cipher.decryptEach(
-      [stackId],
-      ciphertexts.map((each) => Buffer.from(each, 'base64')),
-    );
+  const decrypt = decryptHere(context, stackId);
   let bytes = 0;
   const counted = async function* (): AsyncGenerator<Buffer> {
     bytes = 0;

@@ -20,6 +20,7 @@ export const auditActions = {
   'user.site-admin': 'Made a user a site admin, or an ordinary user again',
   'session.begin': 'Signed in with a browser',
   'session.end': 'Signed out, or ended sessions',
+  'sign-in-link.create': 'Create a sign-in link',
   'password.set': 'Set a password',
   'password.remove': 'Removed a password',
   'user.link': 'Linked a user to an identity of the provider',

@@ -17,6 +17,7 @@ export const SignIn = Type.Union([
   Type.Literal('password'),
   Type.Literal('passkey'),
   Type.Literal('provider'),
+  Type.Literal('link'),
   Type.Literal('lease'),
   Type.Literal('system-user'),
   Type.Literal('none'),

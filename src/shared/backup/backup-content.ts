@@ -66,6 +66,8 @@ export async function findDamage(
     );
   for (const key of manifest.missingBlobs)
     problems.push(`${key}: the blob store did not have it when the backup was made`);
+  for (const key of manifest.wrongBlobs ?? [])
+    problems.push(`${key}: no copy with its hash could be read when the backup was made`);
   return problems.sort();
 }
 

@@ -1,12 +1,13 @@
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
-import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
+import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { once } from '../platform/blobs/blob-streams.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { listBlobs } from './backup-content.ts';
 import { type BackupEncryption, blobPrefix } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
+import { type BackupSource, openChecked } from './checked-blob.ts';
 import {
   type BlobCopy,
   type Manifest,
@@ -32,8 +33,7 @@ export interface BackupProgress {
 interface BackupParts {
   /** On a connection without a limit of the time that a statement may take. */
   readonly copies: TableCopyRepository;
-  /** The blob store. */
-  readonly blobs: BlobStore;
+  readonly source: BackupSource;
   readonly target: BlobStore;
   readonly sealing: BackupEncryption;
   readonly pace: RateLimiter;
@@ -56,7 +56,7 @@ const bytesOfList = 64 * 1024 * 1024;
  * BlobStoreUnavailableError, BackupError and the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
-  const { blobs, copies, sealing, target } = parts;
+  const { copies, sealing, source, target } = parts;
   const recipients = [...sealing.recipients];
   const id = new Date().toISOString().replace(/[-:.]/g, '').toLowerCase();
   // From now on, a prune deletes no blobs.
@@ -76,7 +76,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   // Sequences have no snapshot: read last, they are past all rows.
   const sequences = await copies.listSequences();
   await copies.end();
-  for await (const key of listOthers(blobs)) needed.push(key);
+  for await (const key of listOthers(source.blobs)) needed.push(key);
   const copied = await new BlobCopies(parts, id, known).run(needed);
   const manifest: Manifest = {
     ...{ format: 1, id, takenAt: about.takenAt.toISOString(), finishedAt: new Date().toISOString() },
@@ -161,6 +161,8 @@ class BlobCopies {
   readonly #known: ReadonlyMap<string, BlobCopy>;
   readonly #lists: StoredObject[] = [];
   readonly #missing: string[] = [];
+  readonly #wrong: string[] = [];
+  #unchecked = 0;
   /** Keys in the target of the blobs that this backup has copied. */
   readonly #fresh: string[] = [];
   #list: BlobCopy[] = [];
@@ -176,7 +178,9 @@ class BlobCopies {
     this.#known = known;
   }
 
-  async run(keys: readonly string[]): Promise<Pick<Manifest, 'blobLists' | 'blobs' | 'missingBlobs'>> {
+  async run(
+    keys: readonly string[],
+  ): Promise<Pick<Manifest, 'blobLists' | 'blobs' | 'missingBlobs' | 'wrongBlobs' | 'uncheckedBlobs'>> {
     let next = 0;
     const copyNext = async (): Promise<void> => {
       try {
@@ -196,14 +200,15 @@ class BlobCopies {
       blobLists: this.#lists,
       blobs: { count: this.#count, bytes: this.#bytes },
       missingBlobs: this.#missing.sort(),
+      wrongBlobs: this.#wrong.sort(),
+      uncheckedBlobs: this.#unchecked,
     };
   }
 
   async #copy(key: string, total: number): Promise<void> {
     this.#parts.signal.throwIfAborted();
     const copied = (await this.#findCopy(key)) ?? (await this.#copyAnew(key));
-    if (copied === null) this.#missing.push(key);
-    else {
+    if (copied !== null) {
       this.#list.push(copied);
       this.#count++;
       this.#bytes += copied.bytes;
@@ -223,17 +228,18 @@ class BlobCopies {
     return copy;
   }
 
-  /** Null: the store does not have it. */
+  /** Null: no store has it with its hash. */
   async #copyAnew(key: string): Promise<BlobCopy | null> {
-    const { blobs, pace, sealing, target } = this.#parts;
-    const body = await blobs.open(key).catch((error: unknown) => {
-      if (error instanceof BlobNotFoundError) return null;
-      throw error;
-    });
-    if (body === null) return null;
+    const { pace, sealing, source, target } = this.#parts;
+    const checked = await openChecked(source, key);
+    if (checked.body === null) {
+      (checked.state === 'missing' ? this.#missing : this.#wrong).push(key);
+      return null;
+    }
+    if (checked.state === 'unchecked') this.#unchecked++;
     const meter = new Meter();
     const place = this.#prefix + key;
-    const stored = await store(target, place, pace.pass(sealing.seal(meter.pass(body))));
+    const stored = await store(target, place, pace.pass(sealing.seal(meter.pass(checked.body))));
     this.#fresh.push(place);
     this.#written += stored.bytes;
     this.#unlisted += stored.bytes;

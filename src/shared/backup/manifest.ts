@@ -58,6 +58,10 @@ const Head = Type.Object({
   blobs: Type.Object({ count: Type.Integer(), bytes: Type.Integer() }),
   /** Blobs that a state needs and that the store did not have. */
   missingBlobs: Type.Array(Type.String()),
+  /** Blobs of which no copy with its hash could be read; they are not in the backup. Earlier releases did not compare. */
+  wrongBlobs: Type.Optional(Type.Array(Type.String())),
+  /** Blobs that were copied without a comparison: encrypted without keys at hand, or replaced meanwhile. */
+  uncheckedBlobs: Type.Optional(Type.Integer({ minimum: 0 })),
   /** Contents as JSON; in an encrypted backup encrypted, as base64. */
   contents: Type.String(),
 });

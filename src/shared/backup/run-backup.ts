@@ -3,6 +3,7 @@ import type { Database } from '../platform/db/database.ts';
 import { encryptToRecipients } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { createBlobHoldRepository } from './blob-hold-repository.ts';
+import type { BackupSource } from './checked-blob.ts';
 import { type BackupProgress, createBackup } from './create-backup.ts';
 import type { Manifest } from './manifest.ts';
 import { RateLimiter } from './stored-bytes.ts';
@@ -18,24 +19,23 @@ const longestHoldSeconds = 24 * 3600;
  * BlobStoreUnavailableError, and the reason of `signal`.
  */
 export async function backUp({
-  blobs,
   bytesPerSecond,
-  db,
   onProgress = () => {},
   recipients,
   signal,
+  source,
   target,
 }: {
-  readonly blobs: BlobStore;
+  readonly source: BackupSource & { readonly db: Database };
   /** Limit of what is written to the target. */
   readonly bytesPerSecond?: number | undefined;
-  readonly db: Database;
   /** Whose age identities can read it; empty: everybody can. */
   readonly recipients: readonly string[];
   readonly onProgress?: (progress: BackupProgress) => void;
   readonly signal?: AbortSignal;
   readonly target: BlobStore;
 }): Promise<Manifest> {
+  const { db } = source;
   const sealing = await encryptToRecipients(recipients);
   const pace = new RateLimiter(bytesPerSecond);
   const holds = createBlobHoldRepository(db);
@@ -52,7 +52,7 @@ export async function backUp({
   const connection = await db.openSession();
   try {
     return await createBackup({
-      ...{ blobs, onProgress, pace, sealing, target, copies: createTableCopyRepository(connection.client) },
+      ...{ onProgress, pace, sealing, source, target, copies: createTableCopyRepository(connection.client) },
       signal: AbortSignal.any([lost.signal, ...(signal ? [signal] : [])]),
     });
   } finally {

@@ -45,6 +45,8 @@ export interface HistoryInfo {
   readonly config: string;
   readonly result: string;
   readonly resourceChanges: string;
+  /** Null if the history does not say: the CLI writes 0. */
+  readonly version: number | null;
 }
 
 /** The fields of a history file. Texts are JSON. Throws MovingError. */
@@ -64,6 +66,7 @@ export function readHistoryInfo(name: string, text: string): HistoryInfo {
     config: storable(JSON.stringify(toServiceConfig(info['config'] ?? {}))),
     result: String(info['result'] ?? ''),
     resourceChanges: storable(JSON.stringify(info['resourceChanges'] ?? {})),
+    version: versionOf(info['version']),
   };
 }
 
@@ -97,7 +100,7 @@ export function unrecordedInfo(at: Date): HistoryInfo {
   return {
     ...{ kind: 'import', startTime: seconds, endTime: seconds, result: 'succeeded' },
     message: 'State that the history of the source does not have',
-    ...{ environment: '{}', config: '{}', resourceChanges: '{}' },
+    ...{ environment: '{}', config: '{}', resourceChanges: '{}', version: null },
   };
 }
 
@@ -218,9 +221,21 @@ function parseExactly(text: string): unknown {
   );
 }
 
+/** Far more than any stack gets, and room for as many in Postgres's integers. */
+const maxVersion = 1_000_000_000;
+
+function versionOf(value: unknown): number | null {
+  const version = numberOf(value);
+  return Number.isInteger(version) && version > 0 && version <= maxVersion ? version : null;
+}
+
 function secondsOf(value: unknown): number {
-  const seconds = Number(typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
+  const seconds = numberOf(value);
   return Number.isSafeInteger(seconds) && seconds > 0 && seconds < 10_000_000_000 ? seconds : 0;
+}
+
+function numberOf(value: unknown): number {
+  return Number(typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
 }
 
 /** Postgres stores no NUL. */

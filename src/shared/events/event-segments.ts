@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
-import { FaultError } from '../platform/errors/errors.ts';
+import { FaultError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { Slices } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
 import { DamagedBytesError } from '../state/checkpoints/document-codec.ts';
+import type { DocumentCopies, Proof } from '../state/checkpoints/document-copies.ts';
 import { isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore, StoredDocument } from '../state/checkpoints/document-store.ts';
-import type { SecondCopies } from '../state/checkpoints/second-copies.ts';
 import { eventsOf } from './event-frame.ts';
 import type { EventSegmentRepository, SegmentRow, SequenceRange } from './event-segment-repository.ts';
 import { type Appetite, decodeFrame, type PlacedFrame, placeFrames, runLength } from './segment-frames.ts';
@@ -43,13 +43,13 @@ type SegmentPlace = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | '
 export class EventSegments {
   readonly #rows: EventSegmentRepository;
   readonly #documents: DocumentStore;
-  readonly #copies: SecondCopies | null;
+  readonly #copies: DocumentCopies;
   readonly #logger: Logger;
 
   constructor(parts: {
     rows: EventSegmentRepository;
     documents: DocumentStore;
-    copies: SecondCopies | null;
+    copies: DocumentCopies;
     logger: Logger;
   }) {
     this.#rows = parts.rows;
@@ -123,7 +123,8 @@ export class EventSegments {
     const segment = await this.#rows.find(id);
     if (!segment) return 'gone';
     const damage = (await this.#findDamage(segment)) && (await this.#findDamage(segment));
-    return !damage ? 'intact' : (await this.#rows.find(id)) ? 'damaged' : 'gone';
+    if (!damage || (await this.#prove(segment, false)) !== 'damaged') return 'intact';
+    return (await this.#rows.find(id)) ? 'damaged' : 'gone';
   }
 
   /** Reads a whole segment; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
@@ -132,10 +133,10 @@ export class EventSegments {
     if (!segment) return 'gone';
     // Read again: one wrong read does not prove that the stored bytes are wrong.
     const damage = (await this.#findDamage(segment, signal)) && (await this.#findDamage(segment, signal));
-    const isMended = damage !== null && (await this.#mend(segment));
-    if (damage && !isMended) return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
+    const proof = damage && (await this.#prove(segment));
+    if (damage && proof === 'damaged') return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
     await this.#rows.markIntact(id);
-    return isMended ? 'repaired' : segment.damaged ? 'restored' : 'intact';
+    return proof === 'mended' ? 'repaired' : segment.damaged ? 'restored' : 'intact';
   }
 
   async #findDamage(segment: SegmentRow, signal?: AbortSignal): Promise<Error | null> {
@@ -240,23 +241,24 @@ export class EventSegments {
       };
       const found = await text(false).catch(async (error: unknown) => {
         if (!isDamage(error)) throw error;
-        await this.#mend(segment);
-        return text(true).catch((again: unknown) => this.#refuse(segment, again));
+        if ((await this.#prove(segment)) === 'damaged') return this.#refuse(segment, error);
+        return text(true).catch((again: unknown) => {
+          if (!isDamage(again)) throw again;
+          // Right bytes were just found.
+          throw new UnavailableError('The events were not read correctly; please retry', { cause: again });
+        });
       });
       yield { frame, text: found };
       await slices.spend(found.length);
     }
   }
 
-  /** Replaces the bytes in the main store by those in the second one, if these are right. */
-  async #mend(segment: SegmentRow): Promise<boolean> {
+  #prove(segment: SegmentRow, mends = true): Promise<Proof> {
     const index = parseIndex(segment.frames);
-    const read = (documents: DocumentStore) => this.verify(segment, index, segment.sha256, { documents });
-    return (await this.#copies?.mend(read)) === true;
+    return this.#copies.prove((documents) => this.verify(segment, index, segment.sha256, { documents }), { mends });
   }
 
-  async #refuse(segment: SegmentRow, damage: unknown): Promise<never> {
-    if (!isDamage(damage)) throw damage;
+  async #refuse(segment: SegmentRow, damage: Error): Promise<never> {
     await this.#report(segment, damage);
     throw new EventsDamagedError(
       `The server's copy of events ${segment.firstSequence} to ${segment.lastSequence} of this update is damaged. Ask an administrator to see docs/runbook.md#holdfastdocumentsdamaged.`,

@@ -29,6 +29,15 @@ export function createPasswordRepository(db: Queryable) {
         insert into user_passwords (user_id, password_hash) values (${userId}, ${passwordHash})
         on conflict (user_id) do update set password_hash = excluded.password_hash, changed_at = now()`),
 
+    /** Sets the password of a user who has none. Returns whether it did. */
+    insert: async (userId: string, passwordHash: string): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* passwords.insert */
+        insert into user_passwords (user_id, password_hash) values (${userId}, ${passwordHash})
+        on conflict (user_id) do nothing`);
+      return rowCount > 0;
+    },
+
     /** Removes the password. Returns whether there was one. */
     remove: async (userId: string): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`

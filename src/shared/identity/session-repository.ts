@@ -1,9 +1,15 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Timestamp } from '../platform/schema/standard-schema.ts';
+import { createSignInLinkRepository } from './sign-in-link-repository.ts';
 
 /** How the user of a session has signed in. */
-export const SignInMethod = Type.Union([Type.Literal('password'), Type.Literal('passkey'), Type.Literal('provider')]);
+export const SignInMethod = Type.Union([
+  Type.Literal('password'),
+  Type.Literal('passkey'),
+  Type.Literal('provider'),
+  Type.Literal('link'),
+]);
 export type SignInMethod = Type.Static<typeof SignInMethod>;
 
 const SessionRow = Type.Object({
@@ -119,8 +125,9 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
       return rowCount > 0;
     },
 
-    /** Ends all sessions of a user. Returns how many there were. */
+    /** Ends all sessions of a user, and the links that could begin one. Returns how many sessions there were. */
     removeAll: async (userId: string): Promise<number> => {
+      await createSignInLinkRepository(db).removeAll(userId);
       const { rowCount } = await db.query(sql.nothing`
         /* sessions.removeAll */ delete from sessions where user_id = ${userId}`);
       return rowCount;

@@ -4,12 +4,13 @@ import {
   InvalidRequestError,
   NotFoundError,
   PayloadTooLargeError,
+  UnavailableError,
 } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import type { DocumentCopies, Proof } from '../state/checkpoints/document-copies.ts';
 import { findDamage, isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore } from '../state/checkpoints/document-store.ts';
-import type { SecondCopies } from '../state/checkpoints/second-copies.ts';
 import type { ArchiveRow, PolicyArchiveRepository } from './policy-archive-repository.ts';
 
 /** An archive holds a program of some files, without its dependencies. */
@@ -27,13 +28,13 @@ export class ArchiveDamagedError extends FaultError {
 export class PolicyArchives {
   readonly #rows: PolicyArchiveRepository;
   readonly #documents: DocumentStore;
-  readonly #copies: SecondCopies | null;
+  readonly #copies: DocumentCopies;
   readonly #logger: Logger;
 
   constructor(parts: {
     rows: PolicyArchiveRepository;
     documents: DocumentStore;
-    copies: SecondCopies | null;
+    copies: DocumentCopies;
     logger: Logger;
   }) {
     this.#rows = parts.rows;
@@ -64,9 +65,9 @@ export class PolicyArchives {
     if (!archive?.isPublished) throw new NotFoundError('This version of the policy pack was removed');
     let chunks = this.#documents.open(archive);
     const first = await chunks.next().catch(async (error: unknown) => {
-      if (!isDamage(error) || !(await this.#mend(archive))) return this.#refuse(archive, error);
+      await this.#assertRight(archive, error);
       chunks = this.#documents.open(archive);
-      return chunks.next();
+      return chunks.next().catch((again: unknown) => this.#refuse(archive, again));
     });
     const bytes = async function* (refuse: (error: unknown) => Promise<never>): AsyncGenerator<Buffer> {
       try {
@@ -83,7 +84,8 @@ export class PolicyArchives {
     const archive = await this.#rows.find(id);
     if (!archive) return 'gone';
     const damage = (await findDamage(this.#documents, archive)) && (await findDamage(this.#documents, archive));
-    return !damage ? 'intact' : (await this.#rows.find(id)) ? 'damaged' : 'gone';
+    if (!damage || (await this.#prove(archive, false)) !== 'damaged') return 'intact';
+    return (await this.#rows.find(id)) ? 'damaged' : 'gone';
   }
 
   /** Reads an archive back; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
@@ -93,10 +95,10 @@ export class PolicyArchives {
     // Read again: one wrong read does not prove that the stored bytes are wrong.
     const damage =
       (await findDamage(this.#documents, archive, signal)) && (await findDamage(this.#documents, archive, signal));
-    const isMended = damage !== null && (await this.#mend(archive));
-    if (damage && !isMended) return (await this.#report(archive, damage)) ? 'damaged' : 'gone';
+    const proof = damage && (await this.#prove(archive));
+    if (damage && proof === 'damaged') return (await this.#report(archive, damage)) ? 'damaged' : 'gone';
     await this.#rows.markIntact(id);
-    return isMended ? 'repaired' : archive.isDamaged ? 'restored' : 'intact';
+    return proof === 'mended' ? 'repaired' : archive.isDamaged ? 'restored' : 'intact';
   }
 
   /** See PolicyArchiveRepository. */
@@ -120,16 +122,22 @@ export class PolicyArchives {
     return this.#rows.readStatistics();
   }
 
-  /** Replaces the bytes in the main store by those in the second one, if these are right. */
-  async #mend(archive: ArchiveRow): Promise<boolean> {
+  #prove(archive: ArchiveRow, mends = true): Promise<Proof> {
     const read = async (documents: DocumentStore): Promise<void> => {
       for await (const _ of documents.open(archive));
     };
-    return (await this.#copies?.mend(read)) === true;
+    return this.#copies.prove(read, { mends });
   }
 
   async #refuse(archive: ArchiveRow, error: unknown): Promise<never> {
+    await this.#assertRight(archive, error);
+    throw new UnavailableError('The archive was not read correctly; please retry', { cause: error });
+  }
+
+  /** Call when a read has failed. Throws what it threw or, if no store has the right bytes, ArchiveDamagedError. */
+  async #assertRight(archive: ArchiveRow, error: unknown): Promise<void> {
     if (!isDamage(error)) throw error;
+    if ((await this.#prove(archive)) !== 'damaged') return;
     await this.#report(archive, error);
     throw new ArchiveDamagedError(
       `The server's copy of policy pack ${nameOf(archive)} is damaged. Publish and enable a new version of it`,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { anyCodePoint } from '../../../testkit/any-code-point.ts';
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import {
   assertOrganizationName,
@@ -21,8 +22,10 @@ const organization = fc
   .tuple(wordOf(letters, 1, 1), wordOf(`${letters}-_`, 0, 38), wordOf(letters, 1, 1))
   .map((parts) => parts.join(''));
 const anything = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 120 }),
-  fc.tuple(wordOf(`${letters}-_.`, 0, 101), fc.string({ unit: 'binary', maxLength: 2 })).map((parts) => parts.join('')),
+  fc.string({ unit: anyCodePoint, maxLength: 120 }),
+  fc
+    .tuple(wordOf(`${letters}-_.`, 0, 101), fc.string({ unit: anyCodePoint, maxLength: 2 }))
+    .map((parts) => parts.join('')),
   fc.constantFrom(
     '',
     '.',

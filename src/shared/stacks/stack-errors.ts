@@ -16,11 +16,19 @@ export class ImportUnfinishedError extends ConflictError {
   override readonly code = 'import-unfinished';
 }
 
-/** Throws ImportUnfinishedError. */
-export function assertImported(stack: StackRef & { readonly isImportUnfinished: boolean }): void {
-  if (!stack.isImportUnfinished) return;
-  throw new ImportUnfinishedError(
-    `The import of ${formatStackRef(stack)} has not ended, so this is an old state. Wait for it; if it was interrupted, run ` +
-      '`holdfast import --apply` again, or delete the stack',
+type Importable = StackRef & { readonly isImportUnfinished: boolean };
+
+/** What to do about a stack whose import has not ended; null if it has. */
+export function describeUnfinishedImport(stack: Importable): string | null {
+  if (!stack.isImportUnfinished) return null;
+  return (
+    `The import of ${formatStackRef(stack)} has not ended, so its newest state is not here. Wait for it; if it was interrupted, run ` +
+    '`holdfast import --apply` again, take it back with `holdfast import --rollback --apply`, or delete the stack'
   );
+}
+
+/** Throws ImportUnfinishedError. */
+export function assertImported(stack: Importable): void {
+  const unfinished = describeUnfinishedImport(stack);
+  if (unfinished !== null) throw new ImportUnfinishedError(unfinished);
 }

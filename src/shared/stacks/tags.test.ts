@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { anyCodePoint } from '../../../testkit/any-code-point.ts';
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { parseTags, readTags, tagsOfRequest } from './tags.ts';
 
@@ -7,7 +8,7 @@ const name = fc.oneof(
   fc.stringMatching(/^[a-zA-Z0-9_.:-]{1,40}$/),
   fc.constantFrom('__proto__', 'constructor', 'tags', 'toString'),
 );
-const value = fc.string({ unit: 'binary', maxLength: 80 }).map((text) => text.toWellFormed().replaceAll('\0', ''));
+const value = fc.string({ unit: anyCodePoint, maxLength: 80 }).map((text) => text.toWellFormed().replaceAll('\0', ''));
 const valid = fc.array(
   fc.tuple(
     name,
@@ -52,7 +53,9 @@ describe('tags', () => {
   test('that break a rule are rejected', () => {
     const broken = fc.oneof(
       fc.tuple(
-        fc.string({ unit: 'binary' }).filter((text) => !/^[a-zA-Z0-9_.:-]{1,40}$/.test(text) || text.endsWith('\n')),
+        fc
+          .string({ unit: anyCodePoint })
+          .filter((text) => !/^[a-zA-Z0-9_.:-]{1,40}$/.test(text) || text.endsWith('\n')),
         value,
       ),
       fc.tuple(name, fc.string({ minLength: 257, maxLength: 300 })),

@@ -5,6 +5,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { ByteBudget } from '../platform/payloads/byte-budget.ts';
+import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
 import type { DataKeys } from '../secrets/data-keys.ts';
 import type { StackRepository } from '../stacks/stack-repository.ts';
 import type { RollbackState } from '../updates/rollback-detection/rollback-state.ts';
@@ -16,10 +17,10 @@ import { createCheckpointRepository } from './checkpoints/checkpoint-repository.
 import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
 import { createChunkRepository } from './checkpoints/chunks/chunk-repository.ts';
 import { createDocumentCheckRepository } from './checkpoints/document-check-repository.ts';
+import { type CopySource, DocumentCopies } from './checkpoints/document-copies.ts';
 import { DocumentRepair } from './checkpoints/document-repair.ts';
 import { DocumentStore } from './checkpoints/document-store.ts';
 import { DocumentVerifier } from './checkpoints/document-verifier.ts';
-import { SecondCopies } from './checkpoints/second-copies.ts';
 import { DeploymentImporter } from './deployment-importer.ts';
 import { createCompactionRepository } from './journal/compaction-repository.ts';
 import { IncrementalCompaction } from './journal/incremental/incremental-compaction.ts';
@@ -48,17 +49,18 @@ interface Foundation {
   readonly lifecycle: Lifecycle;
   readonly logger: Logger;
   readonly blobs: BlobStore;
-  /** Both stores, each by itself; null: blobs are written to one store. */
-  readonly mirror: { readonly main: BlobStore; readonly second: BlobStore } | null;
+  /** All stores that may have a blob, each by itself. */
+  readonly sources: () => Promise<readonly CopySource[]>;
   readonly dataKeys: DataKeys;
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
   readonly rollbackState: RollbackState;
+  readonly readOnly: ReadOnlyMode;
 }
 
 /** Creates the parts that work on states. `lifecycle` closes them. */
 export function createStateParts(
-  { blobs, config, dataKeys, rollbackState, db, lifecycle, logger, mirror, stacks, updates }: Foundation,
+  { blobs, config, dataKeys, readOnly, rollbackState, db, lifecycle, logger, sources, stacks, updates }: Foundation,
   overrides: StateOverrides,
 ) {
   const {
@@ -74,12 +76,24 @@ export function createStateParts(
   const compactions = createCompactionRepository(db);
   const chunks = createChunkRepository(db);
   const encryption = { isOn: config.encryption.encryptsDocuments, keys: dataKeys };
-  const documentsOver = (store: BlobStore): DocumentStore =>
+  const documentsOver = (store: Pick<BlobStore, 'open' | 'put'>): DocumentStore =>
     new DocumentStore(store, { blobs: blobRows, chunks }, inlineBytes, encryption);
   const documents = documentsOver(blobs);
-  const copies = mirror && new SecondCopies({ ...mirror, documentsOver, logger });
+  const copies = new DocumentCopies({
+    blobRows,
+    chunks,
+    documentsOver,
+    logger,
+    sources,
+    isFenced: () => readOnly.isFenced,
+  });
   const documentChecks = createDocumentCheckRepository(db);
-  const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
+  const journalSnapshots = new JournalSnapshots({
+    rows: createJournalSnapshotRepository(db),
+    documents,
+    copies,
+    logger,
+  });
   // The compactor needs the verifier; the verifier calls the compactor only once a document is damaged.
   const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
@@ -92,6 +106,7 @@ export function createStateParts(
     updates,
     checkpoints,
     documents,
+    copies,
     verifier,
     journal,
     journalSnapshots,
@@ -116,11 +131,11 @@ export function createStateParts(
     checkpoints,
     blobRows,
     chunks,
-    /** Mends one store from the other; null without a mirror. */
     copies,
     journal,
     compactions,
     documents,
+    documentsOver,
     documentChecks,
     journalSnapshots,
     verifier,

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { anyCodePoint } from '../../../testkit/any-code-point.ts';
 import { factsOf } from './event-facts.ts';
 import { payloadOf } from './payloads.ts';
 import type { EventSource } from './webhook-event-repository.ts';
@@ -33,9 +34,9 @@ test('client input does not become a link, a mention or an address', () => {
 });
 
 test('any client input yields a payload in each format', () => {
-  const text = fc.option(fc.oneof(fc.string({ unit: 'binary' }), fc.json()), { nil: null });
+  const text = fc.option(fc.oneof(fc.string({ unit: anyCodePoint }), fc.json()), { nil: null });
   fc.assert(
-    fc.property(text, text, fc.string({ unit: 'binary' }), (environment, resourceChanges, message) => {
+    fc.property(text, text, fc.string({ unit: anyCodePoint }), (environment, resourceChanges, message) => {
       for (const format of ['raw', 'slack', 'ms_teams'])
         expect(payload(format, { environment, resourceChanges, message })).toBeInstanceOf(Object);
     }),

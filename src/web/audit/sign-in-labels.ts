@@ -11,6 +11,7 @@ export const signInLabels: Readonly<Record<AuditItem['signIn'], string>> = {
   password: 'a password',
   passkey: 'a passkey',
   provider: 'the identity provider',
+  link: 'a sign-in link',
   'system-user': 'a command on the server',
   lease: 'the update itself',
   none: 'no sign-in',

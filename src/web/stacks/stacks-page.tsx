@@ -1,15 +1,15 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Navigate, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { Layers, SearchX } from 'lucide-react';
+import { SearchX } from 'lucide-react';
 import { useEffect, useMemo } from 'react';
 import { errorCode } from '../platform/app/api-error.ts';
 import { useMe } from '../platform/app/me.ts';
 import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
-import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { PrintNote } from '../platform/ui/print-note.tsx';
+import { FirstStackNotice, FirstSteps, useFirstStack } from './first-steps.tsx';
 import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
 import { StackFilterBar } from './stack-filter-bar.tsx';
@@ -20,6 +20,14 @@ const pageSize = 100;
 /** Lists up to this number of pages are refreshed; longer ones only when the user returns to them. */
 const maxRefreshedPages = 2;
 const refreshMs = 15_000;
+/** While a person waits for the first stack. */
+const firstRefreshMs = 2_000;
+
+/** When a list is read again, in ms; null: not by itself. */
+function pauseOf(pages: readonly { readonly items: readonly unknown[] }[] = []): number | null {
+  if (pages.length === 1 && pages[0]?.items.length === 0) return firstRefreshMs;
+  return pages.length <= maxRefreshedPages ? refreshMs : null;
+}
 
 /** The list of stacks: of all organizations, or of the one in the path. */
 export function StacksPage() {
@@ -32,8 +40,7 @@ export function StacksPage() {
       {
         getNextPageParam: ({ next }) => next,
         placeholderData: keepPreviousData,
-        refetchInterval: ({ state }) =>
-          every((state.data?.pages.length ?? 0) <= maxRefreshedPages ? refreshMs : null)({ state }),
+        refetchInterval: ({ state }) => every(pauseOf(state.data?.pages))({ state }),
         refetchOnWindowFocus: ({ state }) => (state.data?.pages.length ?? 0) <= maxRefreshedPages,
       },
     ),
@@ -46,6 +53,7 @@ export function StacksPage() {
   const hasSeveral = (me?.organizations.length ?? 0) > 1;
   const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const columns = useMemo(() => chosenColumns(search.columns), [search.columns]);
+  const greeting = useFirstStack(query.isSuccess ? items : null);
   const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
   const clear = () => void navigate({ to: '.', search: {} });
   // `pulumi whoami` prints the user's own page: all stacks that the user may see.
@@ -60,6 +68,7 @@ export function StacksPage() {
         <StackCount organization={organization} />
       </header>
       <StackFilterBar items={items} />
+      {greeting === null || isFiltered ? null : <FirstStackNotice stack={greeting} />}
       {problem ? (
         <Problem {...problem} />
       ) : query.isPending ? (
@@ -89,7 +98,7 @@ export function StacksPage() {
           </p>
         </Empty>
       ) : (
-        <NoStacks organization={organization} />
+        <FirstSteps organization={organization} />
       )}
     </div>
   );
@@ -104,15 +113,4 @@ function StackCount({ organization }: { readonly organization: string | undefine
   if (counts.length === 0 || counts.includes(null)) return null;
   const count = counts.reduce<number>((sum, each) => sum + (each ?? 0), 0);
   return <span className={styles['count']}>{count.toLocaleString()}</span>;
-}
-
-function NoStacks({ organization = 'ORGANIZATION' }: { readonly organization: string | undefined }) {
-  return (
-    <Empty title="No stacks yet" icon={<Layers size={20} />}>
-      <p>A stack appears here after its first command. In the folder of a Pulumi program, run:</p>
-      <Code>{`pulumi login ${location.origin}`}</Code>
-      <Code>{`pulumi stack init ${organization}/dev`}</Code>
-      <Code>pulumi up</Code>
-    </Empty>
-  );
 }

@@ -2,6 +2,7 @@ import { BackupError } from '../../shared/backup/backup-error.ts';
 import { findBackups, openBackup, pruneBackups, readVerification } from '../../shared/backup/backup-list.ts';
 import { type Backups, backupTasks, type KnownBackup, readBackupStatus } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
+import type { BackupSource } from '../../shared/backup/checked-blob.ts';
 import type { ManifestHead } from '../../shared/backup/manifest.ts';
 import { backUp } from '../../shared/backup/run-backup.ts';
 import type { AppContext } from '../../shared/context.ts';
@@ -11,16 +12,17 @@ import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 
-const checkEverySeconds = 300;
+/** Also how old what pages show may be, such as that a command has verified a backup. */
+const checkEverySeconds = 60;
 
 /** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
 export function backUpOnSchedule(
-  context: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
+  context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics'>,
   place: string,
   runs: ScheduledTaskRepository,
   now = Date.now,
 ): Maintenance {
-  const { blobs, config, db, logger, metrics } = context;
+  const { config, logger, metrics } = context;
   const { keep, recipients, schedule } = config.backup;
   let known: readonly KnownBackup[] = [];
   const age = (at: number | null): number => (at === null ? Number.POSITIVE_INFINITY : (now() - at) / 1000);
@@ -44,10 +46,15 @@ export function backUpOnSchedule(
   const run = async (target: BlobStore, signal: AbortSignal): Promise<void> => {
     const newest = takenAt((await look(target)).backups[0]);
     if (!isDue(schedule, newest === null ? null : new Date(newest), new Date(now()))) return;
-    const { id, missingBlobs } = await backUp({ blobs, db, recipients, signal, target });
+    const { id, missingBlobs, wrongBlobs = [] } = await backUp({ source: context, recipients, signal, target });
     const missing = missingBlobs.length;
     // Before the prune, which fails while a backup that is kept cannot be read.
     await look(target);
+    if (wrongBlobs.length > 0)
+      logger.error(
+        { backup: id, keys: wrongBlobs.slice(0, 20), count: wrongBlobs.length },
+        'no copy of these blobs has its hash: the backup lacks them',
+      );
     if (missing > 0) logger.error({ backup: id, missing }, 'the blob store lacks blobs that states need');
     const { backups } = await pruneBackups(target, keep);
     logger.info({ backup: id, deleted: backups }, 'backup created');
@@ -92,9 +99,9 @@ async function listBackups(
     const head = heads.get(backup.id) ?? (await openBackup(target, backup.id).catch(skipDamaged(logger)));
     if (head === null) continue;
     heads.set(head.id, head);
-    const { blobs, bytes, finishedAt, id, missingBlobs, recipients, takenAt } = head;
+    const { blobs, bytes, finishedAt, id, missingBlobs, recipients, takenAt, wrongBlobs = [] } = head;
     known.push({
-      ...{ id, takenAt, finishedAt, bytes, blobs: blobs.count, missingBlobs: missingBlobs.length },
+      ...{ id, takenAt, finishedAt, bytes, blobs: blobs.count, missingBlobs: missingBlobs.length + wrongBlobs.length },
       isEncrypted: recipients.length > 0,
       verifiedAt: await readVerification(target, backup),
     });

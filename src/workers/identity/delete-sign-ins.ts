@@ -2,14 +2,16 @@ import type { AppContext } from '../../shared/context.ts';
 import { createInvitationRepository } from '../../shared/identity/invitation-repository.ts';
 import { createProviderRepository } from '../../shared/identity/provider-repository.ts';
 import { createSessionRepository } from '../../shared/identity/session-repository.ts';
+import { createSignInLinkRepository } from '../../shared/identity/sign-in-link-repository.ts';
 import { createSignInPaceRepository } from '../../shared/identity/sign-in-pace-repository.ts';
 import { deleteOldAttempts } from '../../shared/platform/db/attempt-limiter.ts';
 
-/** Deletes sessions and invitations that have ended, and attempts to sign in that no longer count. */
+/** Deletes sessions, invitations and sign-in links that have ended, and attempts to sign in that no longer count. */
 export async function deleteEndedSignIns({ config, db }: Pick<AppContext, 'config' | 'db'>): Promise<void> {
   const sessions = createSessionRepository(db, config.sessions);
   await sessions.deleteEnded();
   await sessions.deleteExpiredTokens();
+  await createSignInLinkRepository(db).deleteExpired();
   await createProviderRepository(db).deleteEndedFlows();
   await createInvitationRepository(db).deleteEnded();
   await deleteOldAttempts(db);

@@ -5,7 +5,7 @@ const tickMs = 5_000;
 
 /** Scrubs at the configured rate until the context closes, and updates the metrics of damaged documents. */
 export function startScrub(context: AppContext): void {
-  const { config, documentChecks, eventSegments, lifecycle, logger, metrics, policyArchives } = context;
+  const { config, documentChecks, eventSegments, lifecycle, logger, metrics, policyArchives, readOnly } = context;
   const { bytesPerSecond, periodSeconds } = config.scrub;
   const scrubber = new Scrubber(context, { bytesPerSecond, periodSeconds });
   let statistics = { damaged: 0, oldestSeconds: 0 };
@@ -30,7 +30,7 @@ export function startScrub(context: AppContext): void {
     const elapsedMs = now - since;
     since = now;
     try {
-      if (bytesPerSecond > 0) await scrubber.run(elapsedMs, stop.signal);
+      if (bytesPerSecond > 0 && !readOnly.isFenced) await scrubber.run(elapsedMs, stop.signal);
       const [documents, segments] = [await documentChecks.readStatistics(), await eventSegments.readStatistics()];
       const archives = await policyArchives.readStatistics();
       statistics = {

@@ -1,7 +1,7 @@
 import { inParallel } from '../../shared/blob-moves/compare-locations.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
-import { settleCopy } from '../../shared/platform/blobs/second/mirrored-blob-store.ts';
+import { settleCopy } from '../../shared/state/checkpoints/settle-copy.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 
@@ -29,14 +29,18 @@ export function secondStoreTasks(context: AppContext, mirror: Mirror): Maintenan
 }
 
 /** Copies or deletes the noted blobs, oldest first, and postpones those that fail. Returns how many. Throws if a store cannot be reached. */
-async function copyDue({ db, logger, metrics }: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
+async function copyDue(
+  { blobRows, db, logger, metrics }: AppContext,
+  mirror: Mirror,
+  signal: AbortSignal,
+): Promise<number> {
   const queue = createCopyQueueRepository(db);
   let done = 0;
   for (;;) {
     const due = await queue.listDue(batchSize);
     await inParallel(due, signal, async (blob) => {
       try {
-        await settleCopy(mirror, blob);
+        await settleCopy({ ...mirror, blobRows }, blob);
       } catch (error) {
         for (const store of [mirror.main, mirror.second]) await assertStoreReachable(store, error);
         await queue.postpone(blob.key);

@@ -96,18 +96,23 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
       config: { ...form, audit: 'password.set', described: { ...describedForm, errorStatuses: [403, 415, 429] } },
       schema: {
         ...described,
-        summary: 'Change the user’s password, which ends all other sessions',
+        summary: 'Set or change the user’s password, which ends all other sessions',
         body: Type.Object({
-          present: Type.String({ maxLength: 2_000 }),
+          /** Missing for the first password, in a session that a sign-in link began. */
+          present: Type.Optional(Type.String({ maxLength: 2_000 })),
           next: Type.String({ maxLength: 2_000 }),
         }),
       },
     },
     async (request, reply) => {
       const visit = visitOf(request, config);
-      const cookies = await passwords.change(request.session, request.body, visit, request.audit);
+      const { next, present } = request.body;
+      const cookies =
+        present === undefined
+          ? await passwords.setFirst(request.session, next, visit, request.audit)
+          : await passwords.change(request.session, { present, next }, visit, request.audit);
       setSessionCookie(reply, config, cookies);
-      return reply.redirect('/account', 303);
+      return reply.redirect(present === undefined ? '/' : '/account', 303);
     },
   );
 

@@ -4,7 +4,7 @@ import { createPasswordRepository } from '../../../shared/identity/password-repo
 import { assertPasswordAllowed } from '../../../shared/identity/password-rules.ts';
 import { hashPassword, verifyPassword } from '../../../shared/platform/crypto/password-hash.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
-import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import { ForbiddenError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../../shared/stacks/names.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
@@ -98,6 +98,24 @@ export class PasswordService {
     });
     await this.#limits.succeed(attempt);
     return cookies;
+  }
+
+  /**
+   * Sets the password of a user who has none and whose session a sign-in link began, and begins a new session. Returns the values of its cookies.
+   * Throws ForbiddenError, UnauthenticatedError and InvalidRequestError.
+   */
+  async setFirst(session: Session, password: string, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
+    const { login, method, userId } = session;
+    if (method !== 'link') throw new ForbiddenError('The current password is needed');
+    assertPasswordAllowed(login, password);
+    const hash = await hashPassword(password);
+    return this.#db.inTransaction(async (tx) => {
+      await this.#sessions.hold(tx, session);
+      if (!(await createPasswordRepository(tx).insert(userId, hash)))
+        throw new ForbiddenError('You have a password already; the current one is needed');
+      await recordOfPerson(tx, audit, { login, object: login, details: {} });
+      return this.#sessions.begin(tx, { userId, login, method: 'password' }, visit, audit);
+    });
   }
 
   async #recordRefusal(object: string, { source }: AuditTrail): Promise<void> {

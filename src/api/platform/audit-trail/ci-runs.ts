@@ -38,6 +38,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'user.link': 'person',
   'session.begin': 'person',
   'session.end': 'person',
+  'sign-in-link.create': 'person',
   'password.set': 'person',
   'password.remove': 'person',
   'passkey.add': 'person',

@@ -10,6 +10,8 @@ const operationIds: Readonly<Record<string, string>> = {
   'GET /admin/queues': 'ShowQueues',
   'GET /sign-in': 'ShowSignIn',
   'POST /sign-in': 'SignIn',
+  'GET /sign-in/link': 'ShowSignInLink',
+  'POST /sign-in/link': 'SignInWithLink',
   'GET /sign-in/provider': 'SignInWithProvider',
   'GET /sign-in/provider/callback': 'ReturnFromProvider',
   'POST /sign-in/passkey/options': 'BeginPasskeySignIn',

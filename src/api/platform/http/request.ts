@@ -3,6 +3,7 @@ import type { SubjectFacts } from '../../../shared/access/access-decision.ts';
 import type { Permission } from '../../../shared/access/permissions.ts';
 import type { Role } from '../../../shared/access/roles.ts';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import type { SignInMethod } from '../../../shared/identity/session-repository.ts';
 import type { TokenKind } from '../../../shared/identity/token-kinds.ts';
 import type { LeaseFence } from '../../../shared/updates/lease.ts';
 
@@ -71,6 +72,8 @@ export interface Session {
   readonly login: string;
   readonly displayName: string;
   readonly siteAdmin: boolean;
+  /** How the user signed in. */
+  readonly method: SignInMethod;
   /** Since the sign-in, by the clock of Postgres. */
   readonly ageSeconds: number;
 }

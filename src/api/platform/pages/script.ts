@@ -5,6 +5,13 @@ try {
   const theme = localStorage.getItem('holdfast.theme');
   if (theme === 'dark' || theme === 'light') document.documentElement.dataset.theme = theme;
 } catch {}
+const link = document.getElementById('sign-in-link');
+if (link && location.hash.length > 1) {
+  link.value = location.hash.slice(1);
+  link.parentElement.hidden = true;
+  // Neither the history nor a bookmark should have it.
+  history.replaceState(null, '', location.pathname);
+}
 for (const form of document.querySelectorAll('form')) {
   form.addEventListener('submit', () => {
     // A second click must not do it twice.

@@ -1,6 +1,7 @@
 import { MovingError } from '../../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { OperatorError } from '../../../shared/platform/errors/errors.ts';
+import { isSegmentName } from '../../../shared/stacks/names.ts';
 import type {
   MovingSource,
   SourceContent,
@@ -91,6 +92,7 @@ export class ArchiveSource implements MovingSource {
       state: { ...state, modifiedAt: new Date() },
       mayHaveUnrecordedState: newest === undefined,
       ...{ history, order, previews, notes, fault: null, isBusy: false },
+      formerNames: index.formerNames.filter(({ project, stack: name }) => isSegmentName(project) && isSegmentName(name)),
       tags: async () => JSON.parse(index.tags) as object,
       check: (entries) => faultOf(folder, index, entries),
       decrypt: async (ciphertexts) => ciphertexts.map((each) => decryptWith(keys, stack.id, each)),

@@ -7,12 +7,13 @@ import type { ArchivedUpdate } from './archive-layout.ts';
  * SyntaxError.
  */
 export function infoOf(update: ArchivedUpdate): HistoryInfo {
-  const { config, endedAt, environment, kind, message, requestedBy, resourceChanges, startedAt, status } = update;
+  const { config, endedAt, environment, kind, message, requestedBy, resourceChanges, startedAt, status, version } =
+    update;
   // What is not JSON would fail only when its stack is committed.
   for (const text of [environment, resourceChanges]) JSON.parse(text);
   return {
     ...{ kind, message: storable(message), config: storable(config), resourceChanges: storable(resourceChanges) },
-    result: status,
+    ...{ result: status, version },
     ...{ startTime: secondsOf(startedAt), endTime: secondsOf(endedAt) },
     environment: withRequester(environment, requestedBy),
   };

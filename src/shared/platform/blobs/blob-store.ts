@@ -91,7 +91,7 @@ export type BlobStoreFault =
 
 /** The store failed to do what was asked. Whether the blob exists is unknown. */
 export class BlobStoreUnavailableError extends UnavailableError {
-  override readonly name = 'BlobStoreUnavailableError';
+  override readonly name: string = 'BlobStoreUnavailableError';
   override readonly code = 'blob-store-unavailable';
   readonly fault: BlobStoreFault;
 

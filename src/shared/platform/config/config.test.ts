@@ -118,6 +118,8 @@ test('a test starts a process with other values than the constants', () => {
   expect(parseConfig({}, tuningFrom('{"leaseSeconds":3600}')).leaseSeconds).toBe(3600);
   expect(tuningFrom(undefined)).toEqual({});
   expect(() => tuningFrom('{"leaseSeconds":"3600"}')).toThrow('HOLDFAST_TEST_TUNING');
+  for (const malformed of ['', '{leaseSeconds:1}', 'null', '[1]', '1'])
+    expect(() => tuningFrom(malformed)).toThrow('HOLDFAST_TEST_TUNING is no object of numbers');
   expect(() => parseConfig({}, tuningFrom('{"leaseSecond":3600}'))).toThrow('leaseSecond');
 });
 

@@ -1,4 +1,6 @@
 import { totalmem } from 'node:os';
+import { Type } from 'typebox';
+import { Value } from 'typebox/value';
 import type { Settings } from './settings.ts';
 
 /**
@@ -6,6 +8,8 @@ import type { Settings } from './settings.ts';
  * (`parseConfig`, `tuningFrom`).
  */
 export type Tuning = ReturnType<typeof tuningOf>;
+
+const Numbers = Type.Record(Type.String(), Type.Number());
 
 const mib = 1024 * 1024;
 const gib = 1024 * mib;
@@ -101,11 +105,14 @@ export function tuningOf(settings: Settings) {
  * Reads values with which a test starts a process, as JSON. They are no setting: releases may rename them. Throws TypeError.
  */
 export function tuningFrom(json: string | undefined): Partial<Tuning> {
-  const given: unknown = JSON.parse(json ?? '{}');
-  const entries = Object.entries(given as object);
-  const isNumber = ([, value]: [string, unknown]): boolean => typeof value === 'number';
-  if (!entries.every(isNumber)) throw new TypeError('HOLDFAST_TEST_TUNING is no object of numbers');
-  return Object.fromEntries(entries) as Partial<Tuning>;
+  if (json === undefined) return {};
+  try {
+    const given: unknown = JSON.parse(json);
+    Value.Assert(Numbers, given);
+    return given;
+  } catch (cause) {
+    throw new TypeError('HOLDFAST_TEST_TUNING is no object of numbers', { cause });
+  }
 }
 
 /** The limit of the container, or the memory of the machine. */

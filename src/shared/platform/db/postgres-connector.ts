@@ -166,12 +166,16 @@ function isBroken(error: unknown): boolean {
 
 /**
  * Returns whether a pooler is in between. Throws NoPrimaryError for a standby or a primary
- * set to read-only, which both accept connections, if the server must take writes.
+ * set to read-only, which both accept connections, if the server must take writes. A commit of the session waits until it is on disk, also
+ * where the database or the role is set to another default.
  */
 async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean> {
-  const { rows } = await client.query<{ pid: number; readOnly: string }>(
-    `select pg_backend_pid() as pid, current_setting('transaction_read_only') as "readOnly"`,
+  const { rows } = await client.query<{ pid: number; readOnly: string; durability: string }>(
+    `select pg_backend_pid() as pid, current_setting('transaction_read_only') as "readOnly",
+       current_setting('synchronous_commit') as durability`,
   );
+  // Others, such as remote_apply, wait for more.
+  if (rows[0]?.durability === 'off') await client.query('set synchronous_commit = on');
   if (mustTakeWrites && rows[0]?.readOnly === 'on')
     throw new NoPrimaryError('accepts no writes: a standby, or set to read-only');
   return isPooled(client, rows[0]?.pid);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
 import type { BlobStore } from '../../platform/blobs/blob-store.ts';
+import { ListingEndedError } from '../../platform/blobs/listing-cursor.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { BlobRepository } from '../checkpoints/blob-repository.ts';
@@ -121,7 +122,11 @@ async function compareObjects(
   { blobs, blobRows, logger, onFound = () => {} }: ReconcileParts,
   place: ReconcilePlace,
 ): Promise<ReconcilePlace> {
-  const page = await blobs.list(checkpointPrefix, place.after ?? undefined);
+  const page = await blobs.list(checkpointPrefix, place.after ?? undefined).catch((error: unknown) => {
+    if (error instanceof ListingEndedError) return null;
+    throw error;
+  });
+  if (page === null) return { ...place, after: null, counts: { ...place.counts, objects: 0, held: 0 } };
   const unknown = await blobRows.listUnknown(page.blobs.map(({ key }) => key));
   const adopted = unknown.slice(0, place.mayAdopt);
   if (adopted.length > 0) {

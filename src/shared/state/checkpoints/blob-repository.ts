@@ -2,6 +2,12 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 
+/** Blobs of documents; the others have no row. */
+const rowPrefix = 'checkpoints/';
+
+/** Whether a blob with this key has a row. */
+export const hasRow = (key: string): boolean => key.startsWith(rowPrefix);
+
 const KeyRow = Type.Object({ key: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const DeletionRow = Type.Object({ key: Type.String(), deletedBefore: Type.Boolean() });

@@ -4,7 +4,7 @@ import { UnavailableError } from '../../platform/errors/errors.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import { type ByteSource, bytesOf } from './body-buffer.ts';
-import { ChunkReader } from './chunks/chunk-reader.ts';
+import { ChunkReader, type MendChunk } from './chunks/chunk-reader.ts';
 import type { ChunkPosition, ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
 import {
   checked,
@@ -64,14 +64,14 @@ export interface Encryption {
  * under a new key, encrypted if encryption is on. A saved document becomes visible only when a row points at it.
  */
 export class DocumentStore {
-  readonly #blobs: BlobStore;
+  readonly #blobs: Pick<BlobStore, 'open' | 'put'>;
   readonly #blobRows: BlobRepository;
   readonly #inlineLimit: number;
   readonly #encryption: Encryption;
   readonly #chunks: ChunkReader;
 
   constructor(
-    blobs: BlobStore,
+    blobs: Pick<BlobStore, 'open' | 'put'>,
     rows: { readonly blobs: BlobRepository; readonly chunks: ChunkRepository },
     inlineLimitBytes: number,
     encryption: Encryption,
@@ -165,9 +165,9 @@ export class DocumentStore {
    * BlobStoreUnavailableError, and MasterKeyError if it is encrypted and cannot be opened. `chunks` is where the rows of a document
    * in chunks are read, if not from the store's own connection.
    */
-  async *open(place: DocumentPlace, chunks?: ChunkRepository): AsyncGenerator<Buffer> {
+  async *open(place: DocumentPlace, chunks?: ChunkRepository, mend?: MendChunk): AsyncGenerator<Buffer> {
     if (place.codec === chunksCodec) {
-      yield* checked(this.#chunks.open(place.id as string, chunks), place);
+      yield* checked(this.#chunks.open(place.id as string, chunks, mend), place);
       return;
     }
     if (place.sizeBytes <= wholeLimitBytes) {

@@ -2,13 +2,13 @@ import { FaultError, UnavailableError } from '../../platform/errors/errors.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { formatStackRef, type StackRef } from '../../stacks/names.ts';
 import type { CheckpointRepository, CheckpointRow } from './checkpoint-repository.ts';
-import type { ChunkRepository } from './chunks/chunk-repository.ts';
+import type { ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
 import type { EncodedDocument } from './document-codec.ts';
+import type { DocumentCopies } from './document-copies.ts';
 import { findDamage, isDamage } from './document-damage.ts';
 import type { DocumentRepair } from './document-repair.ts';
 import { DocumentMissingError, type DocumentStore } from './document-store.ts';
-import type { SecondCopies } from './second-copies.ts';
 
 /** Result of a check. `restored`: the document was damaged, and its bytes are now correct again. */
 export type CheckOutcome = 'intact' | 'restored' | 'repaired' | 'damaged' | 'gone';
@@ -33,14 +33,15 @@ export class DocumentDamagedError extends FaultError {
 }
 
 /**
- * Reads the documents of checkpoints. A damaged document is marked, reported and, if a second copy or the journal allows it,
- * replaced; otherwise reading it fails. It stays referenced, so that its remaining bytes are kept.
+ * Reads the documents of checkpoints. A document that is damaged in all stores is marked, reported and, if an equal one or the journal
+ * allows it, replaced; otherwise reading it fails. It stays referenced, so that its remaining bytes are kept. While a store that may have the
+ * right bytes cannot be read, reading fails for now.
  */
 export class DocumentVerifier {
   readonly #checks: DocumentCheckRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
-  readonly #copies: SecondCopies | null;
+  readonly #copies: DocumentCopies;
   readonly #repair: DocumentRepair;
   readonly #logger: Logger;
 
@@ -48,7 +49,7 @@ export class DocumentVerifier {
     documentChecks: DocumentCheckRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    copies: SecondCopies | null;
+    copies: DocumentCopies;
     repair: DocumentRepair;
     logger: Logger;
   }) {
@@ -68,7 +69,7 @@ export class DocumentVerifier {
     const usable = await this.#usable(checkpoint);
     let hasStarted = false;
     try {
-      for await (const chunk of this.#documents.open(usable, chunks)) {
+      for await (const chunk of this.#documents.open(usable, chunks, this.#mendChunk)) {
         hasStarted = true;
         yield chunk;
       }
@@ -77,8 +78,21 @@ export class DocumentVerifier {
       if (!isDamage(error)) throw error;
       const recovered = await this.#recovered(usable.id, error);
       // The reader already has some of the damaged document's bytes.
-      if (hasStarted) throw new UnavailableError('The state was not read correctly; please retry', { cause: error });
-      yield* this.#documents.open(recovered);
+      if (hasStarted) throw readWrongly(error);
+      yield* this.#again(recovered);
+    }
+  }
+
+  readonly #mendChunk = async (chunk: ChunkRow, error: unknown): Promise<boolean> => {
+    return isDamage(error) && (await this.#copies.prove((documents) => documents.readChunk(chunk))) !== 'damaged';
+  };
+
+  /** A second failure proves nothing: the check has just found right bytes. */
+  async *#again(checkpoint: CheckpointRow): AsyncGenerator<Buffer> {
+    try {
+      yield* this.#documents.open(checkpoint);
+    } catch (error) {
+      throw isDamage(error) ? readWrongly(error) : error;
     }
   }
 
@@ -112,7 +126,9 @@ export class DocumentVerifier {
     // It may have been replaced while it was read.
     const again = await this.#checkpoints.find(checkpointId);
     if (!again) return 'gone';
-    return (await findDamage(this.#documents, again)) ? 'damaged' : 'intact';
+    if (!(await findDamage(this.#documents, again))) return 'intact';
+    const proof = await this.#copies.prove((documents) => drain(documents.open(again)), { mends: false });
+    return proof === 'damaged' ? 'damaged' : 'intact';
   }
 
   /**
@@ -126,13 +142,10 @@ export class DocumentVerifier {
       let damage = await findDamage(this.#documents, checkpoint, signal);
       // Read again: one wrong read does not prove that the stored bytes are wrong.
       if (damage) damage = await findDamage(this.#documents, checkpoint, signal);
-      if (!damage) {
+      const proof = damage && (await this.#copies.prove((documents) => drain(documents.open(checkpoint))));
+      if (!damage || proof !== 'damaged') {
         await this.#checks.markIntact(checkpoint);
-        return checkpoint.damaged ? 'restored' : 'intact';
-      }
-      if (await this.#copies?.mend((documents) => drain(documents.open(checkpoint)))) {
-        await this.#checks.markIntact(checkpoint);
-        return 'repaired';
+        return proof === 'mended' ? 'repaired' : checkpoint.damaged ? 'restored' : 'intact';
       }
       const quarantined = await this.#checks.quarantine(checkpoint);
       // Superseded, or repaired by another process, while it was read.
@@ -170,6 +183,10 @@ export class DocumentVerifier {
     if (isNew) this.#logger.error(facts, 'stored document is damaged');
     else this.#logger.warn(facts, 'stored document is still damaged');
   }
+}
+
+function readWrongly(cause: Error): UnavailableError {
+  return new UnavailableError('The state was not read correctly; please retry', { cause });
 }
 
 async function drain(bytes: AsyncIterable<Buffer>): Promise<void> {

@@ -4,6 +4,7 @@ import type { Logger } from '../../platform/logger/logger.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
+import type { DocumentCopies } from '../checkpoints/document-copies.ts';
 import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { DocumentVerifier } from '../checkpoints/document-verifier.ts';
 import { CompactionClaims } from './compaction-claims.ts';
@@ -55,6 +56,7 @@ export class JournalCompactor {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
+    copies: DocumentCopies;
     verifier: DocumentVerifier;
     journal: JournalRepository;
     journalSnapshots: JournalSnapshots;

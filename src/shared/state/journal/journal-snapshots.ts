@@ -1,5 +1,6 @@
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { EncodedDocument } from '../checkpoints/document-codec.ts';
+import type { DocumentCopies, Proof } from '../checkpoints/document-copies.ts';
 import { findDamage } from '../checkpoints/document-damage.ts';
 import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { JournalSnapshotRepository, JournalSnapshotRow } from './journal-snapshot-repository.ts';
@@ -11,11 +12,18 @@ import type { JournalSnapshotRepository, JournalSnapshotRow } from './journal-sn
 export class JournalSnapshots {
   readonly #rows: JournalSnapshotRepository;
   readonly #documents: DocumentStore;
+  readonly #copies: DocumentCopies;
   readonly #logger: Logger;
 
-  constructor(parts: { rows: JournalSnapshotRepository; documents: DocumentStore; logger: Logger }) {
+  constructor(parts: {
+    rows: JournalSnapshotRepository;
+    documents: DocumentStore;
+    copies: DocumentCopies;
+    logger: Logger;
+  }) {
     this.#rows = parts.rows;
     this.#documents = parts.documents;
+    this.#copies = parts.copies;
     this.#logger = parts.logger;
   }
 
@@ -38,9 +46,9 @@ export class JournalSnapshots {
     for (let attempt = 1; ; attempt++) {
       const snapshot = await this.#rows.find(updateId);
       if (!snapshot) return 'gone';
-      const damage = await findDamage(this.#documents, snapshot);
+      if (!(await findDamage(this.#documents, snapshot))) return 'intact';
       // It may have been replaced while it was read.
-      if (!damage || attempt === 2) return damage ? 'damaged' : 'intact';
+      if (attempt === 2) return (await this.#prove(snapshot, false)) === 'damaged' ? 'damaged' : 'intact';
     }
   }
 
@@ -49,15 +57,27 @@ export class JournalSnapshots {
     const snapshot = await this.#rows.find(updateId);
     if (!snapshot) return 'gone';
     const damage = await findDamage(this.#documents, snapshot, signal);
-    if (damage) await this.drop(updateId, snapshot, damage);
-    else await this.#rows.markIntact(updateId, snapshot.sha256);
-    return damage ? 'repaired' : 'intact';
+    if (damage && (await this.drop(updateId, snapshot, damage))) return 'repaired';
+    await this.#rows.markIntact(updateId, snapshot.sha256);
+    return 'intact';
   }
 
-  /** Drops a damaged snapshot unless it has been replaced. */
-  async drop(updateId: string, snapshot: JournalSnapshotRow, cause: unknown): Promise<void> {
+  /**
+   * Drops a snapshot that was read as damaged, unless it has been replaced or some store has the right bytes. Returns whether it is damaged.
+   * Throws the blob store's errors.
+   */
+  async drop(updateId: string, snapshot: JournalSnapshotRow, cause: unknown): Promise<boolean> {
+    if ((await this.#prove(snapshot)) !== 'damaged') return false;
     this.#logger.error({ updateId, blobKey: snapshot.blobKey, err: cause }, 'journal snapshot is damaged: dropped');
     await this.#rows.delete(updateId, snapshot.sha256);
+    return true;
+  }
+
+  #prove(snapshot: JournalSnapshotRow, mends = true): Promise<Proof> {
+    const read = async (documents: DocumentStore): Promise<void> => {
+      for await (const _ of documents.open(snapshot));
+    };
+    return this.#copies.prove(read, { mends });
   }
 
   /** See JournalSnapshotRepository. */

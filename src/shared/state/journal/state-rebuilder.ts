@@ -1,6 +1,7 @@
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { UpdateRow } from '../../updates/update-repository.ts';
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
+import type { DocumentCopies } from '../checkpoints/document-copies.ts';
 import { findDamage } from '../checkpoints/document-damage.ts';
 import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { CompactionRepository } from './compaction-repository.ts';
@@ -13,6 +14,7 @@ import type { JournalReplayer } from './replay/journal-replayer.ts';
 export class StateRebuilder {
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
+  readonly #copies: DocumentCopies;
   readonly #compactions: CompactionRepository;
   readonly #replayer: JournalReplayer;
   readonly #graceSeconds: number;
@@ -21,6 +23,7 @@ export class StateRebuilder {
   constructor(parts: {
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
+    copies: DocumentCopies;
     compactions: CompactionRepository;
     replayer: JournalReplayer;
     graceSeconds: number;
@@ -28,6 +31,7 @@ export class StateRebuilder {
   }) {
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
+    this.#copies = parts.copies;
     this.#compactions = parts.compactions;
     this.#replayer = parts.replayer;
     this.#graceSeconds = parts.graceSeconds;
@@ -79,6 +83,10 @@ export class StateRebuilder {
 
   async #isIntact({ checkpointId }: UpdateRow): Promise<boolean> {
     const checkpoint = checkpointId === null ? null : await this.#checkpoints.find(checkpointId);
-    return !checkpoint || (await findDamage(this.#documents, checkpoint)) === null;
+    if (!checkpoint || !(await findDamage(this.#documents, checkpoint))) return true;
+    const proof = await this.#copies.prove(async (documents) => {
+      for await (const _ of documents.open(checkpoint));
+    });
+    return proof !== 'damaged';
   }
 }

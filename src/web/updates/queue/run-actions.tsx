@@ -63,7 +63,7 @@ function Ask({ onClose, run, way }: { readonly run: QueueItem; readonly way: Way
     await queryClient.invalidateQueries({ queryKey: trpc.queue.list.pathKey() });
     onClose();
   };
-  const evict = useMutation(trpc.ci.evict.mutationOptions({ onSuccess }));
+  const evict = useMutation(trpc.queue.evict.mutationOptions({ onSuccess }));
   const drain = useMutation(trpc.updates.drain.mutationOptions({ onSuccess }));
   const cancel = useMutation(trpc.updates.cancel.mutationOptions({ onSuccess }));
   const { organization, placeId, project, stack, updateId } = run;

@@ -39,6 +39,7 @@ export function renderAccountPage({
     'Your account',
     html`${renderProblem(problem)}
 <p>You are signed in as <strong>${session.login}</strong>.</p>
+${session.method === 'link' && !hasPassword ? renderFirstPassword(passkeys) : null}
 <form method="post" action="/sign-out"><button>Sign out</button></form>
 ${invitations.length === 0 ? null : renderInvitations(invitations)}
 ${memberships.length === 0 ? null : renderMemberships(memberships)}
@@ -49,6 +50,17 @@ ${memberships.length === 0 ? null : renderMemberships(memberships)}
 ${passkeys === null ? null : renderPasskeys(passkeys)}
 ${hasPassword ? renderPasswordForm() : null}`,
   );
+}
+
+/** For a person who has signed in with a link, and would need another one the next time. */
+function renderFirstPassword(passkeys: AccountView['passkeys']): Markup {
+  if (passkeys !== null && passkeys.length > 0) return html``;
+  return html`<h2>Choose how to sign in from now on</h2>
+<form method="post" action="/account/password">
+<label>Password <input name="next" type="password" autocomplete="new-password" required minlength="12" maxlength="256"></label>
+<button class="main">Set the password</button>
+</form>
+<p class="quiet">${passkeys === null ? '' : 'Or add a passkey below. '}<a href="/">Continue without</a></p>`;
 }
 
 function renderInvitations(invitations: AccountView['invitations']): Markup {

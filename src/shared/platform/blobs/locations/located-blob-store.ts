@@ -9,6 +9,7 @@ import {
   BlobStoreUnavailableError,
 } from '../blob-store.ts';
 import { openBlobStore } from '../blob-stores.ts';
+import { ListingEndedError, markCursor, readCursor } from '../listing-cursor.ts';
 import type { BlobLocation, BlobLocationRepository, BlobLocations } from './blob-location-repository.ts';
 import { parseLocation } from './location-url.ts';
 
@@ -102,8 +103,25 @@ export class LocatedBlobStore implements BlobStore {
     for (const store of await this.#written()) await store.delete(key);
   }
 
+  /** All pages come from the place of the first one: each has its own order. */
   async list(prefix: string, after?: string): Promise<BlobPage> {
-    return (await this.storeOf((await this.#ask()).main)).list(prefix, after);
+    const { main, other, row } = await this.#ask();
+    if (after === undefined) return this.#listPlace(main, prefix);
+    const { store, after: from } = readCursor(after);
+    // A listing of the settings' store that is older than the move.
+    const isSame = store === (main?.id ?? null) || (store === null && row?.phase === 'copying');
+    const place = isSame
+      ? main
+      : store !== null && other?.id === store && row?.phase === 'switched'
+        ? other
+        : undefined;
+    if (place === undefined) throw new ListingEndedError();
+    return this.#listPlace(place, prefix, from);
+  }
+
+  async #listPlace(place: BlobLocation | null, prefix: string, after?: string): Promise<BlobPage> {
+    const { blobs, next } = await (await this.storeOf(place)).list(prefix, after);
+    return { blobs, next: place ? markCursor(next, place.id) : next };
   }
 
   async findAbsent(keys: readonly string[]): Promise<string[]> {
@@ -136,6 +154,13 @@ export class LocatedBlobStore implements BlobStore {
   /** What the database says, asked now; null: the settings name the place. */
   async read(): Promise<BlobLocations | null> {
     return (await this.#ask()).row;
+  }
+
+  /** The stores that may have a blob, each by itself. The first one has all; `isWritten` false: it was left. */
+  async stores(): Promise<readonly { readonly store: BlobStore; readonly isWritten: boolean }[]> {
+    const { main, other, row } = await this.#ask();
+    const first = { store: await this.storeOf(main), isWritten: true };
+    return other ? [first, { store: await this.storeOf(other), isWritten: row?.phase === 'copying' }] : [first];
   }
 
   /** Opens a place; null is the store of the settings. Throws BlobStoreUnavailableError, also if another store is there. */

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../../db/sql.ts';
 
 const DueRow = Type.Object({ key: Type.String(), isDeletion: Type.Boolean() });
+const KeyRow = Type.Object({ key: Type.String() });
 const LagRow = Type.Object({ blobs: Type.Integer(), bytes: Type.Integer(), seconds: Type.Integer() });
 
 const retrySeconds = 600;
@@ -23,6 +24,22 @@ export function createCopyQueueRepository(db: Queryable) {
         /* copyQueue.addAll */
         insert into blob_copies_due (key, is_deletion, bytes)
         select key, false, 0 from unnest(${sql.array(keys, 'text')}) key on conflict (key) do nothing`),
+
+    /** Blobs that wait to be copied, out of these. */
+    filterCopies: async (keys: readonly string[]): Promise<string[]> => {
+      const rows = await db.any(sql.rows(KeyRow)`
+        /* copyQueue.filterCopies */
+        select key from blob_copies_due where key = any(${sql.array(keys, 'text')}) and not is_deletion`);
+      return rows.map(({ key }) => key);
+    },
+
+    /** Blobs below the prefix that wait to be copied. */
+    listCopies: async (prefix: string, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(KeyRow)`
+        /* copyQueue.listCopies */
+        select key from blob_copies_due where starts_with(key, ${prefix}) and not is_deletion order by key limit ${limit}`);
+      return rows.map(({ key }) => key);
+    },
 
     /** The longest waiting first, without the postponed ones. */
     listDue: (limit: number) =>

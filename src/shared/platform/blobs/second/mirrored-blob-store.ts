@@ -6,6 +6,7 @@ import {
   type BlobStore,
   BlobStoreUnavailableError,
 } from '../blob-store.ts';
+import { markCursor, readCursor } from '../listing-cursor.ts';
 import { readBlob } from '../locations/located-blob-store.ts';
 import type { CopyQueueRepository } from './copy-queue-repository.ts';
 
@@ -13,6 +14,7 @@ import type { CopyQueueRepository } from './copy-queue-repository.ts';
 interface CopyQueue {
   add(...args: Parameters<CopyQueueRepository['add']>): Promise<unknown>;
   addAll(keys: readonly string[]): Promise<unknown>;
+  listCopies(prefix: string, limit: number): Promise<readonly string[]>;
 }
 
 interface Parts {
@@ -23,6 +25,10 @@ interface Parts {
   readonly isStrict?: boolean;
 }
 
+/** Name of the second store in the place of a listing. */
+const secondName = 'second';
+/** With more blobs waiting, the second store does not pass for complete. */
+const maxWaiting = 1_000;
 /** A write waits for the second store for this time, and one second more per 4 MiB. */
 const patienceMs = 10_000;
 const bytesPerMs = 4096;
@@ -80,29 +86,34 @@ export class MirroredBlobStore implements BlobStore {
     try {
       return await this.#main.open(key, options);
     } catch (error) {
-      // Only the main store decides that there is no such blob.
       if (options.signal?.aborted) throw error;
       this.#noteFault(error);
-      const found = await this.#second.open(key, options).catch(() => {
-        throw error;
+      const isAbsent = error instanceof BlobNotFoundError;
+      const found = await this.#second.open(key, options).catch((other: unknown) => {
+        // There is no such blob only if both stores say so.
+        throw isAbsent && !(other instanceof BlobNotFoundError) ? other : error;
       });
       // A blob that is being deleted may be noted, too: the deletion of its other copy ends that.
-      if (error instanceof BlobNotFoundError) await this.#queue.addAll([key]).catch(() => {});
+      if (isAbsent) await this.#queue.addAll([key]).catch(() => {});
       return found;
     }
   }
 
   async stat(key: string): Promise<BlobStat | null> {
+    let fault: unknown = null;
     try {
       const found = await this.#main.stat(key);
-      return found ?? (await this.#second.stat(key).catch(() => null));
+      if (found !== null) return found;
     } catch (error) {
       this.#noteFault(error);
-      // Without the main store, nobody knows that there is no such blob.
-      const found = await this.#second.stat(key).catch(() => null);
-      if (found === null) throw error;
-      return found;
+      fault = error;
     }
+    const found = await this.#second.stat(key).catch((error: unknown) => {
+      throw fault ?? error;
+    });
+    // Without the main store, nobody knows that there is no such blob.
+    if (found === null && fault !== null) throw fault;
+    return found;
   }
 
   async delete(key: string): Promise<void> {
@@ -110,20 +121,34 @@ export class MirroredBlobStore implements BlobStore {
     await this.#inSecond(key, { bytes: 0, isDeletion: true }, () => this.#second.delete(key));
   }
 
+  /** All pages come from the store of the first one: each has its own order. */
   async list(prefix: string, after?: string): Promise<BlobPage> {
+    if (after !== undefined) {
+      const place = readCursor(after);
+      return place.store === secondName ? this.#listSecond(prefix, place.after) : this.#main.list(prefix, after);
+    }
     try {
-      return await this.#main.list(prefix, after);
+      return await this.#main.list(prefix);
     } catch (error) {
       this.#noteFault(error);
-      return await this.#second.list(prefix, after).catch(() => {
+      try {
+        const waiting = await this.#queue.listCopies(prefix, maxWaiting);
+        if (waiting.length === maxWaiting || (await this.#second.findAbsent(waiting)).length > 0) throw error;
+        return await this.#listSecond(prefix);
+      } catch {
         throw error;
-      });
+      }
     }
+  }
+
+  async #listSecond(prefix: string, after?: string): Promise<BlobPage> {
+    const { blobs, next } = await this.#second.list(prefix, after);
+    return { blobs, next: markCursor(next, secondName) };
   }
 
   async findAbsent(keys: readonly string[]): Promise<string[]> {
     const absent = await this.#main.findAbsent(keys);
-    return absent.length === 0 ? absent : await this.#second.findAbsent(absent).catch(() => absent);
+    return absent.length === 0 ? absent : this.#second.findAbsent(absent);
   }
 
   async sweepUnfinished(olderThanMs: number): Promise<number> {
@@ -160,29 +185,5 @@ export class MirroredBlobStore implements BlobStore {
       }
     }
     await this.#queue.add(key, work);
-  }
-}
-
-/**
- * Copies a noted blob to the store that lacks it, or deletes it in both. After a promotion, that may be the main one. Throws
- * BlobStoreUnavailableError.
- */
-export async function settleCopy(
-  { main, second }: Pick<Parts, 'main' | 'second'>,
-  { isDeletion, key }: { readonly key: string; readonly isDeletion: boolean },
-): Promise<void> {
-  if (isDeletion) {
-    await main.delete(key);
-    await second.delete(key);
-    return;
-  }
-  const [here, there] = [await main.stat(key), await second.stat(key)];
-  if ((here === null) === (there === null)) return;
-  const [from, to] = here === null ? [second, main] : [main, second];
-  try {
-    await to.put(key, readBlob(from, key));
-  } catch (error) {
-    // Deleted meanwhile.
-    if (!(error instanceof BlobNotFoundError)) throw error;
   }
 }

@@ -60,6 +60,11 @@ export function createChunkRepository(db: Queryable) {
         select p.id, p.sha256, p.size_bytes as "sizeBytes", p.codec, p.inline_bytes as "inlineBytes", p.blob_key as "blobKey"
         from chain c join version_chunks p on p.id = c.id order by c.step desc`),
 
+    /** The chunk whose bytes are this blob; null if there is none. */
+    findStored: (blobKey: string): Promise<ChunkRow | null> =>
+      db.maybeOne(sql.rows(ChunkRow)`
+        /* chunks.findStored */ select ${columns} from version_chunks p where p.blob_key = ${blobKey} limit 1`),
+
     /** A chunk of the stack with this text. */
     findText: (stackId: string, text: { sha256: Buffer; sizeBytes: number }): Promise<ChunkRow | null> =>
       db.maybeOne(sql.rows(ChunkRow)`

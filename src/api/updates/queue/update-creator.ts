@@ -58,7 +58,7 @@ interface Wait {
 export type QueuedUpdate = CreatedUpdate | { readonly place: string; readonly hop: number };
 
 /** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
-export class QueuedCreation {
+export class UpdateCreator {
   readonly #context: ApiContext;
   readonly #updates: UpdateService;
   readonly #queue: UpdateQueue;

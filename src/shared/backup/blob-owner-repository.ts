@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type Queryable, sql } from '../../../shared/platform/db/sql.ts';
+import { type Queryable, sql } from '../platform/db/sql.ts';
 
 const OwnerRow = Type.Object({
   kind: Type.Union([
@@ -7,6 +7,7 @@ const OwnerRow = Type.Object({
     Type.Literal('chunk'),
     Type.Literal('segment'),
     Type.Literal('archive'),
+    Type.Literal('snapshot'),
   ]),
   id: Type.String(),
 });
@@ -14,7 +15,7 @@ const OwnerRow = Type.Object({
 /** What consists of the bytes of a blob. */
 export function createBlobOwnerRepository(db: Queryable) {
   return {
-    /** Null: nothing with a hash of its own. The snapshot of a journal is a cache. */
+    /** Null: nothing. */
     find: (key: string) =>
       db.maybeOne(sql.rows(OwnerRow)`
         /* blobOwners.find */
@@ -25,6 +26,8 @@ export function createBlobOwnerRepository(db: Queryable) {
         select 'segment', g.id::text from event_segments g where g.blob_key = ${key}
         union all
         select 'archive', v.id::text from policy_pack_versions v where v.blob_key = ${key}
+        union all
+        select 'snapshot', f.update_id::text from journal_snapshots f where f.blob_key = ${key}
         limit 1`),
   };
 }

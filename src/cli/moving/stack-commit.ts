@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto';
+import { ciRunOf, operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { type HistoryInfo, requesterIn, storedOutcome } from '../../shared/diy/history-info.ts';
+import type { EngineEventText } from '../../shared/events/event-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import {
+  createCheckpointRepository,
+  type NewCheckpoint,
+} from '../../shared/state/checkpoints/checkpoint-repository.ts';
+import { operator } from '../admin/operator.ts';
+import { assertWritable } from './assert-writable.ts';
+import type { StackPlan } from './import-plan.ts';
+import { chooseIds } from './imported-ids.ts';
+import { createImportedVersionRepository } from './imported-version-repository.ts';
+import type { SourceContent } from './moving-source.ts';
+import { insertPreview, type PreparedPreview } from './preview-importer.ts';
+import { versionAfter } from './version-numbers.ts';
+
+/** Another import may insert the same ids meanwhile; after so many attempts, this one gives up those of the source. */
+const maxOwnIdAttempts = 3;
+
+const tooLong = 'Storing the states took too long; run the import again';
+
+/** Where versions are committed, and what else commits with them. */
+export interface CommitParts {
+  readonly context: AppContext;
+  readonly organization: { readonly id: string; readonly name: string };
+  /** For the audit log. */
+  readonly from: string;
+  /** Ids of users here, by the names of users of the source. */
+  readonly users?: ReadonlyMap<string, string>;
+  /** Runs in the transaction that commits versions, up to an entry of the source; null: up to a state without one. */
+  readonly onCommit?: (
+    tx: Queryable,
+    committed: { stackId: string; stackVersion: number; entry: string | null },
+  ) => Promise<unknown>;
+}
+
+/** An update whose state is stored, to be committed. */
+interface PreparedVersion {
+  readonly entry: string;
+  /** Its version in the source; null if the source does not number it. */
+  readonly inSource: number | null;
+  /** Its id in the source; null if it has none. */
+  readonly updateId: string | null;
+  readonly info: HistoryInfo;
+  readonly state: NewCheckpoint | null;
+  readonly events: readonly EngineEventText[];
+}
+
+/** What is to be committed. */
+export type Prepared = PreparedVersion | PreparedPreview;
+
+/** The stack here; its head is to be replaced, or null if it does not exist. */
+export interface CommitTarget {
+  readonly ref: StackRef;
+  /** JSON text. */
+  readonly tags: string;
+  readonly head: StackPlan['head'];
+  readonly formerNames: NonNullable<SourceContent['formerNames']>;
+}
+
+/** Adds what is prepared to a stack, all of it or nothing. Returns the new head. Throws MovingError if the stack has another head now. */
+export async function commitStack(
+  parts: CommitParts,
+  target: CommitTarget,
+  prepared: readonly Prepared[],
+  commit: { readonly isLast: boolean; readonly initial?: NewCheckpoint | null },
+): Promise<NonNullable<StackPlan['head']>> {
+  const { context, organization } = parts;
+  // Before the transaction, because other stacks of the project would wait for its end.
+  const projectId =
+    target.head === null ? await context.stacks.ensureProject(organization.id, target.ref.project) : null;
+  for (let attempt = 1; ; attempt++) {
+    const keepsIds = attempt <= maxOwnIdAttempts;
+    try {
+      return await context.db.inTransaction((tx) =>
+        commitIn(tx, parts, { ...target, projectId }, prepared, { ...commit, keepsIds }),
+      );
+    } catch (error) {
+      if (!keepsIds || violatedConstraint(error) !== 'updates_pkey') throw error;
+    }
+  }
+}
+
+async function commitIn(
+  tx: Queryable,
+  { from, onCommit, organization, users }: CommitParts,
+  { formerNames, head, projectId, ref, tags }: CommitTarget & { readonly projectId: string | null },
+  prepared: readonly Prepared[],
+  {
+    initial = null,
+    isLast,
+    keepsIds,
+  }: { readonly initial?: NewCheckpoint | null; readonly isLast: boolean; readonly keepsIds: boolean },
+): Promise<NonNullable<StackPlan['head']>> {
+  await assertWritable(tx);
+  const stacks = createStackRepository(tx);
+  const stack = head ? await stacks.lockById(head.stackId) : await create(tx, { from, ref, tags }, projectId as string);
+  const isSame = stack?.stackVersion === (head?.stackVersion ?? 0) && formatStackRef(stack) === formatStackRef(ref);
+  if (!stack || !isSame || stack.activeUpdateId !== null) throw changedMeanwhile(ref, 'changed');
+  // Nobody may update a stack between two transactions: the state that it has then is an old one.
+  if (stack.isImportUnfinished === isLast) await stacks.setImportUnfinished(stack.id, !isLast);
+  if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
+  for (const name of formerNames) await stacks.insertFormerName({ ...stack, ...name });
+  const checkpointId = initial === null ? stack.checkpointId : await begin(tx, stack, initial);
+  if (prepared.length === 0 && initial === null) return { stackId: stack.id, stackVersion: stack.stackVersion };
+  const { previews, stackVersion } = await insert(tx, { ...stack, checkpointId }, prepared, { keepsIds, users });
+  const versions = prepared.filter(isVersion);
+  const entry = versions.at(-1)?.entry || null;
+  await onCommit?.(tx, { stackId: stack.id, stackVersion, entry });
+  await createAuditRepository(tx).insert(operatorSource(operator()), {
+    ...{ action: 'stack.import', organization: organization.name, object: formatStackRef(ref) },
+    details: { stackId: stack.id, stackVersion, versions: versions.length, previews, from },
+  });
+  return { stackId: stack.id, stackVersion };
+}
+
+async function create(
+  tx: Queryable,
+  { from, ref, tags }: Pick<CommitTarget, 'ref' | 'tags'> & Pick<CommitParts, 'from'>,
+  projectId: string,
+): Promise<StackRow | null> {
+  const stacks = createStackRepository(tx);
+  if (await stacks.find(ref)) throw changedMeanwhile(ref, 'created');
+  const id = await stacks.insert({ projectId, name: ref.stack, tags }).catch((error: unknown) => {
+    throw violatedConstraint(error) === 'stacks_name_key' ? changedMeanwhile(ref, 'created') : error;
+  });
+  await createAuditRepository(tx).insert(operatorSource(operator()), {
+    ...{ action: 'stack.create', organization: ref.organization, object: formatStackRef(ref) },
+    details: { stackId: id, from },
+  });
+  await createImportedVersionRepository(tx).markBegun(id);
+  return stacks.lockById(id);
+}
+
+/** Gives a stack the state that it has before its first version. */
+async function begin(tx: Queryable, stack: StackRow, state: NewCheckpoint): Promise<string> {
+  const checkpointId = await createCheckpointRepository(tx).insert({ stackId: stack.id, updateId: null }, state);
+  if (checkpointId === null) throw new UnavailableError(tooLong);
+  await createImportedVersionRepository(tx).markBegun(stack.id);
+  return checkpointId;
+}
+
+async function insert(
+  tx: Queryable,
+  stack: StackRow,
+  prepared: readonly Prepared[],
+  { keepsIds, users }: { readonly keepsIds: boolean; readonly users: CommitParts['users'] | undefined },
+): Promise<{ readonly previews: number; readonly stackVersion: number }> {
+  const rows = createImportedVersionRepository(tx);
+  const checkpoints = createCheckpointRepository(tx);
+  const stacks = createStackRepository(tx);
+  let { checkpointId, stackVersion } = stack;
+  let previews = 0;
+  const ids = keepsIds ? await chooseIds(rows, prepared) : prepared.map(() => randomUUID());
+  for (const [at, each] of prepared.entries()) {
+    const id = ids[at] as string;
+    const environment = JSON.parse(each.info.environment) as object;
+    const requestedBy = users?.get(requesterIn(environment) ?? '') ?? null;
+    if (!isVersion(each)) {
+      const own = { ...each, id, requestedBy };
+      if (await insertPreview(tx, { id: stack.id, stackVersion, checkpointId }, own)) previews++;
+      continue;
+    }
+    const { entry, events, inSource, info, state } = each;
+    stackVersion = versionAfter(stackVersion, inSource);
+    const startedAt = new Date(Math.round((info.startTime || info.endTime) * 1000));
+    await rows.insert({
+      ...{ id, stackId: stack.id, entry, stackVersion, ...storedOutcome(info), baseCheckpointId: checkpointId },
+      ...{ message: info.message, environment: info.environment, config: info.config },
+      ...{ resourceChanges: info.resourceChanges, ciRun: ciRunOf(environment) },
+      ...{ requestedBy, hasEvents: events.length > 0 },
+      ...{ startedAt, endedAt: new Date(Math.max(Math.round(info.endTime * 1000), startedAt.getTime())) },
+    });
+    if (events.length > 0) await rows.insertEvents(id, events);
+    if (state === null) continue;
+    checkpointId = await checkpoints.insert({ stackId: stack.id, updateId: id }, state);
+    if (checkpointId === null) throw new UnavailableError(tooLong);
+  }
+  await stacks.setHead(stack.id, checkpointId);
+  await stacks.publishVersion(stack.id, stackVersion);
+  return { previews, stackVersion };
+}
+
+function changedMeanwhile(ref: StackRef, how: 'created' | 'changed'): MovingError {
+  return new MovingError(
+    `${formatStackRef(ref)} was ${how} here during the import, perhaps by another import: run it again`,
+  );
+}
+
+/** Whether it is a version, rather than a preview. */
+export function isVersion(prepared: Prepared): prepared is PreparedVersion {
+  return 'state' in prepared;
+}

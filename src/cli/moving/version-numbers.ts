@@ -1,0 +1,41 @@
+import type { HistoryInfo } from '../../shared/diy/history-info.ts';
+import type { SourceContent, SourceEntry } from './moving-source.ts';
+import type { StateFacts } from './state-facts.ts';
+
+/** Which version an imported update becomes: the one that it has in the source. Only what the source does not number is counted on. */
+
+/** The version of an entry in the source; null if the source does not number it. An export to a folder writes it into the history. */
+export function versionInSource({ stackVersion }: Pick<SourceEntry, 'stackVersion'>, info: HistoryInfo): number | null {
+  return stackVersion ?? info.version;
+}
+
+/** The version that an entry becomes after `stackVersion`. */
+export function versionAfter(stackVersion: number, inSource: number | null): number {
+  return Math.max(stackVersion + 1, inSource ?? 0);
+}
+
+/** What is wrong with the version of an entry here, which follows `previous`; null if nothing is. */
+export function versionFault(stackVersion: number, inSource: number | null, previous: number): string | null {
+  if (inSource !== null)
+    return stackVersion === inSource ? null : `version ${stackVersion} is version ${inSource} in the source`;
+  return stackVersion > previous ? null : `version ${stackVersion} is after version ${previous} in the source`;
+}
+
+/** Whether a service or an archive has this state of a stack without updates: a service also answers with an empty one. */
+export function isState(facts: StateFacts | null): facts is StateFacts {
+  return facts !== null && (facts.resources > 0 || facts.secretsProvider !== null);
+}
+
+/**
+ * Whether a state that no update has left is the one that its stack began with, which has no version: otherwise, the next update would not
+ * get the number that it has in the source. A folder numbers nothing; a state with resources gets a version there, because it can be
+ * restored then.
+ */
+export function isInitialState(
+  { decrypt, history }: Pick<SourceContent, 'decrypt' | 'history'>,
+  facts: StateFacts,
+  here: { readonly stackVersion: number; readonly hasState: boolean } | null,
+): boolean {
+  if (history.length > 0 || (here !== null && (here.stackVersion > 0 || here.hasState))) return false;
+  return decrypt !== null || facts.resources === 0;
+}

@@ -1,0 +1,48 @@
+import { createEventSegmentRepository } from '../events/event-segment-repository.ts';
+import type { EventSegments } from '../events/event-segments.ts';
+import { parseIndex } from '../events/segment-index.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import { createPolicyArchiveRepository } from '../policies/policy-archive-repository.ts';
+import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
+import type { ChunkRepository } from '../state/checkpoints/chunks/chunk-repository.ts';
+import type { ReadDocument } from '../state/checkpoints/document-copies.ts';
+import type { DocumentPlace, DocumentStore } from '../state/checkpoints/document-store.ts';
+import { createJournalSnapshotRepository } from '../state/journal/journal-snapshot-repository.ts';
+import { createBlobOwnerRepository } from './blob-owner-repository.ts';
+
+/** Parts that find what a blob is. */
+export interface BlobReaderParts {
+  readonly db: Queryable;
+  readonly checkpoints: CheckpointRepository;
+  readonly chunks: ChunkRepository;
+  readonly eventSegments: EventSegments;
+}
+
+/** What compares a blob with its hash in the database. Null: nothing in the database consists of it. */
+export async function findBlobReader(parts: BlobReaderParts, key: string): Promise<ReadDocument | null> {
+  const { checkpoints, chunks, db, eventSegments } = parts;
+  const owner = await createBlobOwnerRepository(db).find(key);
+  if (owner === null) return null;
+  const { id, kind } = owner;
+  if (kind === 'chunk') {
+    const chunk = await chunks.findStored(key);
+    return chunk && ((documents) => documents.readChunk(chunk));
+  }
+  if (kind === 'segment') {
+    const segment = await createEventSegmentRepository(db).find(id);
+    if (segment?.blobKey !== key) return null;
+    return (documents) => eventSegments.verify(segment, parseIndex(segment.frames), segment.sha256, { documents });
+  }
+  const find: Readonly<Record<typeof kind, () => Promise<DocumentPlace | null>>> = {
+    checkpoint: () => checkpoints.find(id),
+    archive: () => createPolicyArchiveRepository(db).find(id),
+    snapshot: () => createJournalSnapshotRepository(db).find(id),
+  };
+  const place = await find[kind]();
+  // It may have other bytes by now.
+  return place?.blobKey === key ? (documents) => drain(documents, place) : null;
+}
+
+async function drain(documents: DocumentStore, place: DocumentPlace): Promise<void> {
+  for await (const _ of documents.open(place));
+}

@@ -1,0 +1,208 @@
+import { createHash } from 'node:crypto';
+import { BlobNotFoundError, type BlobRange, type BlobStore } from '../../platform/blobs/blob-store.ts';
+import type { Logger } from '../../platform/logger/logger.ts';
+import type { BlobRepository } from './blob-repository.ts';
+import type { ChunkRepository } from './chunks/chunk-repository.ts';
+import { isDamage } from './document-damage.ts';
+import type { DocumentStore } from './document-store.ts';
+import { copyKeptBlob } from './settle-copy.ts';
+
+/** Reads a document, and throws if it does not have the hash in its row. */
+export type ReadDocument = (documents: DocumentStore) => Promise<unknown>;
+
+/** A store that may have a copy of a blob. */
+export interface CopySource {
+  readonly store: BlobStore;
+  /** Whether blobs are written there, and so mended. */
+  readonly isWritten: boolean;
+}
+
+/** `mended`: some store had other bytes than the right ones, and has these now. */
+export type Proof = 'right' | 'mended' | 'damaged';
+
+interface Parts {
+  /** The stores now; the first one has all blobs. */
+  readonly sources: () => Promise<readonly CopySource[]>;
+  readonly documentsOver: (blobs: BlobReader) => DocumentStore;
+  readonly chunks: ChunkRepository;
+  readonly blobRows: BlobRepository;
+  /** Whether another site has taken over: this one changes no store. */
+  readonly isFenced: () => boolean;
+  readonly logger: Logger;
+}
+
+/** What reading a document needs of a blob store. */
+type BlobReader = Pick<BlobStore, 'open' | 'put'>;
+
+/**
+ * Decides whether a document is damaged: only if every store was read, and none, nor a mixture of them, has the bytes with its hash. Mends
+ * the stores with other bytes.
+ */
+export class DocumentCopies {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Call when the document was read as damaged, from whatever store. Throws BlobStoreUnavailableError if right bytes may be in a store that
+   * cannot be read, and if the store with all blobs has wrong ones that cannot be replaced.
+   */
+  async prove(read: ReadDocument, { mends = true }: { readonly mends?: boolean } = {}): Promise<Proof> {
+    const sources = await this.#parts.sources();
+    const right = await this.#findRight(read, sources);
+    if (right === null) return 'damaged';
+    return mends && !this.#parts.isFenced() && (await this.#mend(right, sources)) ? 'mended' : 'right';
+  }
+
+  /** Mends the stores in which this blob is damaged, if the document can be read with that of another one. Returns whether one can. */
+  async mendOne(key: string, read: ReadDocument): Promise<boolean> {
+    const sources = await this.#parts.sources();
+    const from = await this.#rightStore(key, read, sources, new Map());
+    if (from === null) return false;
+    await this.#mend(new Map([[key, from]]), sources);
+    return true;
+  }
+
+  /** Whether all stores that have the blob have the same bytes. */
+  async isSame(key: string): Promise<boolean> {
+    const hashes = new Set<string>();
+    for (const { store } of await this.#parts.sources()) {
+      const hash = await hashOf(store, key);
+      if (hash !== null) hashes.add(hash);
+    }
+    return hashes.size <= 1;
+  }
+
+  /** For each blob of the document, a store with the right bytes; null if there are none. */
+  async #findRight(read: ReadDocument, sources: readonly CopySource[]): Promise<ReadonlyMap<string, BlobStore> | null> {
+    let fault: unknown = null;
+    const chosen = new Map<string, BlobStore>();
+    const attempt = async (
+      first: CopySource,
+    ): Promise<{ isRight: boolean; opened: ReadonlyMap<string, BlobStore> }> => {
+      const reader = new ChoosingReader([first, ...sources.filter((each) => each !== first)], chosen);
+      try {
+        await read(this.#parts.documentsOver(reader));
+        return { isRight: true, opened: reader.opened };
+      } catch (error) {
+        if (!isDamage(error)) fault ??= error;
+        return { isRight: false, opened: reader.opened };
+      }
+    };
+    for (const source of sources) {
+      const { isRight, opened } = await attempt(source);
+      if (isRight) return opened;
+    }
+    // Without all stores, nobody knows.
+    if (fault !== null) throw fault;
+    const [first] = sources;
+    // A document in chunks may be damaged in all stores, in different chunks.
+    while (first && sources.length > 1) {
+      const { isRight, opened } = await attempt(first);
+      if (isRight) return opened;
+      if (fault !== null) throw fault;
+      const before = chosen.size;
+      for (const key of opened.keys()) {
+        if (chosen.has(key)) continue;
+        const store = await this.#rightStore(key, await this.#readerOfChunk(key), sources, chosen);
+        if (store) chosen.set(key, store);
+      }
+      if (chosen.size === before) break;
+    }
+    return null;
+  }
+
+  async #readerOfChunk(key: string): Promise<ReadDocument | null> {
+    const { chunks } = this.#parts;
+    const chunk = await chunks.findStored(key);
+    return chunk && ((documents) => documents.readChunk(chunk));
+  }
+
+  async #rightStore(
+    key: string,
+    read: ReadDocument | null,
+    sources: readonly CopySource[],
+    chosen: ReadonlyMap<string, BlobStore>,
+  ): Promise<BlobStore | null> {
+    if (read === null) return null;
+    for (const { store } of sources) {
+      try {
+        await read(this.#parts.documentsOver(new ChoosingReader(sources, new Map([...chosen, [key, store]]))));
+        return store;
+      } catch (error) {
+        if (!isDamage(error)) throw error;
+      }
+    }
+    return null;
+  }
+
+  /** Replaces other bytes by the right ones. Returns whether it replaced any. */
+  async #mend(right: ReadonlyMap<string, BlobStore>, sources: readonly CopySource[]): Promise<boolean> {
+    const { blobRows, logger } = this.#parts;
+    let isMended = false;
+    for (const [key, from] of right) {
+      const hash = sources.length > 1 ? await hashOf(from, key) : null;
+      if (hash === null) continue;
+      for (const [place, { isWritten, store }] of sources.entries()) {
+        if (!isWritten || store === from) continue;
+        try {
+          if ((await hashOf(store, key)) === hash) continue;
+          await copyKeptBlob(blobRows, key, from, store);
+          isMended = true;
+          logger.warn({ key, store: place + 1 }, 'a damaged blob was replaced by that of the other store');
+        } catch (error) {
+          // The document can be read without this store.
+          if (place === 0) throw error;
+          logger.warn(
+            { key, store: place + 1, err: error },
+            'a blob of the other store could not be compared or replaced',
+          );
+        }
+      }
+    }
+    return isMended;
+  }
+}
+
+/** Reads blobs from the chosen store, others from the first one that has them, and knows which. */
+class ChoosingReader implements BlobReader {
+  readonly opened = new Map<string, BlobStore>();
+  readonly #sources: readonly CopySource[];
+  readonly #chosen: ReadonlyMap<string, BlobStore>;
+
+  constructor(sources: readonly CopySource[], chosen: ReadonlyMap<string, BlobStore>) {
+    this.#sources = sources;
+    this.#chosen = chosen;
+  }
+
+  async open(key: string, options?: { signal?: AbortSignal; range?: BlobRange }): Promise<AsyncIterable<Buffer>> {
+    const chosen = this.#chosen.get(key);
+    for (const store of chosen ? [chosen] : this.#sources.map((source) => source.store)) {
+      try {
+        const bytes = await store.open(key, options);
+        this.opened.set(key, store);
+        return bytes;
+      } catch (error) {
+        if (!(error instanceof BlobNotFoundError)) throw error;
+      }
+    }
+    throw new BlobNotFoundError(key);
+  }
+
+  put(): never {
+    throw new TypeError('A document that is checked is not written');
+  }
+}
+
+async function hashOf(store: BlobStore, key: string): Promise<string | null> {
+  const hash = createHash('sha256');
+  try {
+    for await (const chunk of await store.open(key)) hash.update(chunk);
+  } catch (error) {
+    if (error instanceof BlobNotFoundError) return null;
+    throw error;
+  }
+  return hash.digest('hex');
+}

@@ -1,0 +1,40 @@
+import { expect, test } from '@jest/globals';
+import { archiveEnds } from '../support/archive-ends.ts';
+import { query } from '../support/database.ts';
+import { base64, encrypt, runUpdate, stateWith } from '../support/import-ends.ts';
+import { command } from '../support/procedures.ts';
+import { ok } from '../support/state.ts';
+
+const { source, target, organization } = archiveEnds();
+
+test('former names of a stack come with an archive', async () => {
+  const ends = await organization('renamed');
+  const old = await ends.createStack('old');
+  const secret = await encrypt(source, old, '"hunter2"');
+  await runUpdate(source, old, stateWith(old, secret, 1));
+  await ok(source.call('POST', `${old.path}/rename`, { auth: ends.auth, body: { newName: 'dev' } }));
+  await ends.export();
+  expect((await ends.import('--apply')).text).toBe('Imported 2 versions of 1 stack into renamed.\n');
+  expect((await ends.import('--verify')).text).toContain('no differences');
+  expect(await query(target, 'select project_name, stack_name from former_stack_names')).toEqual([
+    { project_name: 'proj', stack_name: 'old' },
+  ]);
+
+  // The CLI asks for secrets at the name that an old file has.
+  const { deployment } = await ends.here('proj/dev/export');
+  const { ciphertext } = deployment.resources[1].inputs.key;
+  const body = { ciphertexts: [ciphertext] };
+  const answer = await ok(target.call('POST', `${old.path}/batch-decrypt`, { auth: ends.authHere, body }));
+  expect(answer.json.plaintexts).toEqual({ [ciphertext]: base64('"hunter2"') });
+
+  // A version from before the rename is restored under the new name.
+  const urnsOf = async (call: string) => JSON.stringify((await ends.here(call)).deployment.resources);
+  expect(await urnsOf('proj/dev/export/1')).toContain('urn:pulumi:old::');
+  const restore = { organization: 'renamed', project: 'proj', stack: 'dev', version: 1, headVersion: 2 };
+  const restored = await command(target, ends.authHere.replace('token ', ''), 'versions.restore', restore);
+  expect(restored.status).toBe(200);
+  expect(await urnsOf('proj/dev/export')).not.toContain('urn:pulumi:old::');
+
+  await query(target, 'delete from former_stack_names');
+  expect((await ends.import('--verify')).text).toContain('proj/dev: its former name proj/old is not here');
+});
