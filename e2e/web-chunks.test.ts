@@ -169,6 +169,8 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
   test(
     'a page keeps what it shows while the server is stopped, says so, and goes on by itself',
     async () => {
+      // The browser has no part of this page yet.
+      const references = page.getByRole('link', { name: 'References' });
       let failures = 0;
       page.on('requestfailed', (request) => {
         if (request.url().includes('/assets/')) failures++;
@@ -180,18 +182,18 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
         'the page has been asked for ahead',
         async () => {
           await filter().hover();
-          await link().hover();
+          await references.hover();
           return failures > 0;
         },
         { everyMs: 500 },
       );
       await expectKept();
-      await link().click();
+      await references.click();
       await notice('The server does not answer').waitFor();
       await expectKept();
       expect(await findFlaws(page)).toEqual([]);
       await server.restart();
-      await heading().waitFor();
+      await page.getByRole('heading', { name: 'References' }).waitFor();
       await notice('The server does not answer').waitFor({ state: 'detached' });
       expect(await page.evaluate('window.isSamePage')).toBe(true);
       expect(opened).toBe(0);
