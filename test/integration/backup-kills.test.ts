@@ -63,8 +63,7 @@ function cutAfter(store: BlobStore, changes: number, isCounted = (_key: string):
 
 const isFirstList = (key: string): boolean => key.endsWith('/blobs/000001.ndjson');
 
-const plainBackup = (target: BlobStore) =>
-  backUp({ source: app.context, recipients: [], target });
+const plainBackup = (target: BlobStore) => backUp({ source: app.context, recipients: [], target });
 
 async function openStore(name: string): Promise<FileBlobStore> {
   return FileBlobStore.open({ directory: path.join(home, name) });

@@ -2,15 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Timestamp } from '../platform/schema/standard-schema.ts';
 import { createSignInLinkRepository } from './sign-in-link-repository.ts';
-
-/** How the user of a session has signed in. */
-export const SignInMethod = Type.Union([
-  Type.Literal('password'),
-  Type.Literal('passkey'),
-  Type.Literal('provider'),
-  Type.Literal('link'),
-]);
-export type SignInMethod = Type.Static<typeof SignInMethod>;
+import { SignInMethod } from './sign-in-method.ts';
 
 const SessionRow = Type.Object({
   id: Type.String(),

@@ -3,8 +3,8 @@ import {
   createSessionRepository,
   type ListedSessionRow,
   type SessionLimits,
-  type SignInMethod,
 } from '../../../shared/identity/session-repository.ts';
+import type { SignInMethod } from '../../../shared/identity/sign-in-method.ts';
 import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-token.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';

@@ -3,7 +3,7 @@ import type { SubjectFacts } from '../../../shared/access/access-decision.ts';
 import type { Permission } from '../../../shared/access/permissions.ts';
 import type { Role } from '../../../shared/access/roles.ts';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
-import type { SignInMethod } from '../../../shared/identity/session-repository.ts';
+import type { SignInMethod } from '../../../shared/identity/sign-in-method.ts';
 import type { TokenKind } from '../../../shared/identity/token-kinds.ts';
 import type { LeaseFence } from '../../../shared/updates/lease.ts';
 

@@ -92,7 +92,9 @@ export class ArchiveSource implements MovingSource {
       state: { ...state, modifiedAt: new Date() },
       mayHaveUnrecordedState: newest === undefined,
       ...{ history, order, previews, notes, fault: null, isBusy: false },
-      formerNames: index.formerNames.filter(({ project, stack: name }) => isSegmentName(project) && isSegmentName(name)),
+      formerNames: index.formerNames.filter(
+        ({ project, stack: name }) => isSegmentName(project) && isSegmentName(name),
+      ),
       tags: async () => JSON.parse(index.tags) as object,
       check: (entries) => faultOf(folder, index, entries),
       decrypt: async (ciphertexts) => ciphertexts.map((each) => decryptWith(keys, stack.id, each)),
