@@ -76,20 +76,33 @@ export class BacklogPace {
 
 /** Time between two searches for versions from before the index, if all stacks have been looked at. */
 const historyRestMs = 30_000;
+const historyRetryMs = 60 * 60_000;
 /** How long this goes on before due stacks are looked for again. */
 const historyTurnMs = 1_000;
 
 /** How far the search for versions from before the index has come. */
 export class HistoryRound {
+  /** When stacks whose states cannot be read are tried again. */
+  readonly #failed = new Map<string, number>();
   #after: string | null = null;
   #readyAt = 0;
 
   /** The next stack with such a version; null for now, if there is none. */
   async next(db: Parts['db']): Promise<string | null> {
-    if (performance.now() < this.#readyAt) return null;
-    const stackId = await createFormerVersionsRepository(db).findFillable(this.#after);
-    if (stackId === null) [this.#after, this.#readyAt] = [null, performance.now() + historyRestMs];
-    return stackId;
+    const now = performance.now();
+    if (now < this.#readyAt) return null;
+    for (;;) {
+      const stackId = await createFormerVersionsRepository(db).findFillable(this.#after);
+      if (stackId === null) [this.#after, this.#readyAt] = [null, now + historyRestMs];
+      if (stackId === null || (this.#failed.get(stackId) ?? 0) <= now) return stackId;
+      this.#after = stackId;
+    }
+  }
+
+  /** This one is left out for an hour. */
+  fail(stackId: string): void {
+    this.#failed.set(stackId, performance.now() + historyRetryMs);
+    this.#after = stackId;
   }
 
   /** All stacks up to this one are done. */
@@ -120,7 +133,7 @@ export async function fillHistory(
       backlog.spend(Math.max(progress?.bytes ?? 0, minChargeBytes));
     } catch (error) {
       logger.warn({ stackId, err: error }, 'the history of a stack could not be indexed; tried again later');
-      history.pass(stackId);
+      history.fail(stackId);
     }
   }
   return versions;
