@@ -40,6 +40,7 @@ const goingOn = [
   `POST ${S}/decrypt/log-decryption`,
   `POST ${S}/decrypt/log-batch-decryption`,
   'POST /sign-in',
+  'POST /sign-in/link',
   'POST /sign-in/passkey/options',
   'POST /sign-in/passkey',
   'POST /sign-out',

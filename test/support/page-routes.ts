@@ -2,6 +2,8 @@
 export const pages: Record<string, 'session' | 'public'> = {
   'GET /sign-in': 'public',
   'POST /sign-in': 'public',
+  'GET /sign-in/link': 'public',
+  'POST /sign-in/link': 'public',
   'GET /sign-in/provider': 'public',
   'GET /sign-in/provider/callback': 'public',
   'POST /sign-in/passkey/options': 'public',

@@ -55,6 +55,7 @@ const userName = 'a'.repeat(200);
 const samples: Readonly<Record<string, Samples>> = {
   'PUT /policy-packs/:versionId': { body: Buffer.alloc(1_000_000), type: 'application/octet-stream' },
   'POST /sign-in': { body: `login=${'a'.repeat(1_000)}&password=${'p'.repeat(250)}`, type: form },
+  'POST /sign-in/link': { body: `link=${'a'.repeat(100)}`, type: form },
   'POST /sign-in/passkey': { body: { id: 'a'.repeat(1_000) } },
   'POST /sign-in/passkey/options': { body: {} },
   'POST /sign-out': { body: '', type: form },
