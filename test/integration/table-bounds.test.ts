@@ -72,6 +72,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   passkeys: ['table-limits', 'a user has at most 20 passkeys'],
   api_tokens: ['table-limits', 'a user has at most 100 valid tokens'],
   sessions: ['table-limits', 'a user has at most 100 sessions'],
+  sign_in_links: ['sign-in-links', 'is deleted after its time'],
   sign_in_flows: retention('sign_in_flows'),
   sign_in_attempts: retention('sign_in_attempts'),
   sign_in_paces: retention('sign_in_paces'),
