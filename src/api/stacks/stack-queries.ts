@@ -1,3 +1,4 @@
+import { type Static, Type } from 'typebox';
 import { hasPermission, namesOf } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
@@ -25,6 +26,16 @@ import { createUpdateQueryRepository } from '../updates/update-query-repository.
 import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
 
+/** Which stacks a list shows. */
+export const StatusFilter = Type.Union([
+  Type.Literal('running'),
+  Type.Literal('failed'),
+  Type.Literal('interrupted'),
+  Type.Literal('drifted'),
+  Type.Literal('frozen'),
+]);
+export type StatusFilter = Static<typeof StatusFilter>;
+
 /** Stacks of one former name that are looked at. */
 const maxRenamed = 20;
 
@@ -36,7 +47,7 @@ export interface OverviewQuery {
   readonly text: string | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
-  readonly status: 'running' | 'failed' | 'interrupted' | 'drifted' | 'frozen' | null;
+  readonly status: StatusFilter | null;
   readonly before: OverviewPosition | null;
   readonly limit: number;
 }

@@ -8,7 +8,7 @@ import { Name, text } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../platform/audit-trail/refusals.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
-import type { StackCard } from './stack-queries.ts';
+import { type StackCard, StatusFilter } from './stack-queries.ts';
 
 const Query = Type.Object({
   organization: Type.Optional(Name),
@@ -16,15 +16,7 @@ const Query = Type.Object({
   project: Type.Optional(Name),
   /** `name` or `name=value`. */
   tag: Type.Optional(text(400)),
-  status: Type.Optional(
-    Type.Union([
-      Type.Literal('running'),
-      Type.Literal('failed'),
-      Type.Literal('interrupted'),
-      Type.Literal('drifted'),
-      Type.Literal('frozen'),
-    ]),
-  ),
+  status: Type.Optional(StatusFilter),
 });
 type Query = Static<typeof Query>;
 

@@ -9,7 +9,7 @@ import {
   userProcedure,
 } from '../access/procedures/trpc.ts';
 import type { StateChanges } from '../state/state-changes.ts';
-import type { StackQueries } from './stack-queries.ts';
+import { type StackQueries, StatusFilter } from './stack-queries.ts';
 import type { StackService } from './stack-service.ts';
 
 declare module '../access/procedures/context.ts' {
@@ -29,15 +29,7 @@ const ListInput = Type.Object({
   text: Type.Optional(text(200)),
   project: Type.Optional(Name),
   tag: Type.Optional(Type.Object({ name: text(100), value: Type.Optional(text(300)) })),
-  status: Type.Optional(
-    Type.Union([
-      Type.Literal('running'),
-      Type.Literal('failed'),
-      Type.Literal('interrupted'),
-      Type.Literal('drifted'),
-      Type.Literal('frozen'),
-    ]),
-  ),
+  status: Type.Optional(StatusFilter),
   ...page,
 });
 

@@ -1,15 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
-import { Star, Unplug } from 'lucide-react';
+import { getRouteApi } from '@tanstack/react-router';
+import { Star } from 'lucide-react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
 import { useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
-import { Button, buttonClass } from '../platform/ui/button.tsx';
+import { Button } from '../platform/ui/button.tsx';
 import { lazyPart } from '../platform/ui/chunks.tsx';
-import { Notice } from '../platform/ui/notification.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import { Time } from '../platform/ui/time.tsx';
@@ -18,6 +17,7 @@ import { VersionList } from '../state/versions/version-list.tsx';
 import { useAskedApprovals } from '../updates/approvals/approval-notice.tsx';
 import { AskButton } from '../updates/approvals/ask-approval.tsx';
 import { ConfigTable } from '../updates/config-table.tsx';
+import { PendingNotice } from '../updates/interrupted-notice.tsx';
 import { UpdateList } from '../updates/update-list.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
@@ -73,7 +73,11 @@ export function StackPage() {
     <article className={styles['page']}>
       <StackHeader stack={stack} details={details} />
       <LockNotice stack={stack} details={details} />
-      {pendingCount === 0 || tab === 'interrupted' ? null : <PendingNotice stack={stack} count={pendingCount} />}
+      {pendingCount === 0 || tab === 'interrupted' ? null : (
+        <PendingNotice stack={stack} count={pendingCount}>
+          <p>An update ended while it worked on these resources, so their outcome is unknown.</p>
+        </PendingNotice>
+      )}
       <Tabs label="Views of the stack">
         <Tab {...linkTo('overview')}>Overview</Tab>
         <Tab {...linkTo('updates')}>Updates</Tab>
@@ -184,28 +188,5 @@ function StackSkeleton({ stack }: { readonly stack: StackRef }) {
         ))}
       </div>
     </article>
-  );
-}
-
-/** Says that an update was interrupted, and leads to the repair. */
-function PendingNotice({ count, stack }: { readonly stack: StackRef; readonly count: number }) {
-  return (
-    <Notice
-      tone="warning"
-      icon={<Unplug size={17} />}
-      title={`${count} ${count === 1 ? 'operation was' : 'operations were'} interrupted`}
-      action={
-        <Link
-          to="/$organization/$project/$stack"
-          params={stack}
-          search={{ tab: 'interrupted' }}
-          className={buttonClass({ size: 'small' })}
-        >
-          Resolve
-        </Link>
-      }
-    >
-      <p>An update ended while it worked on these resources, so their outcome is unknown.</p>
-    </Notice>
   );
 }

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Unplug } from 'lucide-react';
+import type { ReactNode } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { nameInUrn } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
@@ -22,10 +23,31 @@ export function InterruptedNotice({ stack, update }: { readonly stack: StackRef;
   if (items.length === 0) return null;
   const named = items.slice(0, maxNamed);
   return (
+    <PendingNotice stack={stack} count={items.length}>
+      <p>
+        The CLI ended while it was {named.map(({ operation, urn }) => `${operation} ${nameInUrn(urn)}`).join(', ')}
+        {items.length > named.length ? ` and ${items.length - named.length} more` : ''}. It is not known whether this
+        took effect in the cloud.
+      </p>
+    </PendingNotice>
+  );
+}
+
+/** Says that operations of an update were interrupted, and leads to the repair. */
+export function PendingNotice({
+  children,
+  count,
+  stack,
+}: {
+  readonly children: ReactNode;
+  readonly count: number;
+  readonly stack: StackRef;
+}) {
+  return (
     <Notice
       tone="warning"
       icon={<Unplug size={17} />}
-      title={items.length === 1 ? '1 operation was interrupted' : `${items.length} operations were interrupted`}
+      title={`${count} ${count === 1 ? 'operation was' : 'operations were'} interrupted`}
       action={
         <Link
           to="/$organization/$project/$stack"
@@ -37,11 +59,7 @@ export function InterruptedNotice({ stack, update }: { readonly stack: StackRef;
         </Link>
       }
     >
-      <p>
-        The CLI ended while it was {named.map(({ operation, urn }) => `${operation} ${nameInUrn(urn)}`).join(', ')}
-        {items.length > named.length ? ` and ${items.length - named.length} more` : ''}. It is not known whether this
-        took effect in the cloud.
-      </p>
+      {children}
     </Notice>
   );
 }
