@@ -102,9 +102,3 @@ await describeWithTools('docs/vm.md', ['caddy'], () => {
     }
   });
 });
-
-test('no source file is longer than the development page says', () => {
-  const lengthOf = (file: string): number => read(path.join('src', file)).split('\n').length - 1;
-  const files = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' });
-  expect(files.filter((file) => /\.tsx?$/.test(file) && lengthOf(file) > 300)).toEqual([]);
-});

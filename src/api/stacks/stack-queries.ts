@@ -1,4 +1,3 @@
-import { type Static, Type } from 'typebox';
 import { hasPermission, namesOf } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
@@ -15,26 +14,15 @@ import { getListedOrganization, OrganizationNotVisibleError } from '../access/or
 import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
-import { SearchQueryError } from '../platform/http/query-error.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
-import { type AgeLimit, parseAge } from '../search/search-query.ts';
 import { StateSummaries, type StateSummary } from '../state/state-summaries.ts';
 import { listFreezesInForce } from '../updates/rules/freezes-in-force.ts';
 import { branchName, gitOf, readConfig, safeEnvironment } from '../updates/setting-views.ts';
 import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
+import { parseStackFilter, type StatusFilter } from './stack-filter.ts';
 import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
-
-/** Which stacks a list shows. */
-export const StatusFilter = Type.Union([
-  Type.Literal('running'),
-  Type.Literal('failed'),
-  Type.Literal('interrupted'),
-  Type.Literal('drifted'),
-  Type.Literal('frozen'),
-]);
-export type StatusFilter = Static<typeof StatusFilter>;
 
 /** Stacks of one former name that are looked at. */
 const maxRenamed = 20;
@@ -193,7 +181,7 @@ export class StackQueries {
     { limit, organization, status, text, ...query }: OverviewQuery,
   ): Promise<{ readonly items: StackCard[]; readonly next: OverviewPosition | null }> {
     const { db } = this.#context;
-    const asked = parseStackQuery(text ?? '');
+    const asked = parseStackFilter(text ?? '');
     const organizations = await createStackListRepository(db).listOrganizations(tokenId, {
       name: organization,
       from: null,
@@ -268,34 +256,4 @@ export function cardOf(row: OverviewRow) {
 function driftOf(isDrifted: boolean | null): 'drifted' | 'clean' | 'unknown' {
   if (isDrifted === null) return 'unknown';
   return isDrifted ? 'drifted' : 'clean';
-}
-
-/** The parsed filter text of the list of stacks; all parts must match. */
-interface StackQuery {
-  /** Parts of `project/stack`, in any case. */
-  readonly words: readonly string[];
-  /** The lock holder, where `*` matches any characters. */
-  readonly owner: string | null;
-  readonly updated: AgeLimit | null;
-}
-
-/** Reads words, `owner:LOGIN` and `updated:<7d`. Throws SearchQueryError. */
-function parseStackQuery(text: string): StackQuery {
-  const words: string[] = [];
-  let owner: string | null = null;
-  let updated: AgeLimit | null = null;
-  for (const { 0: term, index: start } of text.matchAll(/\S+/g)) {
-    const [, field = '', value = ''] = /^(owner|updated):(.*)$/is.exec(term) ?? [];
-    const valueStart = start + field.length + 1;
-    const end = start + term.length;
-    if (field === '') words.push(term);
-    else if (value === '') throw new SearchQueryError(`${field}: needs a value`, start, end);
-    else if (field.toLowerCase() === 'owner') owner = value;
-    else {
-      const age = parseAge(value);
-      if (typeof age === 'string') throw new SearchQueryError(`updated: ${age}`, valueStart, end);
-      updated = age;
-    }
-  }
-  return { words, owner, updated };
 }

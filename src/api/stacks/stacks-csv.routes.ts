@@ -8,7 +8,8 @@ import { Name, text } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../platform/audit-trail/refusals.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
-import { type StackCard, StatusFilter } from './stack-queries.ts';
+import { StatusFilter } from './stack-filter.ts';
+import type { StackCard } from './stack-queries.ts';
 
 const Query = Type.Object({
   organization: Type.Optional(Name),

@@ -9,7 +9,8 @@ import {
   userProcedure,
 } from '../access/procedures/trpc.ts';
 import type { StateChanges } from '../state/state-changes.ts';
-import { type StackQueries, StatusFilter } from './stack-queries.ts';
+import { StatusFilter } from './stack-filter.ts';
+import type { StackQueries } from './stack-queries.ts';
 import type { StackService } from './stack-service.ts';
 
 declare module '../access/procedures/context.ts' {
