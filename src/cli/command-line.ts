@@ -53,6 +53,7 @@ const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Prom
   backup: async (command, run) => (await import('./backup/backup-commands.ts')).addBackupCommands(command, run),
   blobs: async (command, run) => (await import('./blobs/blobs-commands.ts')).addBlobsCommands(command, run),
   bundle: async (command, run) => (await import('./bundle/bundle-commands.ts')).addBundleCommands(command, run),
+  debug: async (command, run) => (await import('./debug/debug-commands.ts')).addDebugCommands(command, run),
   doctor: async (command, run) => (await import('./doctor/doctor-command.ts')).addDoctorOptions(command, run),
   export: async (command, run) => (await import('./moving/export-commands.ts')).addExportOptions(command, run),
   import: async (command, run) => (await import('./moving/import-commands.ts')).addImportOptions(command, run),
@@ -112,6 +113,10 @@ function createProgram(run: CommandRun): Command {
     .command('support-bundle')
     .description('write a file for support: versions, settings, findings of the doctor, without secrets');
   program
+    .command('debug')
+    .description('change the log level of running processes on this machine, and profile them')
+    .usage('<command>');
+  program
     .command('create-bucket')
     .description('create the bucket HOLDFAST_S3_BUCKET if it does not exist')
     .action(async () => (await import('./create-bucket.ts')).createBucket(run.loadConfig()));
@@ -147,6 +152,11 @@ function createProgram(run: CommandRun): Command {
     .command('bundle')
     .description('show how far the break-glass bundle is behind, and import what was done in it')
     .usage('<command>');
+  program
+    .command('schema')
+    .description('print the JSON schema of what a command prints with --json, or the list of them')
+    .argument('[command...]', 'its words, such as admin token list')
+    .action(async (words: string[]) => (await import('./output/schema-command.ts')).printSchema(words));
   program
     .command('completion')
     .description('print a script with which a shell completes these commands')
