@@ -19,7 +19,6 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   migrate: always,
   'upgrade-database': always,
   completion: always,
-  schema: always,
   'debug list': always,
   'debug log-level': always,
   'debug cpu-profile': always,
@@ -54,6 +53,11 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   'blobs status': always,
   import: ({ apply }) => apply !== true,
   export: always,
+  // They call the API of a server.
+  plan: always,
+  apply: always,
+  'export-config': always,
+  schema: always,
   'bundle status': always,
   'bundle return': ({ apply }) => apply !== true,
 };

@@ -3,7 +3,22 @@ import { DebugStatus } from '../../shared/platform/debug/debug-socket.ts';
 import { Finding } from '../doctor/check.ts';
 import { adminOutputs } from './admin-outputs.ts';
 import { movingOutputs } from './moving-outputs.ts';
-import type { Printed } from './output-types.ts';
+import { Count, type Printed, Text } from './output-types.ts';
+
+const Plan = Type.Object({
+  counts: Type.Object({ create: Count, change: Count, delete: Count, unchanged: Count }),
+  changes: Type.Array(
+    Type.Object({
+      action: Text,
+      kind: Text,
+      organization: Text,
+      name: Text,
+      fields: Type.Array(
+        Type.Object({ field: Text, from: Type.Optional(Type.Unknown()), to: Type.Optional(Type.Unknown()) }),
+      ),
+    }),
+  ),
+});
 
 /** What each command prints with --json, besides the name of its schema, by the words of the command. */
 export const outputs = {
@@ -12,6 +27,8 @@ export const outputs = {
   'debug list': Type.Object({
     processes: Type.Array(Type.Object({ name: Type.String(), ...DebugStatus.properties })),
   }),
+  plan: Plan,
+  apply: Plan,
   doctor: Type.Object({ findings: Type.Array(Finding) }),
 };
 export type OutputName = keyof typeof outputs;
