@@ -47,6 +47,9 @@ const withoutJson: Readonly<Record<string, string>> = {
   'debug cpu-profile': 'writes a file',
   'debug heap-snapshot': 'writes a file',
   schema: 'prints JSON',
+  wait: 'says what it has done',
+  approve: 'says what it has done',
+  drain: 'says what it has done',
   'export-config': 'prints YAML documents',
 };
 
