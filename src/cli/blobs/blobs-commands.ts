@@ -31,7 +31,6 @@ export function addBlobsCommands(blobs: Command, run: CommandRun): void {
     const session = new AdminSession(run.loadConfig(), run);
     const { config, logger } = session;
     return session.withDatabase(async (db) => {
-      await session.assertNotReplaced(db);
       const store = await openBlobs({ config, db, logger });
       const parts = { blobs: store, blobRows: createBlobRepository(db), places: createBlobLocationRepository(db) };
       try {
