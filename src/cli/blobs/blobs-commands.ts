@@ -115,7 +115,7 @@ async function copy(call: Call, { again, json, to }: Output & { again?: true; to
 async function mendByHash(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   if (read === null) return false;
-  if (!(await context.copies.mendOne(key, read))) console.error(`${key}: neither copy has its hash`);
+  if (!(await context.copies.mendAll(read))) console.error(`${key}: neither copy has its hash`);
   return true;
 }
 
