@@ -18,7 +18,6 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
     .action(async ({ adoptAll = false }: { readonly adoptAll?: boolean }) => {
       const session = open();
       const problem = await session.withDatabase(async (db) => {
-        await session.assertNotReplaced(db);
         return reconcileOnce(db, session.config, { adoptAll });
       });
       if (problem !== null) throw new CommandRefusedError(problem);
