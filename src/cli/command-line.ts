@@ -50,12 +50,18 @@ function runWith(config: Config, words: readonly string[]): Promise<number | und
 /** Adds what is below a command, by its name; it is loaded when the command runs. */
 const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Promise<void>>> = {
   admin: async (command, run) => (await import('./admin/admin-commands.ts')).addAdminCommands(command, run),
+  apply: async (command, run) =>
+    (await import('./configuration/configuration-commands.ts')).addApplyCommand(command, run),
   backup: async (command, run) => (await import('./backup/backup-commands.ts')).addBackupCommands(command, run),
   blobs: async (command, run) => (await import('./blobs/blobs-commands.ts')).addBlobsCommands(command, run),
   bundle: async (command, run) => (await import('./bundle/bundle-commands.ts')).addBundleCommands(command, run),
   doctor: async (command, run) => (await import('./doctor/doctor-command.ts')).addDoctorOptions(command, run),
   export: async (command, run) => (await import('./moving/export-commands.ts')).addExportOptions(command, run),
+  'export-config': async (command) =>
+    (await import('./configuration/configuration-commands.ts')).addExportConfigCommand(command),
   import: async (command, run) => (await import('./moving/import-commands.ts')).addImportOptions(command, run),
+  plan: async (command, run) =>
+    (await import('./configuration/configuration-commands.ts')).addPlanCommand(command, run),
   setup: async (command) => (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith),
   'support-bundle': async (command, run) =>
     (await import('./support/support-bundle-command.ts')).addSupportBundleOptions(command, run),
@@ -143,6 +149,13 @@ function createProgram(run: CommandRun): Command {
   program
     .command('export')
     .description('export the stacks of an organization to a folder (`file://…`) or bucket (`s3://…`) of the CLI');
+  program.command('plan').description('show what `holdfast apply` would change');
+  program.command('apply').description('make an organization as YAML documents declare it, through the API');
+  program.command('export-config').description('write what an organization has as such documents');
+  program
+    .command('schema')
+    .description('print the JSON Schema of these documents')
+    .action(async () => (await import('./configuration/configuration-commands.ts')).printSchema());
   program
     .command('bundle')
     .description('show how far the break-glass bundle is behind, and import what was done in it')

@@ -49,6 +49,11 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   'blobs status': always,
   import: ({ apply }) => apply !== true,
   export: always,
+  // They call the API of a server.
+  plan: always,
+  apply: always,
+  'export-config': always,
+  schema: always,
   'bundle status': always,
   'bundle return': ({ apply }) => apply !== true,
 };

@@ -143,7 +143,7 @@ test('earlier updates of the last 90 days define the usual values, and users are
       app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { metadata: { message: '', environment } } }),
     );
   expect((await create()).json.messages).toEqual([
-    { severity: 'info', message: 'Its preview deletes 14, usually 0 to 2 (of 6 updates in 90 days)' },
+    { severity: 'info', message: 'The preview deletes 14, usually 0 to 2 (of 6 updates in 90 days)' },
   ]);
 });
 

@@ -238,5 +238,5 @@ async function previewMessages(
   const statistics = createStatisticsRepository(tx);
   const usual = await statistics.findUsual(stackId, kind, null);
   const unusual = describeUnusual(countsOf(await statistics.findChanges(check.previewId)), usual);
-  return unusual === null ? [] : [`Its preview ${unusual} (of ${usual?.count} updates in 90 days)`];
+  return unusual === null ? [] : [`The preview ${unusual} (of ${usual?.count} updates in 90 days)`];
 }

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
+import { openBundleKey } from '../../shared/bundle/bundle-key.ts';
 import { type BundleSettings, bundleOf } from '../../shared/bundle/bundle-location.ts';
 import { type BundledRow, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { listFolder, MovingError } from '../../shared/diy/diy-layout.ts';
-import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
@@ -143,7 +143,7 @@ async function apply(
   { context, folder }: Call,
   organization: string,
   { plan, there }: PlannedReturn,
-  { passphrase, place }: BundleSettings,
+  { place, secret }: BundleSettings,
 ): Promise<void> {
   if (plan === null) return;
   const { planned } = plan;
@@ -151,9 +151,9 @@ async function apply(
   const found = await context.identity.findOrganization(organization);
   const bundle = await createBundleRepository(context.db).find();
   if (!found) throw new MovingError(`There is no organization ${organization}`);
-  const crypter = bundle && (await PassphraseCrypter.open(passphrase, bundle.salt));
-  if (!crypter) throw new MovingError('HOLDFAST_BUNDLE_PASSPHRASE is not the one of the bundle');
-  const arrival = plan.head && (await createArrival(context, { ref, stackId: plan.head.stackId }, crypter));
+  const key = bundle && (await openBundleKey(secret, bundle.key, context.config));
+  if (!key) throw new MovingError('HOLDFAST_BUNDLE_PASSPHRASE or HOLDFAST_BUNDLE_KMS is not the one of the bundle');
+  const arrival = plan.head && (await createArrival(context, { ref, stackId: plan.head.stackId }, key.crypter));
   const newest = there.find(({ name }) => name === plan.content?.state.name)?.sha256 ?? null;
   const last = plan.unrecordedState !== null ? null : (plan.entries.at(-1)?.id ?? null);
   const importer = new StackImporter({

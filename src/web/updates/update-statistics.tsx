@@ -48,7 +48,7 @@ export function Duration({
     <>
       <FactList>
         {seconds === null ? null : (
-          <FactRow name={isActive(update) ? 'Runs for' : 'Took'}>
+          <FactRow name={isActive(update) ? 'Running for' : 'Duration'}>
             {duration(seconds)}
             {compared === null ? null : <Usual value={seconds} range={compared.seconds} show={duration} />}
           </FactRow>
@@ -81,7 +81,7 @@ export function Duration({
       </FactList>
       {compared === null ? null : (
         <p className={styles['quiet']}>
-          Compared with {compared.count} updates of the last 90 days: four fifths of them are in the range.
+          Compared with {compared.count} updates of the last 90 days. 80 % of them are in the range.
         </p>
       )}
       <SlowestSteps update={update} steps={steps} />

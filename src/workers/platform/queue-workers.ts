@@ -227,7 +227,7 @@ class QueueWorker {
       return { result: 'rejected', rejection };
     } finally {
       const seconds = (performance.now() - startedAt) / 1000;
-      observeTraced(metrics.jobSeconds, { job: job.name }, { seconds, span: currentSpan() });
+      observeTraced(metrics.jobSeconds, { name: job.name }, { seconds, span: currentSpan() });
     }
   }
 
