@@ -20,7 +20,6 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
     .action(async ({ adoptAll = false, json }: { readonly adoptAll?: boolean; readonly json?: true }) => {
       const session = open();
       const problem = await session.withDatabase(async (db) => {
-        await session.assertNotReplaced(db);
         return reconcileOnce(db, session.config, { adoptAll, json: json === true });
       });
       if (problem !== null) throw new CommandRefusedError(problem);

@@ -9,6 +9,7 @@ import { formatLocation } from '../../shared/platform/blobs/locations/location-u
 import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
+import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
@@ -32,7 +33,6 @@ export function addBlobsCommands(blobs: Command, run: CommandRun): void {
     const session = new AdminSession(run.loadConfig(), run);
     const { config, logger } = session;
     return session.withDatabase(async (db) => {
-      await session.assertNotReplaced(db);
       const store = await openBlobs({ config, db, logger });
       const parts = { blobs: store, blobRows: createBlobRepository(db), places: createBlobLocationRepository(db) };
       try {
@@ -76,7 +76,7 @@ A place is a folder or s3://bucket/prefix. Servers keep running: they write to b
   blobs
     .command('finish')
     .description('forget the old place')
-    .option('--empty', 'delete its blobs first, except those that the new place lacks')
+    .option('--empty', 'compare its blobs with those of the new place, then delete them')
     .action(({ empty }: { empty?: true }) => call((parts) => finish(parts, empty === true)));
   blobs
     .command('cancel')
@@ -100,9 +100,8 @@ async function copy(call: Call, { again, json, to }: Output & { again?: true; to
   const move = await openMove(call, 'copying');
   const onProgress = ({ done, total }: PassProgress): void => progress.report('blobs', done, total);
   const result = again
-    ? await session.withContext(
-        (context) => copyBlobs(call, move, { onProgress, again: true, mend: (key) => mendByHash(context, key) }),
-        session.masterKeys === null ? { ring: null } : {},
+    ? await withHashes(session, (context) =>
+        copyBlobs(call, move, { onProgress, again: true, mend: (key) => mendByHash(context, key) }),
       )
     : await copyBlobs(call, move, { onProgress });
   const { blobs, bytes, copied } = result;
@@ -114,7 +113,7 @@ async function copy(call: Call, { again, json, to }: Output & { again?: true; to
 async function mendByHash(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   if (read === null) return false;
-  if (!(await context.copies.mendOne(key, read))) console.error(`${key}: neither copy has its hash`);
+  if (!(await context.copies.mendAll(read))) console.error(`${key}: neither copy has its hash`);
   return true;
 }
 
@@ -135,12 +134,30 @@ async function verify(call: Call, json: true | undefined): Promise<boolean> {
   return faults.length === 0;
 }
 
+/** What compares a blob with its hash in the database: encrypted ones only with the master keys. */
+function withHashes<T>(session: AdminSession, work: (context: AppContext) => Promise<T>): Promise<T> {
+  return session.withContext(work, session.masterKeys === null ? { ring: null } : {});
+}
+
+/** Returns whether the place in use has the hash of the blob, perhaps since now. */
+async function isRight(context: AppContext, key: string): Promise<boolean> {
+  const read = await findBlobReader(context, key);
+  try {
+    return read !== null && (await context.copies.mendAll(read));
+  } catch (error) {
+    if (error instanceof MasterKeyError) return false;
+    throw error;
+  }
+}
+
 async function finish(call: Call, empty: boolean): Promise<void> {
-  const { places, progress } = call;
-  const { deleted, left } = await finishMove(call, {
-    empty,
-    onProgress: ({ done, total }) => progress.report('deleted', done, total),
-  });
+  const { places, progress, session } = call;
+  const onProgress = ({ done, total }: PassProgress): void => progress.report('deleted', done, total);
+  const { deleted, left } = empty
+    ? await withHashes(session, (context) =>
+        finishMove(call, { empty, onProgress, mend: (key) => isRight(context, key) }),
+      )
+    : await finishMove(call);
   if (empty) console.log(`Deleted ${deleted} blobs, left ${left} that the new place does not have.`);
   console.log(`The blobs are at ${(await places.find())?.mainUrl}.`);
 }
