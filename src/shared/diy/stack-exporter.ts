@@ -17,7 +17,7 @@ import type { StateDocument, StateReader } from '../state/state-reader.ts';
 import { configFile, diyOrganization, MovingError, root, stateFile, tagsFile } from './diy-layout.ts';
 import { createExportedStackRepository, type ExportedVersionRow } from './exported-stack-repository.ts';
 import { toHistoryConfig } from './history-info.ts';
-import { checkpointOfDocument } from './move-document.ts';
+import { checkpointOfDocument, initialMark } from './move-document.ts';
 import { type DocumentSecrets, type Reencrypt, reencryptDocument } from './reencrypt-document.ts';
 import { type SecretsCrypter, settingsOf } from './secrets-crypter.ts';
 
@@ -117,6 +117,8 @@ class StackExport {
   readonly #readHead = async (): Promise<StateDocument> => {
     const head = await this.#parts.context.states.readHead(this.#stack);
     if (!head) throw new MovingError('it was deleted or renamed meanwhile');
+    if (this.#stack.stackVersion === 0 && head.stack.stackVersion > 0)
+      throw new MovingError('its first update ended meanwhile: export it again');
     this.#notes.length = 0;
     if (head.state.warning) this.#notes.push(head.state.warning);
     if (head.stack.activeUpdateId !== null) this.#notes.push('an update is running: this is its state at this moment');
@@ -157,7 +159,8 @@ class StackExport {
   }
 
   async #writeState(name: string, read: () => Promise<StateDocument>, isGzipped: boolean): Promise<DocumentSecrets> {
-    const { mark } = this.#parts.part ?? {};
+    // Nothing else in a folder says that no update has left it.
+    const mark = this.#parts.part?.mark ?? (this.#stack.stackVersion === 0 ? initialMark : undefined);
     const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
     const provider = async ({ type }: { readonly type: string }) =>
       type === 'service' ? (await this.#parts.crypter()).provider : null;
