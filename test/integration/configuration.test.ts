@@ -9,11 +9,14 @@ import { kindNames } from '../../src/cli/configuration/kinds/kind.ts';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
+import { creation } from '../support/journal-entries.ts';
+import { assertOutput } from '../support/outputs.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
 import { ask } from '../support/procedures.ts';
-import { createStack, ok, type TestStack } from '../support/state.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { makeKey } from '../support/test-issuer.ts';
+import { append, complete } from '../support/update-calls.ts';
 
 const app = testApp();
 let url: string;
@@ -59,9 +62,12 @@ async function run(...words: string[]) {
     }),
   );
   try {
-    const code = await runCommandLine([...words, '--url', url, '--token', stack.auth.replace('token ', '')], () => {
-      throw new Error('No settings are needed');
-    });
+    const code = await runCommandLine(
+      [...words, '--url', url, ...(words.includes('--token') ? [] : ['--token', stack.auth.slice(6)])],
+      () => {
+        throw new Error('No settings are needed');
+      },
+    );
     return { code, stdout: printed.log, stderr: printed.error };
   } finally {
     for (const spy of spies) spy.mockRestore();
@@ -69,7 +75,11 @@ async function run(...words: string[]) {
 }
 
 const plan = async (file: string, ...words: string[]) =>
-  JSON.parse((await done(run('plan', '-f', file, '--json', ...words))).stdout);
+  parsed('plan', await done(run('plan', '-f', file, '--json', ...words)));
+const parsed = (name: string, { stdout }: { stdout: string }) => {
+  assertOutput([name], stdout);
+  return JSON.parse(stdout);
+};
 const apply = (file: string, ...words: string[]) => run('apply', '-f', file, '--yes', ...words);
 
 async function done(ran: ReturnType<typeof run>) {
@@ -446,7 +456,7 @@ test('a secret is set from a file, seen to change, and never shown', async () =>
   set('planted-secret-two');
   const changed = await run('plan', '-f', file);
   expect(changed.stdout).toContain('secret: (secret) → (secret) changed');
-  shown.push(changed.stdout, (await done(apply(file, '--json'))).stdout);
+  shown.push(changed.stdout, JSON.stringify(parsed('apply', await done(apply(file, '--json')))));
   expect(await stored()).not.toBe(first);
   expect((await plan(file)).changes).toEqual([]);
   const { json } = await call('GET', 'managed-objects');
@@ -479,4 +489,52 @@ test('a token that administers nothing, and a server that is not there, are said
   expect((await run('plan', '-f', file)).stderr).toMatch(/^holdfast: .*admin/);
   stack = { ...stack, auth: 'token none' };
   expect((await run('plan', '-f', file)).stderr).toBe(`holdfast: ${url} does not accept the token\n`);
+});
+
+describe('wait, approve and drain call the API for a stack', () => {
+  const nameOf = (): string => stack.path.replace('/api/stacks/', '');
+
+  test('drain stops the running update, and wait ends when it has ended', async () => {
+    expect(await done(run('wait', nameOf()))).toMatchObject({ stdout: `No update of ${nameOf()} is running.\n` });
+    expect(await run('drain', nameOf())).toMatchObject({
+      ...{ code: 1, stderr: `holdfast: no update of ${nameOf()} is running\n` },
+    });
+    const update = await startUpdate(app, stack, { journal: true });
+    const updateId = update.path.split('/').at(-1);
+    const late = await run('wait', nameOf(), '--seconds', '1', '--every', '1');
+    expect([late.code, late.stderr]).toEqual([1, `holdfast: the update ${updateId} still runs\n`]);
+    const waiting = done(run('wait', nameOf(), '--every', '1'));
+    const drained = await done(run('drain', nameOf(), '--reason', 'node pool is replaced'));
+    expect(drained.stdout).toContain(`The update ${updateId} starts no new steps.\n`);
+    const refused = await append(app, update, [creation(1, 'a', stack)[0]]);
+    expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('node pool is replaced')]);
+    await ok(complete(app, update, 'failed'));
+    await waiting;
+  });
+
+  test('approve gives an approval that somebody else has requested', async () => {
+    const commit = 'b'.repeat(40);
+    const approve = (...words: string[]) => run('approve', nameOf(), commit, '--reason', 'reviewed', ...words);
+    const early = await approve();
+    expect([early.code, early.stderr]).toEqual([
+      1,
+      expect.stringContaining(`nobody has requested an approval of ${commit}`),
+    ]);
+    const runner = await person(app, stack.organization, 'admin');
+    await ok(app.call('POST', `${stack.path}/approvals`, { auth: runner.auth, body: { commit, reason: 'clean up' } }));
+    const own = await approve('--token', runner.auth.slice(6));
+    expect([own.code, own.stderr]).toEqual([1, expect.stringContaining('holdfast: ')]);
+    const { stdout } = await done(approve('--minutes', '5'));
+    expect(stdout).toBe(`Approved: runs of ${commit} (update) on ${nameOf()} pass for 5 minutes.\n`);
+    const { json } = await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }));
+    expect(json.approvals).toMatchObject([{ commit, valid: true, reason: 'reviewed' }]);
+  });
+
+  test.each([
+    ['another stack', ['wait', 'acme/web'], 'argument'],
+    ['a wrong time', ['wait', 'acme/web/prod', '--seconds', '0'], '--seconds'],
+  ])('%s is refused', async (_, words, named) => {
+    const { code, stderr } = await run(...words);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(named)]);
+  });
 });

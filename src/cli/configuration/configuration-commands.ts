@@ -4,9 +4,10 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { findCliLogin } from '../../shared/platform/config/cli-login.ts';
 import type { CommandRun } from '../command-run.ts';
 import { collect, toCount } from '../moving/moving-options.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { applyPlan } from './apply-plan.ts';
 import { ConfigurationError } from './configuration-error.ts';
-import { documentSchema, type Labels, titleOf } from './document.ts';
+import { type Labels, titleOf } from './document.ts';
 import { exportDocuments } from './export-documents.ts';
 import { OrganizationApi } from './organization-api.ts';
 import { type OrganizationPlan, planOrganization } from './plan.ts';
@@ -45,7 +46,7 @@ function addPlanOptions(command: Command): Command {
       .option('--organization <name>', 'organization of documents that name none')
       .option('--prune', 'delete objects that were applied with the labels of --selector and are no longer declared')
       .option('-l, --selector <labels>', 'NAME=VALUE, several separated by commas', toLabels)
-      .option('--json', 'print one JSON document'),
+      .option(...jsonOption),
   );
 }
 
@@ -55,7 +56,7 @@ export function addPlanCommand(command: Command, run: CommandRun): void {
     .option('--detailed-exitcode', 'exit with 2 if there are changes')
     .action(async (options: PlanOptions) => {
       const plans = await makePlans(options);
-      print(plans, options);
+      print('plan', plans, options);
       if (options.detailedExitcode && hasChanges(plans)) run.exitCode = 2;
     });
 }
@@ -67,7 +68,7 @@ export function addApplyCommand(command: Command, run: CommandRun): void {
     .option('--parallel <count>', 'calls at once', toCount, 8)
     .action(async (options: ApplyOptions) => {
       const plans = await makePlans(options);
-      print(plans, options);
+      print('apply', plans, options);
       if (hasChanges(plans) && !options.yes && !(await isConfirmed())) {
         run.exitCode = 1;
         return console.error('holdfast: nothing was changed');
@@ -97,11 +98,6 @@ export function addExportConfigCommand(command: Command): void {
     });
 }
 
-/** Prints the JSON Schema of the documents. */
-export function printSchema(): void {
-  console.log(JSON.stringify(documentSchema(), null, 2));
-}
-
 async function makePlans(options: PlanOptions): Promise<OrganizationPlan[]> {
   const { file, organization, prune, selector = {} } = options;
   // Without labels, the objects of every other configuration would be deleted.
@@ -129,8 +125,8 @@ async function makePlans(options: PlanOptions): Promise<OrganizationPlan[]> {
   return plans;
 }
 
-function print(plans: readonly OrganizationPlan[], { json }: PlanOptions): void {
-  console.log(json ? JSON.stringify(planJson(plans)) : [...planLines(plans)].join('\n'));
+function print(name: 'plan' | 'apply', plans: readonly OrganizationPlan[], { json }: PlanOptions): void {
+  printResult(name, planJson(plans), { json, text: [...planLines(plans)].join('\n') });
 }
 
 function total(plans: readonly OrganizationPlan[]): number {

@@ -21,14 +21,17 @@ interface CallOptions {
   readonly etag?: string | null | undefined;
 }
 
-/** Calls the API for one organization. Repeats what a server or a proxy refuses for a moment. */
+/** Calls the API for one organization, or for one of its stacks. Repeats what a server or a proxy refuses for a moment. */
 export class OrganizationApi {
   readonly organization: string;
   readonly #login: CliLogin;
+  readonly #root: string;
   #roleIds: Promise<ReadonlyMap<string, string>> | null = null;
 
-  constructor(login: CliLogin, organization: string) {
+  /** `root`: the part of the API that paths are below. */
+  constructor(login: CliLogin, organization: string, root = `orgs/${encodeURIComponent(organization)}`) {
     this.#login = login;
+    this.#root = root;
     this.organization = organization;
   }
 
@@ -100,7 +103,7 @@ export class OrganizationApi {
   /** A redirect would send the token elsewhere. */
   #send(method: string, path: string, { body, etag }: CallOptions): Promise<Response> {
     const { origin, token } = this.#login;
-    return fetch(`${origin}/api/orgs/${encodeURIComponent(this.organization)}/${path}`, {
+    return fetch(`${origin}/api/${this.#root}${path === '' ? '' : `/${path}`}`, {
       ...{ method, redirect: 'manual', signal: AbortSignal.timeout(timeoutMs) },
       headers: {
         accept: 'application/vnd.pulumi+9',

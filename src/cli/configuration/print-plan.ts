@@ -18,10 +18,8 @@ export function* planLines(plans: readonly OrganizationPlan[]): Generator<string
 }
 
 /** The plan as one JSON document. */
-export function planJson(plans: readonly OrganizationPlan[]): object {
+export function planJson(plans: readonly OrganizationPlan[]) {
   return {
-    kind: 'holdfast.plan',
-    version: 1,
     counts: countsOf(plans),
     changes: plans
       .flatMap(({ changes }) => changes)

@@ -32,9 +32,9 @@ export function RuleTable({ empty, ...list }: RuleTableProps & { readonly label:
         cell: ({ isManaged, kind }) => <Managed isManaged={isManaged}>{nameOfKind(kind)}</Managed>,
       }}
       columns={[
-        { name: 'For', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
+        { name: 'Applies to', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
         {
-          name: 'Says',
+          name: 'Setting',
           cell: ({ kind, note, settings }) => (
             <div className={styles['says']}>
               {describeSettings(kind, settings)}
@@ -64,7 +64,7 @@ export function FreezeTable({ items, ...list }: RuleTableProps) {
       items={items && inOrder(items)}
       label="Freezes"
       title={{
-        name: 'For',
+        name: 'Applies to',
         cell: ({ isManaged, scope }) => (
           <Managed isManaged={isManaged}>
             <span className={styles['scope']}>{scope}</span>
@@ -118,7 +118,7 @@ function EditableRules({
       ),
     },
     ...columns,
-    { name: 'Set', isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
+    { name: 'Set by', isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
     {
       name: 'Actions',
       isActions: true,
@@ -128,8 +128,8 @@ function EditableRules({
         const name = `${isFreeze ? 'the freeze' : nameOfKind(rule.kind)} of ${rule.scope}`;
         return (
           <span className={styles['buttons']}>
-            <Button size="small" kind="quiet" aria-label={`Change ${name}`} onClick={() => onEdit(rule)}>
-              Change
+            <Button size="small" kind="quiet" aria-label={`Edit ${name}`} onClick={() => onEdit(rule)}>
+              Edit
             </Button>
             <Button
               size="small"
@@ -198,16 +198,16 @@ function FreezeState({ rule: { freeze, settings } }: { readonly rule: Rule }) {
   if (next === undefined)
     return (
       <Badge tone="neutral" icon={<Sun aria-hidden="true" />}>
-        Over
+        Ended
       </Badge>
     );
   return (
     <span className={styles['state']}>
       <Badge tone="neutral" icon={<CalendarClock aria-hidden="true" />}>
-        Planned
+        Scheduled
       </Badge>
       <span>
-        begins <Time at={next.from} />
+        starts <Time at={next.from} />
         {waits}
       </span>
     </span>
