@@ -13,6 +13,7 @@ import { NotificationSender } from './events/live/notification-sender.ts';
 import { EventsOfPreviews } from './events/previewed-changes.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
+import { FencedBlobStore } from './platform/blobs/fenced-blob-store.ts';
 import { createBlobLocationRepository } from './platform/blobs/locations/blob-location-repository.ts';
 import { LocatedBlobStore } from './platform/blobs/locations/located-blob-store.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
@@ -48,6 +49,7 @@ import { backlogSteps, JournalBacklog } from './state/journal/incremental/journa
 import { JournalWriter } from './state/journal/journal-writer.ts';
 import { createStateParts, type StateOverrides, type StateParts } from './state/state-parts.ts';
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
+import { findUnusualOfUpdate } from './statistics/update-counts.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { RollbackState } from './updates/rollback-detection/rollback-state.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
@@ -137,11 +139,15 @@ export async function createContext(
     ? new LocatedBlobStore({ places, own: overrides.blobs, config: config.blobs })
     : await openBlobs({ config, db, logger, second });
   const mirror = second && !second.isReplicated ? { main: placed, second: second.store } : null;
-  const queue = createCopyQueueRepository(db);
-  const blobs = new MeteredBlobStore(
-    mirror ? new MirroredBlobStore({ ...mirror, queue, isStrict: second?.isStrict === true }) : placed,
-    metrics,
-  );
+  const readOnly = new ReadOnlyMode();
+  const copyQueue = createCopyQueueRepository(db);
+  const queue = {
+    ...copyQueue,
+    // Reads go on at a site that another one has replaced.
+    addAll: async (keys: readonly string[]) => readOnly.isFenced || copyQueue.addAll(keys),
+  };
+  const written = mirror ? new MirroredBlobStore({ ...mirror, queue, isStrict: second?.isStrict === true }) : placed;
+  const blobs = new MeteredBlobStore(new FencedBlobStore(written, readOnly), metrics);
   if (second && !mirror) lifecycle.onClose('stores', 'second store', () => second.store.close());
   const sources = async () => [
     ...(await placed.stores()),
@@ -157,7 +163,6 @@ export async function createContext(
   const stacks = createStackRepository(db);
   const updates = createUpdateRepository(db);
   const rollbackState = new RollbackState();
-  const readOnly = new ReadOnlyMode();
   const foundation = {
     config,
     db,
@@ -167,6 +172,8 @@ export async function createContext(
     blobs,
     sources,
     dataKeys,
+    // Without a second store, no task looks at the queue.
+    mendLater: async (key: string) => mirror && queue.addPostponed(key),
     readOnly,
     stacks,
     updates,
@@ -238,7 +245,10 @@ export async function createContext(
     quotas,
     outgoing,
     secrets: encryptedSecrets,
-    deliveryAttempts: new DeliveryAttempts({ db, outgoing, secrets: encryptedSecrets, logger }),
+    deliveryAttempts: new DeliveryAttempts({
+      ...{ db, outgoing, secrets: encryptedSecrets, logger },
+      findUnusual: (updateId) => findUnusualOfUpdate(db, updateId),
+    }),
     fence: overrides.fence ?? null,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };

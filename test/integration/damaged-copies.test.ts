@@ -7,6 +7,7 @@ import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { beginReconcile, reconcile } from '../../src/shared/state/blobs/reconcile-blobs.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
+import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
 import { readEverything, writeEverything } from '../support/all-documents.ts';
 import { flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
@@ -15,7 +16,8 @@ import { createTestApp, type TestApp } from '../support/test-app.ts';
 // A document is damaged only if every store was read, and none has its bytes. While one of them is away, nobody knows.
 
 const states = ['right', 'damaged', 'absent', 'away'] as const;
-type State = (typeof states)[number];
+/** `stuck`: damaged, and nothing can be written to the store. */
+type State = (typeof states)[number] | 'stuck';
 
 let folder: string;
 let app: TestApp;
@@ -56,11 +58,12 @@ beforeEach(async () => {
 /** Brings all blobs of a store into the state, while `run` runs. */
 async function whileIn<T>(name: 'main' | 'second', state: State, run: () => Promise<T>): Promise<T> {
   const store: BlobStore = stores()[name];
-  if (state === 'damaged')
+  if (state === 'damaged' || state === 'stuck')
     for (const [key, right] of bytes) await store.put(key, bytesOf(flipBit(right, right.length >> 1, 2))());
   if (state === 'absent') for (const key of bytes.keys()) await store.delete(key);
-  if (state !== 'away') return run();
-  const dir = path.join(dirOf(name), 'blobs');
+  if (state !== 'away' && state !== 'stuck') return run();
+  // A file system that is mounted read-only is beyond a test: nothing begins to be written here.
+  const dir = path.join(dirOf(name), state === 'away' ? 'blobs' : 'unfinished');
   renameSync(dir, `${dir}-away`);
   writeFileSync(dir, 'no folder');
   try {
@@ -101,7 +104,16 @@ const checks: Readonly<Record<string, { table: string; run: (id: string) => Prom
   'a look at an archive': { table: 'policy_pack_versions', run: (id) => app.context.policyArchives.inspect(id) },
 };
 
-const pairs = states.flatMap((main) => states.map((second) => ({ main, second, known: expected(main, second) })));
+const stuck: readonly [State, State][] = [
+  ['stuck', 'right'],
+  ['stuck', 'stuck'],
+  ['stuck', 'away'],
+  ['right', 'stuck'],
+];
+// Reads begin in the second store for a while after the main one was away.
+const pairs = [...stuck, ...states.flatMap((main) => states.map((second): [State, State] => [main, second]))].map(
+  ([main, second]) => ({ main, second, known: expected(main, second) }),
+);
 
 describe.each(pairs)('with main copies $main and second ones $second', ({ known, main, second }) => {
   const inBoth = <T>(run: () => Promise<T>): Promise<T> => whileIn('main', main, () => whileIn('second', second, run));
@@ -149,9 +161,40 @@ describe.each(pairs)('with main copies $main and second ones $second', ({ known,
   });
 });
 
-test.each(['main', 'second'] as const)('what is damaged in the %s store is read from the other one', async (name) => {
-  expect(await whileIn(name, 'damaged', () => readEverything(app, written))).toEqual(texts);
+test.each([
+  ['main', 'damaged'],
+  ['main', 'stuck'],
+  ['second', 'damaged'],
+  ['second', 'stuck'],
+] as const)('what is damaged in the %s store is read from the other one: %s', async (name, state) => {
+  expect(await whileIn(name, state, () => readEverything(app, written))).toEqual(texts);
 });
+
+test('a copy that could not be replaced is replaced later, by the task', async () => {
+  await whileIn('main', 'stuck', () => readEverything(app, written));
+  const wrong = await wrongKeys();
+  expect(wrong.length).toBeGreaterThan(2);
+  expect((await query<{ key: string }>(app, 'select key from blob_copies_due')).map(({ key }) => key).sort()).toEqual(
+    wrong,
+  );
+  const copyNow = async (): Promise<void> => {
+    const [task] = secondStoreTasks(app.context, stores());
+    await task?.run(new AbortController().signal, { place: null, holder: 'test' });
+  };
+  await copyNow();
+  expect(await wrongKeys()).toEqual(wrong);
+  await query(app, 'update blob_copies_due set try_at = now()');
+  await copyNow();
+  expect(await wrongKeys()).toEqual([]);
+  expect(await query(app, 'select 1 from blob_copies_due')).toEqual([]);
+});
+
+/** Blobs that a read has proved and that are wrong in the main store. */
+async function wrongKeys(): Promise<string[]> {
+  const keys: string[] = [];
+  for (const [key, right] of bytes) if (!(await readSmall(stores().main, key)).equals(right)) keys.push(key);
+  return keys.sort();
+}
 
 test('a version whose chunks are damaged in both stores, each in another one, is read', async () => {
   const chunks = await query<{ key: string }>(

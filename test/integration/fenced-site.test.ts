@@ -1,18 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Command } from 'commander';
 import { createWholeProgram, runCommandLine } from '../../src/cli/command-line.ts';
 import { commandsOfFencedSite, pathOf } from '../../src/cli/fenced-site.ts';
+import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
+import { FencedBlobStore } from '../../src/shared/platform/blobs/fenced-blob-store.ts';
+import { Lifecycle } from '../../src/shared/platform/lifecycle/lifecycle.ts';
 import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
+import { startHeartbeat } from '../../src/shared/platform/processes/heartbeat.ts';
 import { fencedBy, ReadOnlyMode } from '../../src/shared/platform/read-only/read-only-mode.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
+import { startWebhooks } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { createJobHandlers } from '../../src/workers/platform/handlers.ts';
 import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
+import { startScheduledTasks } from '../../src/workers/scheduled-tasks.ts';
+import { startIndexing } from '../../src/workers/search/index-states.ts';
 import { startScrub } from '../../src/workers/state/scrub-loop.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
+import { createStack, ok, startUpdate } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
+import { complete, saveState } from '../support/update-calls.ts';
 
 // Another site has taken over. Here, nothing changes rows or stores any more.
 
@@ -54,20 +64,42 @@ function wordsOf(command: Command): string[] {
   return [...path.split(' '), ...given];
 }
 
-test('each command that writes is refused, and each other one is listed', async () => {
-  await fence();
+/** Marks the store as that of a site that was promoted later, while `run` runs. */
+async function whileMarked(run: () => Promise<void>): Promise<void> {
+  const [row] = await query<{ id: string }>(app, 'select id from installation');
+  const [main] = app.context.siteStores;
+  if (!main) throw new Error('there is no store');
+  await main.store.put(`sites/${row?.id}`, once(Buffer.from('9 00000000-0000-4000-8000-000000000000\n')));
+  try {
+    await run();
+  } finally {
+    await main.store.delete(`sites/${row?.id}`);
+    await unfence();
+  }
+}
+
+test('each command that writes is refused, even before its servers noticed, and each other one is listed', async () => {
   const program = await createWholeProgram({ loadConfig: () => app.context.config, exitCode: 0 });
   const all = leaves(program);
   const names = all.map(pathOf);
   expect(names.length).toBeGreaterThan(80);
   expect(Object.keys(commandsOfFencedSite).filter((name) => !names.includes(name))).toEqual([]);
   const accepted: string[] = [];
-  for (const command of all) {
-    if (commandsOfFencedSite[pathOf(command)] || notRun.includes(pathOf(command))) continue;
-    const { code, stderr } = await run(wordsOf(command));
-    if (code !== 1 || !refused.test(stderr)) accepted.push(`${wordsOf(command).join(' ')}: ${code} ${stderr}`);
-  }
+  await whileMarked(async () => {
+    for (const command of all) {
+      if (commandsOfFencedSite[pathOf(command)] || notRun.includes(pathOf(command))) continue;
+      // The command before has noted it in the database.
+      await unfence();
+      const { code, stderr } = await run(wordsOf(command));
+      if (code !== 1 || !refused.test(stderr)) accepted.push(`${wordsOf(command).join(' ')}: ${code} ${stderr}`);
+    }
+  });
   expect(accepted).toEqual([]);
+  await fence();
+  expect(await run(['admin', 'deactivate-user', 'x'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(refused),
+  });
   await unfence();
 });
 
@@ -106,11 +138,7 @@ test.each([
 });
 
 test('fsck repairs nothing at a site that has not yet noticed that another one was promoted', async () => {
-  await unfence();
-  const [row] = await query<{ id: string }>(app, 'select id from installation');
-  const mark = '9 00000000-0000-4000-8000-000000000000\n';
-  await app.context.blobs.put(`sites/${row?.id}`, once(Buffer.from(mark)));
-  try {
+  await whileMarked(async () => {
     expect(await runAdminCommand(app, 'fsck')).toMatchObject({ code: 0 });
     for (const command of [['fsck', '--fix'], ['scrub'], ['reconcile']]) {
       await unfence();
@@ -118,15 +146,29 @@ test('fsck repairs nothing at a site that has not yet noticed that another one w
       expect({ command, code, isRefused: refused.test(stderr) }).toEqual({ command, code: 1, isRefused: true });
     }
     expect(await query(app, `select 1 from audit_events where action = 'installation.repair'`)).toEqual([]);
-  } finally {
-    await app.context.blobs.delete(`sites/${row?.id}`);
-    await unfence();
+  });
+});
+
+/** Counts how often work asks whether it may begin. */
+class AskedMode extends ReadOnlyMode {
+  asked = 0;
+
+  override get isFenced(): boolean {
+    this.asked++;
+    return super.isFenced;
   }
+}
+
+const started: Lifecycle[] = [];
+afterEach(async () => {
+  for (const lifecycle of started.splice(0)) await lifecycle.close();
 });
 
 /** The context of a site that another one has replaced, or of one that has not been. */
 function contextOf(isFenced: boolean) {
-  const readOnly = new ReadOnlyMode();
+  const readOnly = new AskedMode();
+  const lifecycle = new Lifecycle(app.context.logger, app.context.config);
+  started.push(lifecycle);
   if (isFenced) readOnly.remember(fencedBy(new Date()));
   const done: string[] = [];
   const counted = <F extends (...args: never[]) => unknown>(name: string, run: F): F =>
@@ -137,6 +179,7 @@ function contextOf(isFenced: boolean) {
   const { documentChecks } = app.context;
   const context = {
     ...app.context,
+    lifecycle,
     readOnly,
     metrics: createMetrics(),
     documentChecks: { ...documentChecks, claim: counted('scrub', documentChecks.claim) },
@@ -150,10 +193,86 @@ test('no task begins, and no document is scrubbed', async () => {
   for (const [name, { context, counted, done }] of Object.entries({ fenced, own })) {
     const run = counted('task', async () => done.length);
     const stop = startMaintenance(context, runs, randomUUID(), { name: `test-${name}`, everySeconds: 0, run });
-    app.context.lifecycle.onClose('work', name, stop);
+    context.lifecycle.onClose('work', name, stop);
     startScrub(context);
   }
   const countOf = (name: string): number => own.done.filter((each) => each === name).length;
   await until(() => countOf('task') >= 2 && countOf('scrub') >= 2, 'the other site works');
   expect(fenced.done).toEqual([]);
+});
+
+/** Tables whose rows are others than before. */
+async function changedTables(before: ReadonlyMap<string, string>): Promise<string[]> {
+  const now = await readTables();
+  return [...now].flatMap(([name, rows]) => (rows === before.get(name) ? [] : [name])).sort();
+}
+
+async function readTables(): Promise<Map<string, string>> {
+  const names = await query<{ name: string }>(
+    app,
+    "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace",
+  );
+  const counts = names.map(
+    ({ name }) =>
+      `select '${name}' as name, count(*) || ' ' || coalesce(max(xmin::text::bigint), 0) as rows from "${name}"`,
+  );
+  const rows = await query<{ name: string; rows: string }>(app, counts.join(' union all '));
+  return new Map(rows.map((each) => [each.name, each.rows]));
+}
+
+test('what runs in the background writes nothing but that its process is alive', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack);
+  await ok(saveState(app, update, 3));
+  await ok(complete(app, update));
+  const run = ({ context }: ReturnType<typeof contextOf>): void => {
+    startHeartbeat(context, 'worker');
+    startScheduledTasks(context);
+    startScrub(context);
+    startIndexing(context);
+    startWebhooks(context, 'all');
+  };
+  const [fenced, own] = [contextOf(true), contextOf(false)];
+  const before = await readTables();
+  run(fenced);
+  // About five rounds of all tasks, and one of the scrub.
+  await until(() => fenced.context.readOnly.asked >= 200, 'all work has asked');
+  expect(await changedTables(before)).toEqual(['processes']);
+  run(own);
+  await until(async () => {
+    const changed = await changedTables(before);
+    return changed.includes('maintenance_runs') && changed.includes('state_indexes');
+  }, 'the other site works');
+});
+
+test('what runs ends, jobs are refused, and the store is only read', async () => {
+  const { context } = contextOf(false);
+  const { readOnly } = context;
+  const isEnded = Promise.withResolvers<void>();
+  const run = (signal: AbortSignal): Promise<void> => {
+    signal.addEventListener('abort', () => isEnded.resolve(), { once: true });
+    return isEnded.promise;
+  };
+  const runs = createScheduledTaskRepository(app.context.db);
+  const stop = startMaintenance(context, runs, randomUUID(), { name: 'test-running', everySeconds: 0, run });
+  context.lifecycle.onClose('work', 'test-running', stop);
+  await until(
+    async () => (await query(app, "select 1 from maintenance_runs where name = 'test-running'")).length > 0,
+    'it runs',
+  );
+  readOnly.remember(fencedBy(new Date()));
+  await isEnded.promise;
+
+  const handlers = createJobHandlers(context as never, context);
+  expect(Object.keys(handlers).length).toBeGreaterThan(5);
+  for (const handle of Object.values(handlers))
+    await expect(handle({} as never, null)).rejects.toMatchObject({ code: 'read-only' });
+
+  const store = new FencedBlobStore(app.context.blobs, readOnly);
+  readOnly.remember(null);
+  await store.put('checkpoints/aa/x', once(Buffer.from('x')));
+  readOnly.remember(fencedBy(new Date()));
+  await expect(store.put('checkpoints/aa/y', once(Buffer.from('y')))).rejects.toMatchObject({ status: 503 });
+  await expect(store.delete('checkpoints/aa/x')).rejects.toMatchObject({ code: 'read-only' });
+  expect(await readSmall(store, 'checkpoints/aa/x')).toEqual(Buffer.from('x'));
 });

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type AppContext, type ContextOverrides, createContext, recordReplaced } from '../../shared/context.ts';
 import { NotificationSender } from '../../shared/events/live/notification-sender.ts';
@@ -59,7 +60,7 @@ export class AdminSession {
     const db = await openDatabase({ ...this.config.database, url: await this.#reachDatabase(), poolSize: 2 });
     const notifications = new NotificationSender({ db, logger: this.logger });
     try {
-      if (!this.#isForFencedSite && (await createSiteRepository(db).read()).fencedSince) throw refusedOnFencedSite();
+      await this.#assertNotReplaced(db);
       return await work(db);
     } catch (error) {
       throw mapDatabaseError(error);
@@ -69,10 +70,14 @@ export class AdminSession {
     }
   }
 
-  /** Also asks the stores, like withContext. Throws CommandRefusedError. */
-  async assertNotReplaced(db: Database): Promise<void> {
+  /** Asks the stores, too: the servers of this site may not have run since the other one took over. Throws CommandRefusedError. */
+  async #assertNotReplaced(db: Database): Promise<void> {
     const { config, logger } = this;
     if (this.#isForFencedSite) return;
+    if ((await createSiteRepository(db).read()).fencedSince) throw refusedOnFencedSite();
+    const { blobs } = config;
+    // To open a folder would create it, perhaps on a machine that only reaches the database.
+    if (blobs.kind === 'files' && !existsSync(blobs.directory)) return;
     const parts = { db, logger, recordReplaced, readOnly: new ReadOnlyMode() };
     const isOwn = await withSiteStores(db, config, (siteStores) => checkSite({ ...parts, siteStores }));
     if (!isOwn) throw refusedOnFencedSite();
@@ -100,7 +105,6 @@ export class AdminSession {
       { databaseUrl: await this.#reachDatabase(), masterKeys },
       { logger, ...overrides },
     );
-    // Asks the stores, too: the servers of this site may not have run since the other one took over.
     if (!this.#isForFencedSite && !(await checkSite(context))) throw refusedOnFencedSite();
     return await work(context);
   }

@@ -9,10 +9,12 @@ import { formatLocation } from '../../shared/platform/blobs/locations/location-u
 import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
+import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 
 interface Call extends MoveParts {
   readonly session: AdminSession;
@@ -31,7 +33,6 @@ export function addBlobsCommands(blobs: Command, run: CommandRun): void {
     const session = new AdminSession(run.loadConfig(), run);
     const { config, logger } = session;
     return session.withDatabase(async (db) => {
-      await session.assertNotReplaced(db);
       const store = await openBlobs({ config, db, logger });
       const parts = { blobs: store, blobRows: createBlobRepository(db), places: createBlobLocationRepository(db) };
       try {
@@ -51,12 +52,12 @@ A place is a folder or s3://bucket/prefix. Servers keep running: they write to b
     .description('copy all blobs to another place, and begin to write new ones to both')
     .requiredOption('--to <place>', 'folder or s3://bucket/prefix')
     .option('--again', 'also compare what is there already, and replace what differs')
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action((options: Output & { again?: true; to: string }) => call((parts) => copy(parts, options)));
   blobs
     .command('verify')
     .description('compare all blobs in both places; exits with 1 if one is missing or differs')
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action(({ json }: Output) =>
       call(async (parts) => {
         if (!(await verify(parts, json))) run.exitCode = 1;
@@ -75,7 +76,7 @@ A place is a folder or s3://bucket/prefix. Servers keep running: they write to b
   blobs
     .command('finish')
     .description('forget the old place')
-    .option('--empty', 'delete its blobs first, except those that the new place lacks')
+    .option('--empty', 'compare its blobs with those of the new place, then delete them')
     .action(({ empty }: { empty?: true }) => call((parts) => finish(parts, empty === true)));
   blobs
     .command('cancel')
@@ -89,7 +90,7 @@ A place is a folder or s3://bucket/prefix. Servers keep running: they write to b
   blobs
     .command('status')
     .description('print where the blobs are')
-    .option('--json', 'print it as JSON')
+    .option(...jsonOption)
     .action(({ json }: Output) => call((parts) => status(parts, json)));
 }
 
@@ -99,24 +100,20 @@ async function copy(call: Call, { again, json, to }: Output & { again?: true; to
   const move = await openMove(call, 'copying');
   const onProgress = ({ done, total }: PassProgress): void => progress.report('blobs', done, total);
   const result = again
-    ? await session.withContext(
-        (context) => copyBlobs(call, move, { onProgress, again: true, mend: (key) => mendByHash(context, key) }),
-        session.masterKeys === null ? { ring: null } : {},
+    ? await withHashes(session, (context) =>
+        copyBlobs(call, move, { onProgress, again: true, mend: (key) => mendByHash(context, key) }),
       )
     : await copyBlobs(call, move, { onProgress });
   const { blobs, bytes, copied } = result;
-  print(
-    result,
-    json,
-    `Copied ${copied} of ${blobs} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB. Next: holdfast blobs verify.`,
-  );
+  const text = `Copied ${copied} of ${blobs} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB. Next: holdfast blobs verify.`;
+  printResult('blobs copy', result, { json, text });
 }
 
 /** The old place may be the one with the wrong bytes. Returns false if nothing in the database has the hash of the blob. */
 async function mendByHash(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   if (read === null) return false;
-  if (!(await context.copies.mendOne(key, read))) console.error(`${key}: neither copy has its hash`);
+  if (!(await context.copies.mendAll(read))) console.error(`${key}: neither copy has its hash`);
   return true;
 }
 
@@ -133,16 +130,34 @@ async function verify(call: Call, json: true | undefined): Promise<boolean> {
       ? `Compared ${compared} blobs: no faults. Next: holdfast blobs switch.`
       : `Compared ${compared} blobs: ${faults.length} faults. Run holdfast blobs copy --again, then this again.`,
   ];
-  print(result, json, lines.join('\n'));
+  printResult('blobs verify', result, { json, text: lines.join('\n') });
   return faults.length === 0;
 }
 
+/** What compares a blob with its hash in the database: encrypted ones only with the master keys. */
+function withHashes<T>(session: AdminSession, work: (context: AppContext) => Promise<T>): Promise<T> {
+  return session.withContext(work, session.masterKeys === null ? { ring: null } : {});
+}
+
+/** Returns whether the place in use has the hash of the blob, perhaps since now. */
+async function isRight(context: AppContext, key: string): Promise<boolean> {
+  const read = await findBlobReader(context, key);
+  try {
+    return read !== null && (await context.copies.mendAll(read));
+  } catch (error) {
+    if (error instanceof MasterKeyError) return false;
+    throw error;
+  }
+}
+
 async function finish(call: Call, empty: boolean): Promise<void> {
-  const { places, progress } = call;
-  const { deleted, left } = await finishMove(call, {
-    empty,
-    onProgress: ({ done, total }) => progress.report('deleted', done, total),
-  });
+  const { places, progress, session } = call;
+  const onProgress = ({ done, total }: PassProgress): void => progress.report('deleted', done, total);
+  const { deleted, left } = empty
+    ? await withHashes(session, (context) =>
+        finishMove(call, { empty, onProgress, mend: (key) => isRight(context, key) }),
+      )
+    : await finishMove(call);
   if (empty) console.log(`Deleted ${deleted} blobs, left ${left} that the new place does not have.`);
   console.log(`The blobs are at ${(await places.find())?.mainUrl}.`);
 }
@@ -157,13 +172,6 @@ async function status({ config, places }: Call, json: true | undefined): Promise
     switched: `moved from ${other}`,
     settled: row ? 'as the database says' : 'as the settings say',
   };
-  print(
-    { place, other, phase, verifiedAt: row?.verifiedAt ?? null },
-    json,
-    `The blobs are at ${place}: ${state[phase]}.`,
-  );
-}
-
-function print(result: object, json: true | undefined, text: string): void {
-  console.log(json ? JSON.stringify(result) : text);
+  const found = { place, other, phase, verifiedAt: row?.verifiedAt ?? null };
+  printResult('blobs status', found, { json, text: `The blobs are at ${place}: ${state[phase]}.` });
 }

@@ -14,6 +14,7 @@ import { isSelected, messageOf } from '../moving/import-plan.ts';
 import { collect } from '../moving/moving-options.ts';
 import { alignColumns, counted } from '../moving/moving-report.ts';
 import { StackImporter } from '../moving/stack-importer.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { type PlannedReturn, planReturn } from './return-plan.ts';
 import { createArrival } from './returned-secrets.ts';
 
@@ -44,7 +45,7 @@ export function addBundleCommands(command: Command, run: CommandRun): void {
   command
     .command('status')
     .description('print how far the bundle is behind, and which stacks it cannot take')
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action((options: { json?: true }) => status(run, options));
   command
     .command('return')
@@ -52,7 +53,7 @@ export function addBundleCommands(command: Command, run: CommandRun): void {
     .option('--apply', 'import')
     .option('--create', 'also create stacks that are only in the bundle')
     .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .addHelpText('after', '\nExits with 1 if a stack is refused. See docs/moving.md.')
     .action((options: ReturnOptions) => returnAll(run, options));
 }
@@ -76,7 +77,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
       `${bundle.place} has ${counted(stacks.length, 'stack')}; ${counted(lag.stacks, 'stack')} behind` +
         `${lag.stacks === 0 ? '' : `, for up to ${counted(lag.seconds, 'second')}`}, ${counted(errors.length, 'error')}.`,
     ];
-    console.log(json ? JSON.stringify(result) : lines.join('\n'));
+    printResult('bundle status', result, { json, text: lines.join('\n') });
   });
 }
 
@@ -92,7 +93,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
       for (const organization of await createBundleRepository(context.db).listOrganizations())
         results.push(...(await returnOrganization({ context, folder, bundle, options }, organization)));
       if (results.some(({ action }) => action === 'refused' || action === 'removed')) run.exitCode = 1;
-      console.log(options.json ? JSON.stringify({ stacks: results }) : describe(results, options));
+      printResult('bundle return', { stacks: results }, { json: options.json, text: describe(results, options) });
     });
   } finally {
     await folder.close();

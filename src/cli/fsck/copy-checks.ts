@@ -85,5 +85,5 @@ export async function checkCopies(run: FsckRun): Promise<void> {
 /** Replaces the object that does not have the hash in the database. Returns whether one was. */
 async function mend({ context }: FsckRun, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
-  return read !== null && (await context.copies.mendOne(key, read));
+  return read !== null && (await context.copies.mendAll(read));
 }

@@ -40,7 +40,7 @@ export async function openChecked(source: BackupSource, key: string): Promise<Ch
   const read = await findBlobReader(source, key);
   if (read === null) return openUnchecked(blobs, key, hasRow(key) ? 'unchecked' : 'right');
   for (let attempt = 1; ; attempt++) {
-    const reader = new KeepingReader(blobs, key);
+    const reader = new KeepingReader(source.copies, key);
     try {
       await read(source.documentsOver(reader));
       return { state: 'right', body: reader.body() };
@@ -83,13 +83,13 @@ async function openUnchecked(blobs: BlobStore, key: string, state: 'right' | 'un
 
 /** Keeps the bytes of one blob, so that they are copied as they were compared. */
 class KeepingReader {
-  readonly #blobs: BlobStore;
+  readonly #blobs: Pick<BlobStore, 'open'>;
   readonly #key: string;
   /** Undefined: not read yet; null: too large. */
   #kept: Buffer | null | undefined;
   #sha256: string | null = null;
 
-  constructor(blobs: BlobStore, key: string) {
+  constructor(blobs: Pick<BlobStore, 'open'>, key: string) {
     this.#blobs = blobs;
     this.#key = key;
   }

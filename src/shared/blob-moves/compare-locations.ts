@@ -192,7 +192,7 @@ async function areSame(one: BlobStore, two: BlobStore, key: string): Promise<boo
 }
 
 /** The SHA-256 of a blob; null if there is none. */
-async function digest(store: BlobStore, key: string): Promise<string | null> {
+export async function digest(store: BlobStore, key: string): Promise<string | null> {
   const meter = new Meter();
   try {
     for await (const _ of meter.pass(await store.open(key)));
@@ -203,7 +203,8 @@ async function digest(store: BlobStore, key: string): Promise<string | null> {
   return meter.sha256;
 }
 
-async function stillNeeded(blobRows: BlobRepository, keys: readonly string[]): Promise<readonly string[]> {
+/** Those of the keys that a state or the audit log needs. */
+export async function stillNeeded(blobRows: BlobRepository, keys: readonly string[]): Promise<readonly string[]> {
   if (keys.length === 0) return keys;
   const rowless = keys.filter((key) => rowlessPrefixes.some((prefix) => key.startsWith(prefix)));
   return [...rowless, ...(await blobRows.listReferenced(keys))];

@@ -1,8 +1,9 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { BlobLocationRepository } from '../platform/blobs/locations/blob-location-repository.ts';
 import { locationKey } from '../platform/blobs/locations/located-blob-store.ts';
+import { hasRow } from '../state/checkpoints/blob-repository.ts';
 import { type Move, MoveError, type MoveParts, openMove } from './begin-move.ts';
-import { inParallel, type PassOptions } from './compare-locations.ts';
+import { digest, inParallel, type PassOptions, stillNeeded } from './compare-locations.ts';
 
 /** Makes the other place the main one. Throws MoveError if it is not verified, or a backup runs. */
 export async function switchLocations(places: BlobLocationRepository): Promise<void> {
@@ -11,13 +12,20 @@ export async function switchLocations(places: BlobLocationRepository): Promise<v
     throw new MoveError('The other place is not verified: `holdfast blobs verify` comes first, without faults');
 }
 
+export interface EmptyOptions {
+  readonly empty?: boolean;
+  /** Mends the main place if the one that was left has the bytes with the hash in the database. Returns whether the main place is right. */
+  readonly mend?: (key: string) => Promise<boolean>;
+}
+
 /**
- * Forgets the place that was left. With `empty`, first deletes its blobs, except those that the main place lacks. Can be repeated after an
- * interruption. Returns how many blobs it deleted and left. Throws MoveError and BlobStoreUnavailableError.
+ * Forgets the place that was left. With `empty`, first deletes its blobs, except those that the main place lacks and nothing needs. Can be
+ * repeated after an interruption. Returns how many blobs it deleted and left. Throws MoveError, with the keys, before it deletes anything, if
+ * the main place lacks a blob that is needed, or has other bytes; and BlobStoreUnavailableError.
  */
 export async function finishMove(
   parts: MoveParts,
-  { empty = false, ...options }: PassOptions & { readonly empty?: boolean } = {},
+  { empty = false, mend = async () => false, ...options }: PassOptions & EmptyOptions = {},
 ): Promise<{ deleted: number; left: number }> {
   const { places } = parts;
   const row = await places.find();
@@ -28,20 +36,49 @@ export async function finishMove(
     return { deleted: 0, left: 0 };
   }
   const move = await openMove(parts, 'switched');
+  await assertSame(parts, move, mend, options);
   const result = await emptyPlace(move, options);
   await places.settle('switched');
   await move.other.delete(locationKey(row.otherId as string));
   return result;
 }
 
+const shownKeys = 100;
+
+/** Reads all blobs of the place that was left in both places. Throws MoveError. */
+async function assertSame(
+  { blobRows }: MoveParts,
+  { main, other }: Move,
+  mend: (key: string) => Promise<boolean>,
+  { signal }: PassOptions,
+): Promise<void> {
+  const faults: string[] = [];
+  for await (const keys of listPages(other)) {
+    const missing: string[] = [];
+    // What else is there describes the place.
+    const compared = keys.filter((key) => hasRow(key) || key.startsWith('audit/'));
+    await inParallel(compared, signal, async (key) => {
+      const [here, there] = await Promise.all([digest(main, key), digest(other, key)]);
+      if (here === null) missing.push(key);
+      else if (there !== null && here !== there && !(await mend(key))) faults.push(`${key}: different`);
+    });
+    for (const key of await stillNeeded(blobRows, missing)) faults.push(`${key}: missing`);
+  }
+  if (faults.length === 0) return;
+  const shown = faults.sort().slice(0, shownKeys);
+  const more = faults.length > shown.length ? [`and ${faults.length - shown.length} more`] : [];
+  throw new MoveError(
+    [`The new place is not as the old one, of which nothing was deleted (${faults.length}):`, ...shown, ...more].join(
+      '\n',
+    ),
+  );
+}
+
 /** Deletes the blobs of the place that was left, except those that the main place lacks. */
 async function emptyPlace({ main, other }: Move, options: PassOptions): Promise<{ deleted: number; left: number }> {
   let deleted = 0;
   let left = 0;
-  let after: string | null = '';
-  while (after !== null) {
-    const page: Awaited<ReturnType<BlobStore['list']>> = await other.list('', after === '' ? undefined : after);
-    const keys = page.blobs.map(({ key }) => key).filter((key) => !key.startsWith('places/'));
+  for await (const keys of listPages(other)) {
     const absent = new Set(await main.findAbsent(keys));
     left += absent.size;
     await inParallel(keys, options.signal, async (key) => {
@@ -50,7 +87,15 @@ async function emptyPlace({ main, other }: Move, options: PassOptions): Promise<
       deleted++;
       options.onProgress?.({ done: deleted, total: deleted });
     });
-    after = page.next;
   }
   return { deleted, left };
+}
+
+/** The keys of a place, without its own mark. */
+async function* listPages(store: BlobStore): AsyncGenerator<readonly string[]> {
+  for (let after: string | null | undefined; after !== null; ) {
+    const page: Awaited<ReturnType<BlobStore['list']>> = await store.list('', after);
+    yield page.blobs.map(({ key }) => key).filter((key) => !key.startsWith(locationKey('')));
+    after = page.next;
+  }
 }

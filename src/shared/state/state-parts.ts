@@ -51,6 +51,8 @@ interface Foundation {
   readonly blobs: BlobStore;
   /** All stores that may have a blob, each by itself. */
   readonly sources: () => Promise<readonly CopySource[]>;
+  /** Notes a blob that is wrong in one of them. */
+  readonly mendLater: (key: string) => Promise<unknown>;
   readonly dataKeys: DataKeys;
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
@@ -60,7 +62,20 @@ interface Foundation {
 
 /** Creates the parts that work on states. `lifecycle` closes them. */
 export function createStateParts(
-  { blobs, config, dataKeys, readOnly, rollbackState, db, lifecycle, logger, sources, stacks, updates }: Foundation,
+  {
+    blobs,
+    config,
+    dataKeys,
+    mendLater,
+    readOnly,
+    rollbackState,
+    db,
+    lifecycle,
+    logger,
+    sources,
+    stacks,
+    updates,
+  }: Foundation,
   overrides: StateOverrides,
 ) {
   const {
@@ -78,14 +93,19 @@ export function createStateParts(
   const encryption = { isOn: config.encryption.encryptsDocuments, keys: dataKeys };
   const documentsOver = (store: Pick<BlobStore, 'open' | 'put'>): DocumentStore =>
     new DocumentStore(store, { blobs: blobRows, chunks }, inlineBytes, encryption);
-  const documents = documentsOver(blobs);
   const copies = new DocumentCopies({
+    blobs,
     blobRows,
     chunks,
     documentsOver,
     logger,
     sources,
+    mendLater,
     isFenced: () => readOnly.isFenced,
+  });
+  const documents = documentsOver({
+    open: (...blob) => copies.open(...blob),
+    put: (...blob) => blobs.put(...blob),
   });
   const documentChecks = createDocumentCheckRepository(db);
   const journalSnapshots = new JournalSnapshots({

@@ -1,6 +1,7 @@
 import type { Database } from '../platform/db/database.ts';
 import type { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/logger/logger.ts';
+import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { claimSeconds, type DeliveryAttempts } from './delivery-attempt.ts';
 import { type ClaimedDelivery, createDeliveryRepository, type DeliveryShare } from './delivery-repository.ts';
@@ -60,12 +61,16 @@ export class WebhookDispatcher {
 }
 
 /** Delivers due events until the process stops. */
-export function startWebhooks(context: Parts & { readonly lifecycle: Lifecycle }, share: DeliveryShare): void {
-  const { lifecycle, logger } = context;
+export function startWebhooks(
+  context: Parts & { readonly lifecycle: Lifecycle; readonly readOnly: ReadOnlyMode },
+  share: DeliveryShare,
+): void {
+  const { lifecycle, logger, readOnly } = context;
   const delivery = new WebhookDispatcher(context, share);
   const stop = new AbortController();
   let turn: Promise<unknown> | null = null;
   const timer = setInterval(() => {
+    if (readOnly.isFenced) return;
     turn ??= delivery
       .begin(stop.signal)
       .catch((error: unknown) => logger.warn({ err: error }, 'webhooks could not be delivered'))

@@ -2,6 +2,7 @@ import { appendEvents } from '../../shared/events/event-writer.ts';
 import { compactJournal, type Job, type JobName, renameStack, snapshotJournal } from '../../shared/jobs/definitions.ts';
 import type { JobServices } from '../../shared/jobs/job-definition.ts';
 import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
+import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 import type {
   BodyBuffer,
   BodyEncoding,
@@ -24,11 +25,14 @@ export interface PayloadSource {
   readonly bodyBuffer: BodyBuffer;
 }
 
-/** Handlers for a process that runs jobs from a queue. */
-export function createJobHandlers(services: JobServices, source: PayloadSource): JobHandlers {
+/** Handlers for a process that runs jobs from a queue. They throw ReadOnlyError once another site has taken over. */
+export function createJobHandlers(
+  services: JobServices,
+  source: PayloadSource & { readonly readOnly: ReadOnlyMode },
+): JobHandlers {
   const bodyOf = (job: Queued, stackId: string, encryption: BodyEncryption | null) =>
     new StoredBody(source, job, stackId, encryption);
-  return {
+  const handlers: JobHandlers = {
     'apply-checkpoint': (job, encryption) =>
       applyCheckpoint.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
     'append-journal': (job, encryption) => appendJournal.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
@@ -38,6 +42,14 @@ export function createJobHandlers(services: JobServices, source: PayloadSource):
     'compact-journal': (job) => compactJournal.run(services, job),
     'snapshot-journal': (job) => snapshotJournal.run(services, job),
   };
+  const guarded = Object.entries(handlers).map(([name, run]) => [
+    name,
+    async (...job: [never, BodyEncryption | null]) => {
+      source.readOnly.assertNotFenced();
+      await run(...job);
+    },
+  ]);
+  return Object.fromEntries(guarded) as JobHandlers;
 }
 
 /** Deletes the body of a job that has ended. */

@@ -22,7 +22,7 @@ const intervalTolerance = 0.9;
 
 /**
  * Checks every `config.sweepSeconds` whether the task is due, and runs it unless another process does. Failed runs are
- * logged and retried; none begins once another site has taken over. Returns a function that stops the task at the next safe point.
+ * logged and retried; none begins or goes on once another site has taken over. Returns a function that stops the task at the next safe point.
  */
 export function startMaintenance(
   { config, logger, metrics, readOnly }: Pick<AppContext, 'config' | 'logger' | 'metrics' | 'readOnly'>,
@@ -36,7 +36,7 @@ export function startMaintenance(
   const turn = async (): Promise<void> => {
     if (readOnly.isFenced) return;
     const lost = new AbortController();
-    const signal = AbortSignal.any([stop.signal, lost.signal]);
+    const signal = AbortSignal.any([stop.signal, lost.signal, readOnly.fenceSignal]);
     let renewing: NodeJS.Timeout | undefined;
     try {
       await observe?.();

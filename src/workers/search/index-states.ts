@@ -26,16 +26,20 @@ const minChargeBytes = 16 * 1024;
 
 type Parts = Pick<AppContext, 'db' | 'indexer' | 'logger' | 'metrics'>;
 
-/** Indexes due stacks, as `indexDue`, until the process stops. Safe in any number of processes. */
-export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle'>): void {
-  const { lifecycle, logger } = context;
+/**
+ * Indexes due stacks, as `indexDue`, until the process stops, but not once another site has taken over. Safe in any number of processes.
+ */
+export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'readOnly'>): void {
+  const { lifecycle, logger, readOnly } = context;
   const stop = new AbortController();
   const backlog = new BacklogPace(backlogBytesPerSecond);
   const history = new HistoryRound();
   let turn: Promise<unknown> | null = null;
   const timer = setInterval(() => {
-    turn ??= indexDue(context, { signal: stop.signal, delaySeconds, backlog })
-      .then((indexed) => (indexed === 0 ? fillHistory(context, { signal: stop.signal, backlog, history }) : 0))
+    if (readOnly.isFenced) return;
+    const signal = AbortSignal.any([stop.signal, readOnly.fenceSignal]);
+    turn ??= indexDue(context, { signal, delaySeconds, backlog })
+      .then((indexed) => (indexed === 0 ? fillHistory(context, { signal, backlog, history }) : 0))
       .catch((error: unknown) => logger.warn({ err: error }, 'states could not be indexed'))
       .finally(() => {
         turn = null;

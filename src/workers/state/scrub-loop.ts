@@ -30,7 +30,8 @@ export function startScrub(context: AppContext): void {
     const elapsedMs = now - since;
     since = now;
     try {
-      if (bytesPerSecond > 0 && !readOnly.isFenced) await scrubber.run(elapsedMs, stop.signal);
+      if (bytesPerSecond > 0 && !readOnly.isFenced)
+        await scrubber.run(elapsedMs, AbortSignal.any([stop.signal, readOnly.fenceSignal]));
       const [documents, segments] = [await documentChecks.readStatistics(), await eventSegments.readStatistics()];
       const archives = await policyArchives.readStatistics();
       statistics = {

@@ -1,3 +1,4 @@
+import { findBlobReader } from '../../shared/backup/blob-reader.ts';
 import { inParallel } from '../../shared/blob-moves/compare-locations.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
@@ -29,18 +30,15 @@ export function secondStoreTasks(context: AppContext, mirror: Mirror): Maintenan
 }
 
 /** Copies or deletes the noted blobs, oldest first, and postpones those that fail. Returns how many. Throws if a store cannot be reached. */
-async function copyDue(
-  { blobRows, db, logger, metrics }: AppContext,
-  mirror: Mirror,
-  signal: AbortSignal,
-): Promise<number> {
+async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
+  const { blobRows, db, logger, metrics } = context;
   const queue = createCopyQueueRepository(db);
   let done = 0;
   for (;;) {
     const due = await queue.listDue(batchSize);
     await inParallel(due, signal, async (blob) => {
       try {
-        await settleCopy({ ...mirror, blobRows }, blob);
+        if (await settleCopy({ ...mirror, blobRows }, blob)) await mendCopy(context, blob.key);
       } catch (error) {
         for (const store of [mirror.main, mirror.second]) await assertStoreReachable(store, error);
         await queue.postpone(blob.key);
@@ -53,6 +51,14 @@ async function copyDue(
     });
     if (due.length < batchSize) return done;
   }
+}
+
+/** Replaces the copy without its hash in the database. If neither has it, the scrub reports that. */
+async function mendCopy(context: AppContext, key: string): Promise<void> {
+  const { copies } = context;
+  if (await copies.isSame(key)) return;
+  const read = await findBlobReader(context, key);
+  if (read !== null) await copies.mendAll(read);
 }
 
 /** Notes all blobs that the second store lacks. Returns how many. */

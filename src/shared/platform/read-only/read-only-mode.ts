@@ -29,6 +29,7 @@ export class ReadOnlyError extends UnavailableError {
 /** What this process knows about the read-only mode. The watch of the database refreshes it every second. */
 export class ReadOnlyMode {
   #current: ReadOnly | null = null;
+  #fence = new AbortController();
 
   /** Null: the installation accepts all writes. */
   get current(): ReadOnly | null {
@@ -40,8 +41,15 @@ export class ReadOnlyMode {
     return this.#current?.isFenced === true;
   }
 
+  /** Fires when another site takes over. Ask for it anew for each piece of work: this site may be promoted again. */
+  get fenceSignal(): AbortSignal {
+    return this.#fence.signal;
+  }
+
   remember(current: ReadOnly | null): void {
     this.#current = current;
+    if (this.isFenced) this.#fence.abort(new ReadOnlyError(current as ReadOnly));
+    else if (this.#fence.signal.aborted) this.#fence = new AbortController();
   }
 
   /** Throws ReadOnlyError. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { BlobNotFoundError, type BlobRange, type BlobStore } from '../../platform/blobs/blob-store.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { BlobRepository } from './blob-repository.ts';
@@ -20,7 +21,12 @@ export interface CopySource {
 /** `mended`: some store had other bytes than the right ones, and has these now. */
 export type Proof = 'right' | 'mended' | 'damaged';
 
+/** Blobs that are read from the store with the right bytes, and for how long: then their replacement is tried again. */
+const maxRight = 10_000;
+const rightMs = 600_000;
+
 interface Parts {
+  readonly blobs: BlobReader;
   /** The stores now; the first one has all blobs. */
   readonly sources: () => Promise<readonly CopySource[]>;
   readonly documentsOver: (blobs: BlobReader) => DocumentStore;
@@ -28,6 +34,8 @@ interface Parts {
   readonly blobRows: BlobRepository;
   /** Whether another site has taken over: this one changes no store. */
   readonly isFenced: () => boolean;
+  /** Notes a blob that is wrong in a store and could not be replaced. */
+  readonly mendLater: (key: string) => Promise<unknown>;
   readonly logger: Logger;
 }
 
@@ -36,32 +44,51 @@ type BlobReader = Pick<BlobStore, 'open' | 'put'>;
 
 /**
  * Decides whether a document is damaged: only if every store was read, and none, nor a mixture of them, has the bytes with its hash. Mends
- * the stores with other bytes.
+ * the stores with other bytes. While it cannot, `open` reads what is right elsewhere.
  */
 export class DocumentCopies {
   readonly #parts: Parts;
+  readonly #right = new LRUCache<string, BlobStore>({ max: maxRight, ttl: rightMs });
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
+  /** Opens a blob as the blob store does, but not in a store in which it was just found wrong. */
+  async open(...[key, options]: Parameters<BlobStore['open']>): Promise<AsyncIterable<Buffer>> {
+    const right = this.#right.get(key);
+    try {
+      if (right) return await right.open(key, options);
+    } catch (error) {
+      if (options?.signal?.aborted) throw error;
+    }
+    return this.#parts.blobs.open(key, options);
+  }
+
   /**
-   * Call when the document was read as damaged, from whatever store. Throws BlobStoreUnavailableError if right bytes may be in a store that
-   * cannot be read, and if the store with all blobs has wrong ones that cannot be replaced.
+   * Call when the document was read as damaged, from whatever store. Unless it is damaged, another read with `open` gets right bytes, even
+   * from a store that could not be mended. Throws BlobStoreUnavailableError if right bytes may be in a store that cannot be read.
    */
   async prove(read: ReadDocument, { mends = true }: { readonly mends?: boolean } = {}): Promise<Proof> {
     const sources = await this.#parts.sources();
     const right = await this.#findRight(read, sources);
     if (right === null) return 'damaged';
-    return mends && !this.#parts.isFenced() && (await this.#mend(right, sources)) ? 'mended' : 'right';
+    if (!mends) return 'right';
+    const { isMended, wrong } = await this.#mend(right, sources);
+    for (const key of wrong.keys()) await this.#mendLater(key);
+    return isMended ? 'mended' : 'right';
   }
 
-  /** Mends the stores in which this blob is damaged, if the document can be read with that of another one. Returns whether one can. */
-  async mendOne(key: string, read: ReadDocument): Promise<boolean> {
+  /**
+   * Mends the stores in which blobs of this document are damaged. Returns false if no store, nor a mixture of them, has the right bytes.
+   * Throws what a store throws that cannot be mended.
+   */
+  async mendAll(read: ReadDocument): Promise<boolean> {
     const sources = await this.#parts.sources();
-    const from = await this.#rightStore(key, read, sources, new Map());
-    if (from === null) return false;
-    await this.#mend(new Map([[key, from]]), sources);
+    const right = await this.#findRight(read, sources);
+    if (right === null) return false;
+    const { wrong } = await this.#mend(right, sources);
+    for (const error of wrong.values()) throw error;
     return true;
   }
 
@@ -138,23 +165,33 @@ export class DocumentCopies {
     return null;
   }
 
-  /** Replaces other bytes by the right ones. Returns whether it replaced any. */
-  async #mend(right: ReadonlyMap<string, BlobStore>, sources: readonly CopySource[]): Promise<boolean> {
-    const { blobRows, logger } = this.#parts;
+  /** Replaces other bytes by the right ones. Returns whether it replaced any, and the blobs of which a store still has others, with the reason. */
+  async #mend(
+    right: ReadonlyMap<string, BlobStore>,
+    sources: readonly CopySource[],
+  ): Promise<{ isMended: boolean; wrong: ReadonlyMap<string, unknown> }> {
+    const { blobRows, isFenced, logger } = this.#parts;
+    const wrong = new Map<string, unknown>();
     let isMended = false;
     for (const [key, from] of right) {
+      this.#right.delete(key);
       const hash = sources.length > 1 ? await hashOf(from, key) : null;
       if (hash === null) continue;
       for (const [place, { isWritten, store }] of sources.entries()) {
         if (!isWritten || store === from) continue;
         try {
           if ((await hashOf(store, key)) === hash) continue;
+          if (isFenced()) {
+            this.#right.set(key, from);
+            continue;
+          }
           await copyKeptBlob(blobRows, key, from, store);
           isMended = true;
           logger.warn({ key, store: place + 1 }, 'a damaged blob was replaced by that of the other store');
         } catch (error) {
           // The document can be read without this store.
-          if (place === 0) throw error;
+          this.#right.set(key, from);
+          wrong.set(key, error);
           logger.warn(
             { key, store: place + 1, err: error },
             'a blob of the other store could not be compared or replaced',
@@ -162,7 +199,15 @@ export class DocumentCopies {
         }
       }
     }
-    return isMended;
+    return { isMended, wrong };
+  }
+
+  async #mendLater(key: string): Promise<void> {
+    try {
+      await this.#parts.mendLater(key);
+    } catch (error) {
+      this.#parts.logger.warn({ key, err: error }, 'a damaged blob could not be noted');
+    }
   }
 }
 

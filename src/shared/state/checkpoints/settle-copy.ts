@@ -10,23 +10,24 @@ interface Stores {
 
 /**
  * Copies a noted blob to the store that lacks it, or deletes it in both. After a promotion, that may be the main one. A blob that was or is
- * being deleted stays deleted. Throws BlobStoreUnavailableError.
+ * being deleted stays deleted. Returns whether both stores had it already, perhaps with different bytes. Throws BlobStoreUnavailableError.
  */
 export async function settleCopy(
   { blobRows, main, second }: Stores,
   { isDeletion, key }: { readonly key: string; readonly isDeletion: boolean },
-): Promise<void> {
+): Promise<boolean> {
   if (isDeletion) {
-    if (hasRow(key) && (await blobRows.isKept(key))) return;
+    if (hasRow(key) && (await blobRows.isKept(key))) return false;
     await main.delete(key);
     await second.delete(key);
-    return;
+    return false;
   }
-  if (hasRow(key) && !(await blobRows.isKept(key))) return;
+  if (hasRow(key) && !(await blobRows.isKept(key))) return false;
   const [here, there] = [await main.stat(key), await second.stat(key)];
-  if ((here === null) === (there === null)) return;
+  if ((here === null) === (there === null)) return here !== null;
   const [from, to] = here === null ? [second, main] : [main, second];
   await copyKeptBlob(blobRows, key, from, to);
+  return false;
 }
 
 /** Copies a blob, unless it is deleted meanwhile: then the copy is deleted, too. */

@@ -25,6 +25,13 @@ export function createCopyQueueRepository(db: Queryable) {
         insert into blob_copies_due (key, is_deletion, bytes)
         select key, false, 0 from unnest(${sql.array(keys, 'text')}) key on conflict (key) do nothing`),
 
+    /** Adds a blob that could not be copied just now. */
+    addPostponed: (key: string) =>
+      db.query(sql.nothing`
+        /* copyQueue.addPostponed */
+        insert into blob_copies_due (key, is_deletion, bytes, try_at)
+        values (${key}, false, 0, clock_timestamp() + make_interval(secs => ${retrySeconds})) on conflict (key) do nothing`),
+
     /** Blobs that wait to be copied, out of these. */
     filterCopies: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
