@@ -1,11 +1,14 @@
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { documentSchema } from '../../src/cli/configuration/document.ts';
 import { kindNames } from '../../src/cli/configuration/kinds/kind.ts';
+import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
@@ -44,13 +47,13 @@ type Declared = Record<string, unknown> & { kind: string; name: string; spec?: o
 
 function write(...documents: (Declared | string)[]): string {
   const file = path.join(folder, 'configuration.yaml');
-  const text = documents.map((each) => {
+  const written = documents.map((each) => {
     if (typeof each === 'string') return each;
     const { kind, labels, name, spec } = each;
     const metadata = { name, ...(kind === 'Organization' ? {} : { organization: stack.organization }), labels };
     return stringify({ apiVersion: 'holdfast/v1', kind, metadata, spec });
   });
-  writeFileSync(file, text.join('---\n'));
+  writeFileSync(file, written.join('---\n'));
   return file;
 }
 
@@ -350,8 +353,8 @@ describe('wrong documents', () => {
       `${head('Team', 'blue')}---\n${head('Grant')}spec:\n  team: bleu\n  permissions: [read]\n`,
       '9:3: Grant ORG/x refers to Team "bleu", which is neither declared nor present: did you mean "blue"?',
     ],
-  ])('%s is refused with its line', async (_, text, sentence) => {
-    const file = write(text.replaceAll('ORG', stack.organization));
+  ])('%s is refused with its line', async (_, document, sentence) => {
+    const file = write(document.replaceAll('ORG', stack.organization));
     const { code, stderr, stdout } = await run('plan', '-f', file);
     const expected = `${file}:${sentence}`.replaceAll('ORG', stack.organization).replaceAll('FILE', file);
     expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining(expected)]);
@@ -386,6 +389,16 @@ test('a plan shows what changes, and says so by its exit code', async () => {
   );
   const asked = await run('apply', '-f', changed);
   expect([asked.code, asked.stderr]).toEqual([1, 'holdfast: There is no terminal to ask at: give --yes\n']);
+});
+
+test('a pipe gets a long plan whole', async () => {
+  const description = 'd'.repeat(4_000);
+  const file = write(
+    ...Array.from({ length: 500 }, (_, at) => ({ kind: 'Team', name: `t${at}`, spec: { description } })),
+  );
+  const words = ['plan', '-f', file, '--json', '--url', url, '--token', stack.auth.replace('token ', '')];
+  const child = spawn(process.execPath, [holdfastProgram, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
+  expect(JSON.parse(await text(child.stdout)).counts).toMatchObject({ create: 500 });
 });
 
 test('a second run changes nothing and leaves no event', async () => {
