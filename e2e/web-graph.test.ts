@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { largeState } from '../testkit/large-state.ts';
 import { pollUntil } from '../testkit/poll.ts';
@@ -45,6 +45,12 @@ await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, 
         .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getBoundingClientRect().width / text.offsetWidth);
       return { boxes: found.length, smallestText: Math.min(...sizes) };
     })()`) as Promise<{ boxes: number; smallestText: number }>;
+  const isInView = async (button: Locator): Promise<boolean> => {
+    const [inner, outer] = await Promise.all([button.boundingBox(), page.locator('.react-flow').boundingBox()]);
+    if (inner === null || outer === null) return false;
+    const isBeside = inner.x < outer.x || inner.x + inner.width > outer.x + outer.width;
+    return !isBeside && inner.y >= outer.y && inner.y + inner.height <= outer.y + outer.height;
+  };
   const open = async (size: number, more = '') => {
     await page.goto(`${server.url}/${server.organization}/with-${size}/dev?tab=resources&shape=graph${more}`);
     await page.locator('.react-flow__node').first().waitFor();
@@ -102,6 +108,14 @@ await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, 
       expect(await boxes().count()).toBeLessThan(100);
       await outline.getByRole('button', { name: 'Expand service-1', exact: true }).click();
       await outline.getByText('needs network').first().waitFor();
+      await pollUntil('the box is in view', () => isInView(box('Collapse service-1')));
+      const [first] = await boxes().locator('button').all();
+      await first?.focus();
+      for (let step = 0; step < 12; step++) {
+        await page.keyboard.press('Tab');
+        const focused = boxes().locator('button:focus');
+        if ((await focused.count()) > 0) await pollUntil('the focus is in view', () => isInView(focused));
+      }
       await open(size, `&urn=${encodeURIComponent(`urn:pulumi:dev::with-${size}::aws:ec2/vpc:Vpc::network`)}`);
       await box('588 more').click();
       await box('563 more').waitFor();

@@ -1,4 +1,4 @@
-import { useReactFlow, useStore } from '@xyflow/react';
+import { type ReactFlowInstance, useReactFlow, useStore, type Viewport } from '@xyflow/react';
 import { useEffect, useRef } from 'react';
 import { boxSize } from './graph-data.ts';
 import type { GraphDrawing } from './graph-worker.ts';
@@ -26,6 +26,7 @@ export function GraphCamera({
   const flow = useReactFlow();
   const width = useStore((state) => state.width);
   const height = useStore((state) => state.height);
+  const canvas = useStore((state) => state.domNode);
   const shown = useRef<{ drawing: GraphDrawing; subject: string; width: number } | null>(null);
   useEffect(() => {
     if (width === 0 || height === 0) return;
@@ -38,7 +39,10 @@ export function GraphCamera({
     const then = before && placeIn(before.drawing, held);
     if (before !== null && before.subject === subject && before.width === width && now && then) {
       const { x, y, zoom } = flow.getViewport();
-      void flow.setViewport({ zoom, x: x + (then.x - now.x) * zoom, y: y + (then.y - now.y) * zoom });
+      const moved = { zoom, x: x + (then.x - now.x) * zoom, y: y + (then.y - now.y) * zoom };
+      // By the outline, a box can be expanded that is not in view.
+      if (isInView(now, moved, { width, height })) void flow.setViewport(moved);
+      else centreOn(flow, now);
       return;
     }
     const fit = Math.min((width - 2 * margin) / layout.width, (height - 2 * margin) / layout.height);
@@ -55,7 +59,37 @@ export function GraphCamera({
       y: start(height, layout.height, ((box ?? leftmost(drawing))?.y ?? 0) + boxSize.height / 2),
     });
   }, [centre, drawing, flow, height, held, subject, width]);
+  // A box that the keyboard reaches comes into view. Browsers scroll to it, which the picture undoes.
+  useEffect(() => {
+    const onFocus = ({ target }: FocusEvent): void => {
+      // A click must not lose its box before the button is released.
+      if (!(target as HTMLElement).matches(':focus-visible')) return;
+      const id = (target as HTMLElement).closest<HTMLElement>('[data-box]')?.dataset['box'];
+      const box = drawing.layout.boxes.find((each) => each.id === id);
+      if (box && !isInView(box, flow.getViewport(), { width, height })) centreOn(flow, box);
+    };
+    canvas?.addEventListener('focusin', onFocus);
+    return () => canvas?.removeEventListener('focusin', onFocus);
+  }, [canvas, drawing, flow, height, width]);
   return null;
+}
+
+/** Whether all of a box is in view. */
+function isInView({ x, y }: Place, viewport: Viewport, { height, width }: { width: number; height: number }): boolean {
+  const left = viewport.x + x * viewport.zoom;
+  const top = viewport.y + y * viewport.zoom;
+  const right = left + boxSize.width * viewport.zoom;
+  return left >= 0 && top >= 0 && right <= width && top + boxSize.height * viewport.zoom <= height;
+}
+
+function centreOn(flow: Pick<ReactFlowInstance, 'setCenter' | 'getViewport'>, { x, y }: Place): void {
+  const { zoom } = flow.getViewport();
+  void flow.setCenter(x + boxSize.width / 2, y + boxSize.height / 2, { zoom: Math.max(zoom, readableZoom) });
+}
+
+interface Place {
+  readonly x: number;
+  readonly y: number;
 }
 
 function leftmost({ layout: { boxes } }: GraphDrawing) {
