@@ -13,11 +13,11 @@ import { holdfastProgram } from '../testkit/holdfast-program.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { startS3Server } from '../testkit/s3-server.ts';
 import { DataFolder } from './support/footprint.ts';
-import { loadAverage, memoryOf, printTable } from './support/measures.ts';
+import { cpuSecondsOf, loadAverage, memoryOf, printTable } from './support/measures.ts';
 
 /**
  * Imports stacks with their history from a folder of the CLI, from the same files on versitygw, and from another server.
- * Prints how long each import and its verification take, and the peak memory of the command. Ends with an error if a version is missing
+ * Prints how long each import and its verification take, the CPU time of the command and of a source server, and the peak memory of the command. Ends with an error if a version is missing
  * or differs.
  * Usage: npm run bench move -- [--stacks 1000] [--versions 20] [--resources 10] [--filler 500] [--parallel 4] [--from folder,s3,service]
  */
@@ -39,6 +39,8 @@ const sampleMs = 200;
 interface Ended {
   readonly output: string;
   readonly seconds: number;
+  /** CPU time, without Postgres. */
+  readonly cpu: number;
   readonly peak: number;
 }
 
@@ -49,12 +51,14 @@ async function run(server: OwnHoldfastServer, env: NodeJS.ProcessEnv, ...words: 
     env: { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: server.dataDir, ...env },
     stdio: 'pipe',
   });
-  let peak = 0;
+  let [cpu, peak] = [0, 0];
   const timer = setInterval(() => {
     // It may have ended.
-    void memoryOf(child.pid as number).then(
-      (memory) => {
+    const pid = child.pid as number;
+    void Promise.all([memoryOf(pid), cpuSecondsOf(pid)]).then(
+      ([memory, seconds]) => {
         peak = Math.max(peak, memory.peak || 0);
+        cpu = seconds;
       },
       () => undefined,
     );
@@ -66,7 +70,7 @@ async function run(server: OwnHoldfastServer, env: NodeJS.ProcessEnv, ...words: 
   ]).finally(() => clearInterval(timer));
   if (code !== 0)
     throw new Error(`holdfast ${words.join(' ')} exited with ${code}:\n${printed}${complaints.slice(-2000)}`);
-  return { output: printed, seconds: (performance.now() - began) / 1000, peak };
+  return { output: printed, seconds: (performance.now() - began) / 1000, cpu, peak };
 }
 
 /** Copies a folder to a bucket. */
@@ -102,19 +106,27 @@ async function countOf(server: OwnHoldfastServer, organization: string): Promise
 }
 
 const rows: (readonly (string | number)[])[] = [];
+const columns = [
+  ...['source', 'import, s', 'CPU, s', 'of the source', 'peak, MB'],
+  ...['verify, s', 'CPU, s', 'of the source', 'peak, MB', 'load before'],
+];
 
 /** Imports into a new organization, verifies, and adds a row to the table. */
 async function measure(
   server: OwnHoldfastServer,
   name: string,
-  env: NodeJS.ProcessEnv,
+  { env = {}, source = null }: { readonly env?: NodeJS.ProcessEnv; readonly source?: OwnHoldfastServer | null },
   ...from: string[]
 ): Promise<void> {
   const load = await loadAverage();
+  const sourceCpu = async (): Promise<number> => (source === null ? 0 : cpuSecondsOf(source.pid()));
   await runAdmin(server, 'create-organization', name);
   await runAdmin(server, 'add-member', 'ada', '--organization', name);
   const words = ['import', ...from, '--organization', name, '--parallel', values.parallel];
+  const before = await sourceCpu();
   const imported = await run(server, env, ...words, '--apply');
+  const between = await sourceCpu();
+  console.log(`${name}: imported in ${imported.seconds.toFixed(0)} s`);
   const count = await countOf(server, name);
   if (count.versions !== stacks * versions || count.whole !== stacks)
     throw new Error(
@@ -122,10 +134,12 @@ async function measure(
     );
   const verified = await run(server, env, ...words, '--verify');
   if (!verified.output.includes('no differences')) throw new Error(verified.output);
+  const after = await sourceCpu();
   rows.push([
-    ...[name, imported.seconds, (stacks * versions) / imported.seconds, imported.peak.toFixed(0)],
-    ...[verified.seconds, verified.peak.toFixed(0), load],
+    ...[name, imported.seconds, imported.cpu, between - before, imported.peak.toFixed(0)],
+    ...[verified.seconds, verified.cpu, after - between, verified.peak.toFixed(0), load],
   ]);
+  printTable(columns, rows.slice(-1));
 }
 
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-bench-move-'));
@@ -148,7 +162,7 @@ if (sources.includes('s3')) {
     await s3.createBucket('source');
     const place = `s3://source/stacks?endpoint=${s3.endpoint}&s3ForcePathStyle=true&region=us-east-1`;
     console.log(`${await upload(directory, place)} files are in the bucket`);
-    await measure(server, 's3', access, '--from', place);
+    await measure(server, 's3', { env: access }, '--from', place);
   } finally {
     await s3.stop();
   }
@@ -159,6 +173,14 @@ if (sources.includes('service')) {
   if (source === undefined) throw new Error('--from service needs folder or s3 before it');
   await using target = await startOwnHoldfast();
   const access = { PULUMI_ACCESS_TOKEN: server.token, HOLDFAST_PUBLIC_URL: target.url };
-  await measure(target, 'service', access, '--from', server.url, '--source-organization', source);
+  await measure(
+    target,
+    'service',
+    { env: access, source: server },
+    '--from',
+    server.url,
+    '--source-organization',
+    source,
+  );
 }
-printTable(['source', 'import, s', 'versions/s', 'peak, MB', 'verify, s', 'peak, MB', 'load before'], rows);
+printTable(columns, rows);

@@ -30,7 +30,7 @@ await suite('pages of stacks and updates', {
       const outputs = { address: 'https://web.example/', token: secret('top secret') };
       await workspace.writeProgram(thingProgram({ project, things, outputs }));
       const up = await workspace.spawn(['up', ...unattended, '-m', 'Move the web']);
-      await page.getByRole('link', { name: 'Watch it' }).click();
+      await page.getByRole('link', { name: 'View progress' }).click();
       await page.getByRole('heading', { name: /^Update/ }).waitFor();
       const row = page.getByRole('listitem').filter({ hasText: 'slow' });
       await row.getByText('creating').waitFor();

@@ -35,7 +35,7 @@ await suite('calls that wait longer than one is held', { ownServer: true }, () =
       await expectFailure(
         workspace,
         up,
-        /\[409\] Conflict: Another update is currently in progress\. An update of ada has held the stack since .*position 1/s,
+        /\[409\] Conflict: Another update is currently in progress\. ada's update has held the stack since .*position 1/s,
       );
       await workspace.runOk(['stack', 'tag', 'set', 'lock-wait', '1h']);
       const before = await redirects();

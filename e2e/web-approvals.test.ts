@@ -41,7 +41,7 @@ await suite('approvals that are asked for on the page of a preview', { ownServer
     await call(`orgs/${organization}/update-rules`, { kind: 'change-limit', settings: { changes: 0 } });
     path = `/${organization}/web/prod/previews/${await preview({ 'git.head': commit })}`;
   }, scenarioTimeoutMs);
-  const askButton = (page: Page) => page.getByRole('button', { name: 'Ask for an approval' });
+  const askButton = (page: Page) => page.getByRole('button', { name: 'Request approval' });
   const requested = (page: Page) => page.getByText('The old pool goes', { exact: true });
   async function openAs(login: string, at = path): Promise<Page> {
     const { page } = await signIn(browser, server.url, login);
@@ -66,7 +66,7 @@ await suite('approvals that are asked for on the page of a preview', { ownServer
         expect(await dialog.getByLabel('Commit').inputValue()).toBe(commit);
         await dialog.getByLabel('Reason').fill('The old pool goes');
         expect(await findFlaws(member)).toEqual([]);
-        await dialog.getByRole('button', { name: 'Ask', exact: true }).click();
+        await dialog.getByRole('button', { name: 'Request approval', exact: true }).click();
         await dialog.waitFor({ state: 'detached' });
         await member.goto(`${server.url}${stackPath}`);
         await requested(member).waitFor();

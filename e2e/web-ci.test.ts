@@ -51,7 +51,7 @@ await suite('pages about CI and for operators', {
 
       const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       await page.goto(ciUrl);
-      await page.getByRole('heading', { name: 'Every stack is free' }).waitFor();
+      await page.getByRole('heading', { name: 'No stack is locked' }).waitFor();
       expect(await findBarriers(page)).toEqual([]);
       const runIn = (shown: Page, text: string) =>
         shown
@@ -95,7 +95,7 @@ await suite('pages about CI and for operators', {
       expect((await holder.done).exitCode).toBe(0);
       await runIn(again, first).waitFor({ state: 'detached' });
       expect((await newer.done).exitCode).toBe(0);
-      await again.getByRole('heading', { name: 'Every stack is free' }).waitFor();
+      await again.getByRole('heading', { name: 'No stack is locked' }).waitFor();
 
       const response = await fetch(`${url}/api/orgs/${organization}/update-rules`, {
         method: 'POST',
@@ -145,7 +145,7 @@ await suite('pages about CI and for operators', {
       const { browser, server: holdfast } = await web();
       const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       await page.goto(`${holdfast.url}/~/operator`);
-      await page.getByRole('heading', { name: 'There is nothing here' }).waitFor();
+      await page.getByRole('heading', { name: 'Page not found' }).waitFor();
       expect(await page.getByRole('link', { name: 'Operations' }).count()).toBe(0);
       await runAdmin(holdfast, 'set-site-admin', 'ada');
       await page.reload();
@@ -155,7 +155,7 @@ await suite('pages about CI and for operators', {
       expect(await findBarriers(page)).toEqual([]);
       for (const [name, text] of [
         ['Queues', 'there are no queues in Redis'],
-        ['Locks', 'Every stack is free'],
+        ['Locks', 'No stack is locked'],
         ['Storage', 'checkpoints'],
         ['Tasks', newestMigration],
       ] as const) {

@@ -59,7 +59,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       const freeze = { kind: 'freeze', settings: { until: '2098-12-24T18:30:00.000Z' }, note: 'Holidays' };
       const { id } = await call('POST', ofOrganization('update-rules'), freeze);
       await open('rules');
-      await page.getByRole('button', { name: /^Change the freeze/ }).click();
+      await page.getByRole('button', { name: /^Edit the freeze/ }).click();
       await dialog().getByLabel('Note').fill('Holidays, all of them');
       const theirs = { ...freeze, settings: { until: '2099-12-24T18:30:00.000Z' }, note: 'Sale' };
       await call('PUT', ofOrganization(`update-rules/${id}`), theirs, colleague);
@@ -127,13 +127,13 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       });
 
       await open('access');
-      await page.getByRole('button', { name: 'Change what roles give' }).click();
-      await dialog().getByLabel('Roles give').selectOption('none');
+      await page.getByRole('button', { name: 'Edit role permissions' }).click();
+      await dialog().getByLabel('Role permissions').selectOption('none');
       await call('PATCH', ofOrganization('access-policy'), { decryptByRole: false }, colleague);
       await dialog().getByRole('textbox').fill(organization);
-      await saveTooLate('Take it away');
-      expect(await dialog().getByLabel('Roles give').inputValue()).toBe('none');
-      await confirm('Take it away');
+      await saveTooLate('Remove permissions');
+      expect(await dialog().getByLabel('Role permissions').inputValue()).toBe('none');
+      await confirm('Remove permissions');
       expect(await call('GET', ofOrganization('access-policy'))).toMatchObject({ defaultPermissions: [] });
     },
     scenarioTimeoutMs,

@@ -64,7 +64,7 @@ await suite('invitations in the web UI', { ownServer: true, tools: ['chromium'] 
     async () => {
       await signInAs('zoe');
       await page.getByText('An organization has invited you').waitFor();
-      await page.getByRole('link', { name: 'Answer' }).click();
+      await page.getByRole('link', { name: 'Respond' }).click();
       await page.getByText(`${organization}, as viewer`).waitFor();
       expect(await findFlaws(page)).toEqual([]);
       await page.getByRole('button', { name: 'Accept' }).click();

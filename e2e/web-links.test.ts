@@ -33,11 +33,11 @@ await suite('links to pages, and pages without a server', {
       const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       await page.goto(update);
       await page.getByRole('heading', { name: /^Update 1/ }).waitFor();
-      await page.getByRole('link', { name: 'Its preview' }).click();
+      await page.getByRole('link', { name: 'View preview' }).click();
       await page.waitForURL(preview);
       await page.getByRole('heading', { name: /^Preview/ }).waitFor();
       await page.goto(`${preview}?view=details`);
-      await page.getByRole('link', { name: 'the update after it' }).click();
+      await page.getByRole('link', { name: 'the update', exact: true }).click();
       await page.getByRole('heading', { name: /^Update 1/ }).waitFor();
 
       // Links from before a rename lead to the pages of today.
@@ -113,7 +113,7 @@ await suite('links to pages, and pages without a server', {
         route.fulfill({ status: 500, contentType: 'application/json', body: JSON.stringify([fault]) }),
       );
       await page.goto(`${stack}?tab=updates`);
-      await passPauses(page, page.getByRole('heading', { name: 'This did not work' }));
+      await passPauses(page, page.getByRole('heading', { name: 'Something went wrong' }));
       await page.getByText('Something failed on the server').waitFor();
       await page.unroute(/updates\.list/);
       await page.getByRole('button', { name: 'Try again' }).click();

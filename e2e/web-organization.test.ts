@@ -115,10 +115,10 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await choose('zoe', 'Make an admin of the team');
     await confirm('Make an admin of the team');
     await row('zoe').getByText('admin', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Give a grant' }).click();
-    await dialog().getByLabel('What', { exact: true }).selectOption({ label: 'The role releaser' });
+    await page.getByRole('button', { name: 'Add a grant' }).click();
+    await dialog().getByLabel('Grant', { exact: true }).selectOption({ label: 'The role releaser' });
     await dialog().getByLabel('Stacks').fill('web/*');
-    await confirm('Allow it');
+    await confirm('Add the grant');
     await row('web/*').getByText('role releaser').waitFor();
 
     await page.goto(`${server.url}${accessTab}`);
@@ -126,9 +126,9 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await members.getByRole('button', { name: 'Why zoe may do this' }).click();
     await members.getByText('by the role member').first().waitFor();
     await page.getByRole('table', { name: 'Grants' }).getByRole('link', { name: 'red' }).waitFor();
-    await choose('the grant on web/*', 'Take it back');
-    await confirm('Take it back');
-    await page.getByText('None. What roles give is all there is.').waitFor();
+    await choose('the grant on web/*', 'Revoke');
+    await confirm('Revoke the grant');
+    await page.getByText('No grants. Only roles apply.').waitFor();
   });
 
   test('a token is shown once, works, and is revoked', async () => {
@@ -171,7 +171,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await dialog().getByRole('alert').getByText('every pipeline').waitFor();
     await dialog().getByLabel('Patterns').fill('repo:acme/web:*');
     await confirm('Add the policy');
-    await row('sub = repo:acme/web:*').getByText('a token of the organization').waitFor();
+    await row('sub = repo:acme/web:*').getByText('an organization token').waitFor();
     await choose('the policy', 'Remove');
     await confirm('Remove the policy');
     await page.getByText('its runs are given nothing').waitFor();
@@ -179,7 +179,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
 
   test('the audit log has all of it, by filters in the URL, with details, and as a file', async () => {
     await open('audit');
-    await page.getByLabel('What', { exact: true }).selectOption('member.add');
+    await page.getByLabel('Action', { exact: true }).selectOption('member.add');
     await page.waitForURL(/action=member.add/);
     const event = row('Added a member').filter({ hasText: 'zoe' });
     await event.getByText('ada').waitFor();
@@ -187,7 +187,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await page.getByText('"role": "viewer"').waitFor();
     await page.reload();
     await event.waitFor();
-    await page.getByLabel('On what').fill('no-such-object');
+    await page.getByLabel('Target').fill('no-such-object');
     await page.getByRole('heading', { name: 'Nothing matches' }).waitFor();
     await open('audit?action=member.add');
     await page.getByRole('button', { name: 'Export' }).click();
@@ -202,7 +202,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
 
   test('imports are listed with what came and what did not, and whether it was compared', async () => {
     await open('imports');
-    await page.getByRole('heading', { name: 'Nothing was imported' }).waitFor();
+    await page.getByRole('heading', { name: 'No imports yet' }).waitFor();
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-web-import-'));
     await writeStacks(folder);
     const words = ['import', '--from', `file://${folder}`, '--organization', organization];

@@ -56,7 +56,7 @@ await suite('pages of what an organization has set', {
       await dialog.getByLabel('Note').fill(hostile);
       await dialog.getByText(`For 1 stack: ${project}/dev`).waitFor();
       await dialog.getByRole('button', { name: 'Weekends' }).click();
-      await dialog.getByLabel('Begins (cron)').fill('99 17 * * 5');
+      await dialog.getByLabel('Starts (cron)').fill('99 17 * * 5');
       await dialog.getByText('is not valid').waitFor();
       await dialog.getByRole('button', { name: 'Remove this window' }).click();
       await dialog.getByText('In force until it is removed').waitFor();
@@ -114,13 +114,13 @@ await suite('pages of what an organization has set', {
 
       const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       await page.goto(`${holdfast.url}/${holdfast.organization}/~/rules`);
-      await page.getByRole('button', { name: 'Add a limit' }).click();
+      await page.getByRole('button', { name: 'Add a change limit' }).click();
       const dialog = page.getByRole('dialog');
-      await dialog.getByLabel('For', { exact: true }).selectOption('project');
+      await dialog.getByLabel('Applies to', { exact: true }).selectOption('project');
       await dialog.getByLabel('Project').fill(project);
       await dialog.getByLabel('Maximum deletes and replacements').fill('0');
       await dialog.getByText(`For 1 stack: ${project}/dev`).waitFor();
-      await dialog.getByRole('button', { name: 'Set the rule' }).click();
+      await dialog.getByRole('button', { name: 'Add the rule' }).click();
       await page.getByText('At most 0 resources deleted or replaced').waitFor();
       await expectSafe(page);
 
@@ -144,7 +144,7 @@ await suite('pages of what an organization has set', {
       await approve.getByLabel('Reason').fill(hostile);
       await approve.getByRole('button', { name: 'Approve', exact: true }).click();
       await admin.page.getByText('No pending requests').waitFor();
-      await admin.page.getByRole('link', { name: 'Given' }).click();
+      await admin.page.getByRole('link', { name: 'Approved' }).click();
       await admin.page.getByText('Valid', { exact: true }).waitFor();
       await expectSafe(admin.page);
       await workspace.runOk(up, { env });
@@ -167,10 +167,10 @@ await suite('pages of what an organization has set', {
       const dialog = page.getByRole('dialog');
       await dialog.getByLabel('Name').fill(hostile);
       await dialog.getByLabel('URL').fill(`${target}/hook`);
-      await dialog.getByLabel('Secret of the signatures').fill('very-secret-word');
+      await dialog.getByLabel('Signing secret').fill('very-secret-word');
       await dialog.getByLabel('Events').selectOption('some');
       await dialog.getByLabel('freeze set').check();
-      await dialog.getByRole('button', { name: 'Add it' }).click();
+      await dialog.getByRole('button', { name: 'Add the webhook' }).click();
       await page.getByRole('heading', { name: hostile }).waitFor();
       await page.getByText('set, never shown').waitFor();
       await page.getByRole('button', { name: 'Send a ping' }).click();
@@ -180,7 +180,7 @@ await suite('pages of what an organization has set', {
       expect(JSON.parse(received[0] as string)).toMatchObject({ type: 'ping' });
       await page.getByRole('button', { name: 'Send again: ping' }).click();
       await page
-        .getByRole('row', { name: /ping by hand/ })
+        .getByRole('row', { name: /ping manual/ })
         .nth(1)
         .waitFor();
       await pollUntil('it was sent again', () => received.length === 2);
@@ -192,7 +192,7 @@ await suite('pages of what an organization has set', {
       await page.getByText('No webhooks yet').waitFor();
 
       for (const [path, text] of [
-        ['limits', 'Updates at once'],
+        ['limits', 'Concurrent updates'],
         ['policies', 'No packs yet'],
       ]) {
         await page.goto(`${base}/${path}`);
@@ -201,7 +201,7 @@ await suite('pages of what an organization has set', {
       }
       await page.getByRole('button', { name: 'Add a group' }).click();
       await page.getByRole('dialog').getByLabel('Name').fill('audited');
-      await page.getByRole('dialog').getByRole('button', { name: 'Add it' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Add the group' }).click();
       await page.getByRole('link', { name: 'Open audited' }).click();
       await page.getByText('None: its updates run no policies.').waitFor();
       await expectSafe(page);

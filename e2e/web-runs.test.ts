@@ -228,7 +228,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
         [`${server.organization}/figures/dev`, page.getByRole('heading', { name: 'figures/dev' })],
         [`${server.organization}/figures/dev?tab=updates`, page.getByRole('link', { name: 'Update 1' })],
         [`${server.organization}/figures/dev?tab=versions`, page.getByRole('heading', { name: 'figures/dev' })],
-        [`${server.organization}/figures/dev?tab=resources&shape=graph`, page.locator('.react-flow__node').first()],
+        [`${server.organization}/figures/dev?tab=resources&shape=graph`, page.locator('[data-box]').first()],
         [`${server.organization}/figures/dev/updates/1`, page.getByRole('list', { name: 'Resources' })],
         [`${server.organization}/figures/dev/updates/1?view=timing`, page.getByText('All steps')],
         ['~/search?q=name:last', page.getByRole('link', { name: 'last' })],

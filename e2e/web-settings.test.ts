@@ -66,7 +66,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     async () => {
       await open('~/rules');
       await page.getByRole('button', { name: 'Freeze', exact: true }).click();
-      await dialog().getByLabel('For', { exact: true }).selectOption('tag');
+      await dialog().getByLabel('Applies to', { exact: true }).selectOption('tag');
       await dialog().getByLabel('Tag').fill('e');
       await suggested('env').waitFor({ state: 'attached' });
       await dialog().getByLabel('Tag').fill('env');
@@ -75,7 +75,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await dialog().getByLabel('Until').fill('2098-12-24T18:30');
       await dialog().getByRole('button', { name: 'Weekends' }).click();
       await confirm('Freeze');
-      const change = page.getByRole('button', { name: 'Change the freeze of stacks with the tag env=production' });
+      const change = page.getByRole('button', { name: 'Edit the freeze of stacks with the tag env=production' });
       const findFreeze = async () => {
         const { rules = [] } = await call('GET', `orgs/${organization}/update-rules`);
         return rules.find(({ kind }) => kind === 'freeze');
@@ -88,7 +88,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       expect(await dialog().getByLabel('Hours').inputValue()).toBe('61');
       await dialog().getByLabel('Until').fill('2097-01-02T03:04');
       await dialog().getByRole('button', { name: 'Remove this window' }).click();
-      await dialog().getByLabel('For', { exact: true }).selectOption('project');
+      await dialog().getByLabel('Applies to', { exact: true }).selectOption('project');
       await dialog().getByLabel('Project').fill('w');
       await suggested('web').waitFor({ state: 'attached' });
       await dialog().getByLabel('Project').fill('web');
@@ -123,15 +123,15 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await page.getByRole('button', { name: 'Add a webhook' }).click();
       await dialog().getByLabel('Name').fill('Alarm');
       await dialog().getByLabel('URL').fill(`${target}/hook`);
-      await dialog().getByLabel('Secret of the signatures').fill('very-secret-word');
-      await confirm('Add it');
+      await dialog().getByLabel('Signing secret').fill('very-secret-word');
+      await confirm('Add the webhook');
       await page.getByRole('heading', { name: 'Alarm' }).waitFor();
       await page.getByRole('button', { name: 'Send a ping' }).click();
       await page.getByText('Delivered 202').waitFor();
       await page.waitForURL(/delivery=/);
       await page.getByRole('button', { name: 'Send again: ping' }).click();
       await page
-        .getByRole('row', { name: /ping by hand/ })
+        .getByRole('row', { name: /ping manual/ })
         .nth(1)
         .waitFor();
       await pollUntil('it was sent again', () => received.length === 2);
@@ -161,12 +161,12 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     'an approval is asked for, withdrawn, given by somebody else and taken back',
     async () => {
       await open('web/prod');
-      await page.getByRole('button', { name: 'Ask for an approval' }).click();
-      expect(await dialog().getByRole('button', { name: 'Ask', exact: true }).isEnabled()).toBe(false);
+      await page.getByRole('button', { name: 'Request approval' }).click();
+      expect(await dialog().getByRole('button', { name: 'Request approval', exact: true }).isEnabled()).toBe(false);
       await dialog().getByLabel('Commit').fill(commit);
       await dialog().getByLabel('Reason').fill('The old pool goes');
       await expectSound(page);
-      await confirm('Ask');
+      await confirm('Request approval');
       await page.getByText('The old pool goes').waitFor();
       await expectSound(page);
       await page.getByRole('button', { name: 'Withdraw' }).click();
@@ -180,10 +180,10 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await page.getByRole('button', { name: 'Approve cccccccc for web/prod' }).click();
       await dialog().getByLabel('Reason').fill('Seen');
       await confirm('Approve');
-      await page.getByRole('link', { name: 'Given' }).click();
+      await page.getByRole('link', { name: 'Approved' }).click();
       await expectSound(page);
-      await page.getByRole('button', { name: 'Take back cccccccc for web/prod' }).click();
-      await confirm('Take back');
+      await page.getByRole('button', { name: 'Revoke cccccccc for web/prod' }).click();
+      await confirm('Revoke');
       await page.getByText('No approvals yet').waitFor();
     },
     scenarioTimeoutMs,
@@ -238,7 +238,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const second = await rotate('An hour');
       expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200]);
       await row('deploy').getByText('value before').waitFor();
-      const third = await rotate('No time: it ends now');
+      const third = await rotate('No time: it is revoked now');
       expect([await statusOf(second), await statusOf(third)]).toEqual([401, 200]);
       expect(await page.content()).not.toContain(third);
       await expectSound(page);
@@ -260,21 +260,21 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     'what roles give is changed after its name is typed where rights are taken away',
     async () => {
       await open('~/access');
-      await page.getByText('All that the role has').waitFor();
+      await page.getByText('All permissions of the role').waitFor();
       await expectSound(page);
-      await page.getByRole('button', { name: 'Change what roles give' }).click();
-      await dialog().getByLabel('Roles give').selectOption('some');
+      await page.getByRole('button', { name: 'Edit role permissions' }).click();
+      await dialog().getByLabel('Role permissions').selectOption('some');
       await dialog().getByRole('checkbox', { name: 'decrypt' }).uncheck();
       await dialog().getByText('Viewers and members lose decrypt by their roles').waitFor();
-      const take = dialog().getByRole('button', { name: 'Take it away' });
+      const take = dialog().getByRole('button', { name: 'Remove permissions' });
       expect(await take.isEnabled()).toBe(false);
       await dialog().getByLabel('to confirm').fill(organization);
       await expectSound(page);
-      await confirm('Take it away');
+      await confirm('Remove permissions');
       await page.getByText('Only admins, and anyone a grant allows, can decrypt them').waitFor();
-      await page.getByRole('button', { name: 'Let roles decrypt' }).click();
-      await confirm('Let roles decrypt');
-      await page.getByText('All that the role has').waitFor();
+      await page.getByRole('button', { name: 'Allow by role' }).click();
+      await confirm('Allow by role');
+      await page.getByText('All permissions of the role').waitFor();
     },
     scenarioTimeoutMs,
   );

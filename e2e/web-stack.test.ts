@@ -29,6 +29,7 @@ async function gitOf({ programDir }: PulumiWorkspace) {
     return (await promisify(execFile)('git', own, { cwd: programDir })).stdout.trim();
   };
   await git('init', '-q');
+  await git('remote', 'add', 'origin', 'https://github.com/acme/web.git');
   return {
     /** Commits the program, and returns the commit's name as pages show it. */
     commit: async (): Promise<string> => {
@@ -78,7 +79,15 @@ await suite('the state of a stack in the browser', {
       await untilBlamed('b', `version 1${first}`);
       const second = await up({ a: { value: '2', secretValue }, b: { value: '1' }, c: { value: '1' } });
       await untilBlamed('a', `version 2${second}`);
+      const commitLink = page.getByRole('link', { name: new RegExp(`^${second}`) }).first();
+      const commitPage = new RegExp(`^https://github\\.com/acme/web/commit/${second}`);
+      expect(await commitLink.getAttribute('href')).toMatch(commitPage);
       await untilBlamed('b', `version 1${first}`);
+      expect(await findFlaws(page)).toEqual([]);
+
+      await page.goto(`${url}?tab=updates`);
+      await commitLink.waitFor();
+      expect(await commitLink.getAttribute('href')).toMatch(commitPage);
       expect(await findFlaws(page)).toEqual([]);
 
       await page.goto(`${url}?tab=versions&from=0&to=1`);
@@ -130,7 +139,7 @@ await suite('the state of a stack in the browser', {
 
       const viewer = await signIn(browser, holdfast.url, 'vera');
       await viewer.page.goto(`${url}?tab=versions&from=0&to=1`);
-      await viewer.page.getByRole('link', { name: 'Its update' }).waitFor();
+      await viewer.page.getByRole('link', { name: 'View update' }).waitFor();
       expect(await viewer.page.getByRole('button', { name: 'Restore version 1', exact: true }).count()).toBe(0);
       await viewer.page.close();
     },
@@ -197,14 +206,14 @@ await suite('the state of a stack in the browser', {
       await page.getByRole('link', { name: 'Resolve' }).click();
       await page.getByText('was being created').waitFor();
       await page.getByText(/ended as cancelled/).waitFor();
-      const record = page.getByRole('button', { name: 'Record the repair' });
+      const record = page.getByRole('button', { name: 'Save repair' });
       await page.getByLabel('Decision about lost').selectOption('import');
       expect(await record.isDisabled()).toBe(true);
       await page.getByLabel('Id of lost in the cloud').fill(id);
       expect(await findFlaws(page)).toEqual([]);
       await record.click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Record version 2' }).click();
-      await page.getByText('Nothing was interrupted').waitFor();
+      await page.getByRole('dialog').getByRole('button', { name: 'Save as version 2' }).click();
+      await page.getByText('No interrupted operations').waitFor();
       await workspace.runOk(['refresh', '--yes', '--skip-preview', '--non-interactive']);
       const { deployment } = await workspace.exportState();
       expect(deployment.pending_operations ?? []).toEqual([]);

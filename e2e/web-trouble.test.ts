@@ -82,7 +82,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
     'a page that has nothing to show says why, and goes on by itself',
     async () => {
       const problems = [
-        ['SERVICE_UNAVAILABLE', 'Not available now'],
+        ['SERVICE_UNAVAILABLE', 'Temporarily unavailable'],
         ['TOO_MANY_REQUESTS', 'Too many requests'],
         [null, 'The server does not answer'],
       ] as const;
@@ -94,12 +94,18 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
         await answers();
         await heading('Teams').waitFor();
       }
+      const page502 = { status: 502, contentType: 'text/html', body: '<html><h1>502 Bad Gateway</h1></html>' };
+      await page.route('**/trpc/**', (route) => route.fulfill(page502));
+      await open('/~/teams');
+      await page.getByText('A proxy answered in place of the server (status 502).').waitFor();
+      await answers();
+      await heading('Teams').waitFor();
       // It has to know who asks before it shows anything.
       await refuse('SERVICE_UNAVAILABLE');
       await page.goto(`${server.url}/~/operator/health`);
-      await heading('Not available now').waitFor();
+      await heading('Temporarily unavailable').waitFor();
       await answers();
-      await heading('Not available now').waitFor({ state: 'detached' });
+      await heading('Temporarily unavailable').waitFor({ state: 'detached' });
     },
     scenarioTimeoutMs,
   );
@@ -108,8 +114,8 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
     'what may not be seen, or is gone meanwhile, is not shown any longer, and there is a way out',
     async () => {
       for (const [code, title] of [
-        ['FORBIDDEN', 'You may not see this'],
-        ['NOT_FOUND', 'There is nothing here'],
+        ['FORBIDDEN', 'You do not have access'],
+        ['NOT_FOUND', 'Page not found'],
       ] as const) {
         await open('/many/s1');
         await heading('many/s1').waitFor();

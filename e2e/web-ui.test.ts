@@ -145,6 +145,54 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
   });
 
+  test('suggests terms of the filter, and their values', async () => {
+    await page.goto(`${server.url}/dev-org`);
+    await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
+    const field = page.getByRole('combobox', { name: 'Find a project or stack' });
+    const option = (name: RegExp) => page.getByRole('listbox', { name: 'Suggestions' }).getByRole('option', { name });
+    await field.click();
+    for (const name of ['owner', 'updated', 'tag', 'project']) await option(new RegExp(`^${name}:`)).waitFor();
+    expect(await violations()).toEqual([]);
+    await page.keyboard.type('ow');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    expect(await field.inputValue()).toBe('owner:');
+    await option(/^ada$/).click();
+    await waitForStacks('web/prod');
+    expect(await field.inputValue()).toBe('owner:ada ');
+    await field.fill('');
+    await page.keyboard.type('tag:te');
+    await option(/^team$/).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await waitForStacks('search/dev');
+    await page.getByRole('link', { name: 'Remove the filter tag team' }).click();
+    await field.fill('project:we');
+    await option(/^web$/).click();
+    await page.waitForURL(`${server.url}/dev-org?project=web`);
+    await waitForStacks('web/dev', 'web/prod');
+    expect(await field.inputValue()).toBe('');
+  });
+
+  test('shows times relative, or in the zone that the reader chooses', async () => {
+    await page.goto(`${server.url}/dev-org`);
+    const time = page.locator('main time').first();
+    await time.waitFor();
+    expect(await time.getAttribute('title')).toMatch(/\b20\d\d\b.*UTC/);
+    expect(await time.textContent()).toMatch(/ago|now/);
+    const choose = async (name: string): Promise<void> => {
+      await page.getByRole('button', { name: 'ada', exact: true }).click();
+      await page.getByRole('menuitem', { name }).click();
+    };
+    await choose('Times in UTC');
+    expect(await time.textContent()).toMatch(/\b20\d\d\b/);
+    await page.reload();
+    await time.waitFor();
+    expect(await time.textContent()).toMatch(/\b20\d\d\b/);
+    await choose('Relative times');
+    expect(await time.textContent()).toMatch(/ago|now/);
+  });
+
   test('needs no mouse', async () => {
     await page.goto(`${server.url}/dev-org`);
     await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
@@ -170,7 +218,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     expect(await page.getByText(markup, { exact: true }).count()).toBeGreaterThan(0);
     expect(await page.locator('main img').count()).toBe(0);
     await page.goto(`${server.url}/${encodeURIComponent(markup)}`);
-    await page.getByRole('heading', { name: 'There is nothing here' }).waitFor();
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
     expect(await page.locator('main img').count()).toBe(0);
   });
 
@@ -311,6 +359,14 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await more.click();
     await pollUntil('the whole message is shown', async () => (await height()) > 150);
     await page.getByRole('button', { name: 'Show less' }).and(page.locator(':focus')).waitFor();
+
+    await page.goto(`${server.url}/dev-org`);
+    await page.getByRole('link', { name: `${project}/${stack}` }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: `${project}/${stack}` }).focus();
+    const shownName = "getComputedStyle(document.querySelector(':focus [data-full]'), '::after').content";
+    expect(await page.evaluate(shownName)).toContain(stack);
   });
 
   test('a search in the events of an update goes on to its oldest', async () => {
@@ -326,7 +382,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await page.getByText('200 newest events').waitFor();
     await page.getByLabel('Search in events').fill('needle');
     await page.getByText('the needle').waitFor();
-    await page.getByText('1 events', { exact: true }).waitFor();
+    await page.getByText('1 event', { exact: true }).waitFor();
     await page.getByLabel('Search in events').fill('');
     await page.getByText('600 events', { exact: true }).waitFor();
   });

@@ -35,7 +35,7 @@ const pictures: readonly Picture[] = [
   { name: 'stacks', path: '/acme', ready: '[role="row"][aria-rowindex="5"]' },
   { name: 'stacks-phone', path: '/acme', ready: '[role="row"][aria-rowindex="5"]', size: phone },
   { name: 'stack', path: '/acme/storefront/staging', ready: 'h2:has-text("Latest updates")' },
-  { name: 'resources', path: '/acme/website/prod?tab=resources&shape=graph', ready: '.react-flow__node' },
+  { name: 'resources', path: '/acme/website/prod?tab=resources&shape=graph', ready: '[data-box]' },
   { name: 'update', path: '', ready: 'main li >> text=/creating|updating|created|updated/', prepare: openRunning },
   { name: 'timing', path: `${stack}/updates/5?view=timing`, ready: 'text=Critical path' },
   { name: 'versions', path: `${stack}?tab=versions&from=3&to=5`, ready: 'main summary' },

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -43,4 +43,5 @@ for (const name of ['.env.example', 'deploy/proxy/Caddyfile', 'deploy/redis/star
   cpSync(path.join(root, name), path.join(compose, name), { recursive: true });
 const alerts = read('deploy/monitoring/alerts.yml').replaceAll('runbook_url: docs/', `runbook_url: ${docs}/docs/`);
 writeFileSync(path.join(folder, 'alerts.yml'), alerts);
-cpSync(path.join(root, 'deploy/monitoring/grafana-dashboard.json'), path.join(folder, 'grafana-dashboard.json'));
+const dashboards = path.join(root, 'deploy/monitoring/dashboards');
+for (const name of readdirSync(dashboards)) cpSync(path.join(dashboards, name), path.join(folder, `grafana-${name}`));

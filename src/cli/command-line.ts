@@ -50,13 +50,23 @@ function runWith(config: Config, words: readonly string[]): Promise<number | und
 /** Adds what is below a command, by its name; it is loaded when the command runs. */
 const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Promise<void>>> = {
   admin: async (command, run) => (await import('./admin/admin-commands.ts')).addAdminCommands(command, run),
+  approve: async (command) => (await import('./remote/remote-commands.ts')).addApproveCommand(command),
+  apply: async (command, run) =>
+    (await import('./configuration/configuration-commands.ts')).addApplyCommand(command, run),
   backup: async (command, run) => (await import('./backup/backup-commands.ts')).addBackupCommands(command, run),
   blobs: async (command, run) => (await import('./blobs/blobs-commands.ts')).addBlobsCommands(command, run),
   bundle: async (command, run) => (await import('./bundle/bundle-commands.ts')).addBundleCommands(command, run),
+  debug: async (command, run) => (await import('./debug/debug-commands.ts')).addDebugCommands(command, run),
+  drain: async (command) => (await import('./remote/remote-commands.ts')).addDrainCommand(command),
   doctor: async (command, run) => (await import('./doctor/doctor-command.ts')).addDoctorOptions(command, run),
   export: async (command, run) => (await import('./moving/export-commands.ts')).addExportOptions(command, run),
+  'export-config': async (command) =>
+    (await import('./configuration/configuration-commands.ts')).addExportConfigCommand(command),
   import: async (command, run) => (await import('./moving/import-commands.ts')).addImportOptions(command, run),
+  plan: async (command, run) =>
+    (await import('./configuration/configuration-commands.ts')).addPlanCommand(command, run),
   setup: async (command) => (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith),
+  wait: async (command) => (await import('./remote/remote-commands.ts')).addWaitCommand(command),
   'support-bundle': async (command, run) =>
     (await import('./support/support-bundle-command.ts')).addSupportBundleOptions(command, run),
 };
@@ -112,6 +122,10 @@ function createProgram(run: CommandRun): Command {
     .command('support-bundle')
     .description('write a file for support: versions, settings, findings of the doctor, without secrets');
   program
+    .command('debug')
+    .description('change the log level of running processes on this machine, and profile them')
+    .usage('<command>');
+  program
     .command('create-bucket')
     .description('create the bucket HOLDFAST_S3_BUCKET if it does not exist')
     .action(async () => (await import('./create-bucket.ts')).createBucket(run.loadConfig()));
@@ -143,6 +157,20 @@ function createProgram(run: CommandRun): Command {
   program
     .command('export')
     .description('export the stacks of an organization to a folder (`file://…`) or bucket (`s3://…`) of the CLI');
+  program.command('plan').description('show what `holdfast apply` would change');
+  program.command('apply').description('make an organization as YAML documents declare it, through the API');
+  program.command('export-config').description('write what an organization has as such documents');
+  program.command('wait').description('wait until no update of a stack runs, through the API');
+  program.command('approve').description('give a requested approval, through the API');
+  program.command('drain').description('drain the running update of a stack, through the API');
+  program
+    .command('schema')
+    .description('print the JSON Schema of these documents, or of what a command prints with --json')
+    .argument('[command...]', 'its words, such as admin token list')
+    .option('--list', 'list the schemas')
+    .action(async (words: string[], options: { list?: true }) =>
+      (await import('./output/schema-command.ts')).printSchema(words, options),
+    );
   program
     .command('bundle')
     .description('show how far the break-glass bundle is behind, and import what was done in it')

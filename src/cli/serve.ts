@@ -3,6 +3,7 @@ import type { RunningServer } from '../server.ts';
 import type { AppContext } from '../shared/context.ts';
 import { type Config, holdfastVersion } from '../shared/platform/config/config.ts';
 import { readTracingConfig } from '../shared/platform/config/open-telemetry.ts';
+import { startDebugSocket } from '../shared/platform/debug/debug-socket.ts';
 import { closeOnSignal } from '../shared/platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startTracing } from '../shared/platform/tracing/start-tracing.ts';
@@ -30,6 +31,9 @@ export async function serve(run: CommandRun, role: Role, options: ServeOptions =
   const tracing = await startTracing(role, readTracingConfig(), logger);
   const { context, firstLogin, management, url } = await start(role, config, logger, options);
   if (tracing) context.lifecycle.onClose('processes', 'tracing', tracing.close);
+  const { dataDir, database } = config;
+  const makesFolder = role === 'server' && database.url === null;
+  await startDebugSocket({ dataDir, role, makesFolder, logger, lifecycle: context.lifecycle });
   closeOnSignal(context.lifecycle, logger);
   logger.info({ url, management, version: holdfastVersion }, 'listening');
   if (firstLogin) printFirstLogin(config, firstLogin);

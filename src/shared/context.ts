@@ -49,6 +49,7 @@ import { backlogSteps, JournalBacklog } from './state/journal/incremental/journa
 import { JournalWriter } from './state/journal/journal-writer.ts';
 import { createStateParts, type StateOverrides, type StateParts } from './state/state-parts.ts';
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
+import { findUnusualOfUpdate } from './statistics/update-counts.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { RollbackState } from './updates/rollback-detection/rollback-state.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
@@ -244,7 +245,10 @@ export async function createContext(
     quotas,
     outgoing,
     secrets: encryptedSecrets,
-    deliveryAttempts: new DeliveryAttempts({ db, outgoing, secrets: encryptedSecrets, logger }),
+    deliveryAttempts: new DeliveryAttempts({
+      ...{ db, outgoing, secrets: encryptedSecrets, logger },
+      findUnusual: (updateId) => findUnusualOfUpdate(db, updateId),
+    }),
     fence: overrides.fence ?? null,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };

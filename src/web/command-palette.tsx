@@ -121,7 +121,7 @@ export default function CommandPalette({
           </div>
         ))}
       </div>
-      {commands.length === 0 ? <p className={styles['none']}>Nothing has this name.</p> : null}
+      {commands.length === 0 ? <p className={styles['none']}>No results.</p> : null}
     </Dialog>
   );
 }
@@ -218,7 +218,7 @@ function useCommands(text: string, organization: string | undefined, actions: re
     {
       id: 'system',
       group: 'Theme',
-      name: 'Theme of the system',
+      name: 'System theme',
       icon: <Monitor size={16} />,
       run: () => chooseTheme('system'),
     },

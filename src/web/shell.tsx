@@ -98,7 +98,7 @@ function InvitationNotice() {
       tone="neutral"
       icon={<Mail size={17} />}
       title={count === 1 ? 'An organization has invited you' : `${count} organizations have invited you`}
-      action={<a href="/account#invitations">Answer</a>}
+      action={<a href="/account#invitations">Respond</a>}
     />
   );
 }

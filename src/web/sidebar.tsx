@@ -2,6 +2,7 @@ import { Link, useMatches } from '@tanstack/react-router';
 import {
   Activity,
   ChevronsUpDown,
+  Clock,
   Layers,
   LogOut,
   Monitor,
@@ -20,7 +21,8 @@ import { signOut } from './platform/app/session.ts';
 import { chooseTheme, type Theme, themes, useTheme } from './platform/app/theme.ts';
 import { Button } from './platform/ui/button.tsx';
 import { CutName } from './platform/ui/cut-name.tsx';
-import { Menu, MenuItem } from './platform/ui/menu.tsx';
+import { Menu, MenuItem, MenuSeparator } from './platform/ui/menu.tsx';
+import { chooseTimeDisplay, timeDisplayNames, timeDisplays, useTimeDisplay } from './platform/ui/time-display.ts';
 import styles from './sidebar.module.css';
 import { useFavourites } from './stacks/favourites.ts';
 
@@ -37,6 +39,7 @@ export function Sidebar({
 }) {
   const me = useMe();
   const favourites = useFavourites();
+  const times = useTimeDisplay();
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: it only handles events of the links in it.
     <div
@@ -122,6 +125,18 @@ export function Sidebar({
           <MenuItem icon={<UserRound size={15} />} onSelect={() => location.assign('/account')}>
             Your account
           </MenuItem>
+          <MenuSeparator />
+          {timeDisplays.map((each) => (
+            <MenuItem
+              key={each}
+              icon={<Clock size={15} />}
+              isChosen={each === times}
+              onSelect={() => chooseTimeDisplay(each)}
+            >
+              {timeDisplayNames[each]}
+            </MenuItem>
+          ))}
+          <MenuSeparator />
           <MenuItem icon={<LogOut size={15} />} onSelect={signOut}>
             Sign out
           </MenuItem>

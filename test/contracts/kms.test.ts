@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Kms, KmsError } from '../../src/shared/platform/kms/kms.ts';
 import { type KmsKey, parseKmsUrl } from '../../src/shared/platform/kms/kms-url.ts';
 import { openKms } from '../../src/shared/platform/kms/open-kms.ts';
-import { type FakeService, fakeServices, setEnvironment, startFakeVault } from '../support/kms/fake-services.ts';
+import { type FakeService, fakeServices, setEnvironment, startFakeVault } from '../../testkit/kms/fake-services.ts';
 
 describe.each(fakeServices)('%s', (_name, start) => {
   let service: FakeService;

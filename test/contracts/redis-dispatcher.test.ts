@@ -333,9 +333,9 @@ await describeOnRedis((server) => {
       ]);
       expect(shown[0]?.jobs[0]?.fault).toMatch(/^Error \(23514\)/);
       const readMetrics = () => metrics.registry.metrics();
-      const counted = 'holdfast_jobs_ended_total{job="compact-journal",outcome="failed"} 1';
+      const counted = 'holdfast_jobs_ended_total{name="compact-journal",outcome="failed"} 1';
       await until(async () => (await readMetrics()).includes(counted), 'it is counted');
-      expect(await readMetrics()).toContain('holdfast_job_errors_total{job="compact-journal"} 3');
+      expect(await readMetrics()).toContain('holdfast_job_errors_total{name="compact-journal"} 3');
       // It delays nobody.
       await expect(dispatcher.run(compactionJob())).rejects.toThrow(UnavailableError);
     });

@@ -113,7 +113,7 @@ test(
     await workspace.cloud.control({ slowMs: { slow: longMs } });
     await workspace.writeProgram(thingProgram({ project, things: { quick: { value: 'a' }, slow: { value: 'b' } } }));
     const up = await workspace.spawn(['up', ...unattended]);
-    await page.getByRole('link', { name: 'Watch it' }).click();
+    await page.getByRole('link', { name: 'View progress' }).click();
     const row = page.getByRole('listitem').filter({ hasText: 'slow' });
     await row.getByText('creating').waitFor();
     await pollUntil('its replica has the stream', async () => (await holderOfStream()) === 1);
@@ -138,7 +138,7 @@ test(
       const count = (role: string) => shown.filter((text) => text.startsWith(role)).length;
       return count('API') === 3 && count('Worker') === 2;
     });
-    const answering = page.getByText('Answers', { exact: true });
+    const answering = page.getByText('Responds', { exact: true });
     await pollUntil('all replicas answer', async () => (await answering.count()) === 3);
     expect(await findFlaws(page)).toEqual([]);
     const update = await startJournal();
@@ -146,11 +146,11 @@ test(
     await cluster.workers[1]?.kill();
     await cluster.s3.stop();
     const completed = update.complete();
-    const silent = processes.getByText(/^Silent for/);
+    const silent = processes.getByText(/^No heartbeat for/);
     await pollUntil('one process is silent', async () => (await silent.count()) === 1);
     await page.goto(`${cluster.url}/~/operator/queues`);
     const jobs = page.getByRole('table', { name: 'Jobs: Small writes' });
-    const failed = jobs.getByRole('row').filter({ hasText: 'compact journal' }).filter({ hasText: 'Given up' });
+    const failed = jobs.getByRole('row').filter({ hasText: 'compact journal' }).filter({ hasText: 'Failed' });
     await failed.first().waitFor();
     expect((await completed).status).toBe(503);
     expect(await findFlaws(page)).toEqual([]);
@@ -192,7 +192,7 @@ test(
     const things = { quick: { value: 'a' }, slow: { value: 'b' }, third: { value: 'c' } };
     await workspace.writeProgram(thingProgram({ project, things }));
     const up = await workspace.spawn(['up', ...unattended]);
-    await page.getByRole('link', { name: 'Watch it' }).click();
+    await page.getByRole('link', { name: 'View progress' }).click();
     const row = page.getByRole('listitem').filter({ hasText: 'slow' });
     await row.getByText('creating').waitFor();
     await rowOf(list).getByText('Updating').waitFor();

@@ -264,6 +264,8 @@ test('organizations are managed by their admins only, with tokens that have no s
     'POST /roles',
     'PATCH /roles/none',
     'DELETE /roles/none',
+    'GET /managed-objects',
+    'PATCH /managed-objects',
     'GET /grants',
     'POST /grants',
     'DELETE /grants/none',

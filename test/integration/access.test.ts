@@ -134,6 +134,8 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`GET ${O}/roles/:role`]: 'viewer',
   [`PATCH ${O}/roles/:role`]: 'admin',
   [`DELETE ${O}/roles/:role`]: 'admin',
+  [`GET ${O}/managed-objects`]: 'admin',
+  [`PATCH ${O}/managed-objects`]: 'admin',
   [`GET ${O}/grants`]: 'admin',
   [`POST ${O}/grants`]: 'admin',
   [`DELETE ${O}/grants/:grant`]: 'admin',

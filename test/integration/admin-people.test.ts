@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { describe, expect, jest, test } from '@jest/globals';
-import { runCommandLine } from '../../src/cli/command-line.ts';
-import { type AdminRun, runAdminCommand } from '../support/admin.ts';
+import { describe, expect, test } from '@jest/globals';
+import { type AdminRun, runAdminCommand, runInProcess } from '../support/admin.ts';
 import { listEvents, listPersonalEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -13,22 +12,7 @@ import { append, getUpdate } from '../support/update-calls.ts';
 
 const app = testApp();
 
-/** Replaces a separate process, which most of these tests do not need: `runCommandLine` with captured output. */
-async function admin(...args: string[]): Promise<AdminRun> {
-  const printed = { log: '', error: '' };
-  const spies = (['log', 'error'] as const).map((stream) =>
-    jest.spyOn(console, stream).mockImplementation((text: unknown) => {
-      printed[stream] += `${text}\n`;
-    }),
-  );
-  try {
-    const config = { ...app.context.config, logLevel: 'silent' as const };
-    const code = (await runCommandLine(['admin', ...args], () => config)) ?? -1;
-    return { code, stdout: printed.log, stderr: printed.error };
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-  }
-}
+const admin = (...args: string[]): Promise<AdminRun> => runInProcess(app, 'admin', ...args);
 
 /** Runs a command that must succeed and returns its output. */
 async function runOk(...args: string[]): Promise<string> {

@@ -48,7 +48,7 @@ const batchesOf = () =>
     [organizationId],
   );
 
-describe('sealing', () => {
+describe('chaining', () => {
   test('puts every event into one batch, and what is intact has no problems', async () => {
     for (const object of ['a', 'b', 'c']) await add(object);
     await add('other', null);

@@ -85,7 +85,7 @@ test('an encrypted backup is verified and restored with the identity only', asyn
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('cannot be decrypted')]);
 
   const verified = await runBackup(nothing, 'verify', '--from', place, '--identity', identityFile, '--json');
-  expect([verified.code, JSON.parse(verified.stdout)]).toEqual([0, { backup: id, problems: [] }]);
+  expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([0, { backup: id, problems: [] }]);
 
   await using database = await createEmptyDatabase();
   const dataDir = path.join(home, 'restored');

@@ -299,24 +299,30 @@ test('another passphrase is recorded, and writes everything again', async () => 
   const before = await saltOf();
   await run();
   expect(await saltOf()).toBe(before);
-  await run({ passphrase: 'another passphrase' });
+  await run({ secret: { passphrase: 'another passphrase' } });
   expect(await saltOf()).not.toBe(before);
   const events = await query<{ details: string }>(
     app,
     `select details from audit_events where action = 'bundle.begin' order by number desc limit 2`,
   );
   expect(events.map(({ details }) => JSON.parse(details))).toEqual([
-    { place: `file://${directory}`, before: `file://${directory}`, isPassphraseNew: true },
+    { place: `file://${directory}`, before: `file://${directory}`, isKeyNew: true },
     expect.objectContaining({ place: `file://${directory}` }),
   ]);
   expect(JSON.stringify(events)).not.toContain('another passphrase');
 });
 
+const usualSecret = { HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase };
+
 function holdfast(place: string, ...words: string[]) {
+  return holdfastWith(usualSecret, place, ...words);
+}
+
+function holdfastWith(secret: Readonly<Record<string, string>>, place: string, ...words: string[]) {
   return runHoldfast(
     {
       ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
-      ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_URL: place, HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase },
+      ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_URL: place, ...secret },
     },
     'bundle',
     ...words,

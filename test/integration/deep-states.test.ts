@@ -77,7 +77,7 @@ test('every call that reads whole states or events has an answer for the deepest
     ['resources.get', { urn: rootUrn }],
     ['resources.blame', { urn: deepUrn }],
     ['resources.history', { urn: deepUrn }],
-    ['resources.graph', { urn: deepUrn, depth: 20 }],
+    ['resources.graph', {}],
     ['resources.list', {}],
     ['versions.diff', { from: 1, to: 2 }],
     ['versions.diff', { from: 0, to: 1 }],

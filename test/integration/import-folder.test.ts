@@ -135,15 +135,17 @@ test('damaged states of the history are left out, and named each time', async ()
   expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/left out: entry \d+/)]);
 });
 
-test('a killed import goes on, and nothing is there twice', async () => {
-  const stacks = Array.from({ length: 30 }, (_, at) => ({ project: `p${at % 3}`, stack: `s${at}`, versions: 4 }));
+test('an import that is killed at ten places goes on, and nothing is there twice', async () => {
+  const stacks = Array.from({ length: 40 }, (_, at) => ({ project: `p${at % 3}`, stack: `s${at}`, versions: 3 }));
   const source = await sourceOf('killed', stacks);
   const words = [...source.words, '--apply', '--parallel', '1'];
-  await killImports(app, 'killed', { words, env: env() }, [1, 20, 60]);
+  const places = [1, 8, 15, 22, 29, 36, 43, 50, 57, 64];
+  // On a busy machine, one may have ended before.
+  expect(await killImports(app, 'killed', { words, env: env() }, places)).toBeGreaterThanOrEqual(8);
   expect((await source.run('--apply')).code).toBe(0);
   expect(await importedVersions(app, 'killed')).toBe(120);
   expect((await source.run('--apply')).text).toBe('Imported 0 versions of 0 stacks into killed.\n');
-  expect((await source.run('--verify')).text).toMatch(/^Compared 30 stacks and 120 versions, .* no differences\.\n$/);
+  expect((await source.run('--verify')).text).toMatch(/^Compared 40 stacks and 120 versions, .* no differences\.\n$/);
 });
 
 test('a second pass imports what is new, and no stack that was updated here', async () => {

@@ -91,6 +91,37 @@ test('a rollback deletes a stack of which only the state came that it began with
   expect((await pass('--rollback', '--apply')).text).toBe('Deleted 1 stack with 0 imported versions; kept 0.\n');
 });
 
+test('the state that a stack began with has no version after an export to a folder either', async () => {
+  const ends = await organization('begun-folder');
+  const provider = { type: 'passphrase', state: { salt: 'v1:AAAA:v1:BBBB:CCCC' } };
+  const ref = { organization: 'begun-folder', project: 'proj', stack: 'dev' };
+  const stateOf = (version: number) => stateWith(ref, 'v1:AAAA:BBBB', version, provider);
+  const dev = await ends.createStack('dev', { state: stateOf(0) });
+  const directory = path.join(home, 'begun-folder-files');
+  const place = `file://${directory}`;
+  const pass = async (...options: string[]) => {
+    await ends.exportFolder(place);
+    return ends.importFolder(place, ...options);
+  };
+  expect((await pass('--apply')).text).toBe('Imported 0 versions of 0 stacks into begun-folder.\n');
+  expect(await ends.here('proj/dev/export')).toEqual(await ends.there('proj/dev/export'));
+  expect((await pass('--verify')).text).toContain('no differences');
+  expect((await pass('--apply')).text).toBe('Imported 0 versions of 0 stacks into begun-folder.\n');
+  await runUpdate(source, dev, stateOf(1));
+  expect((await pass('--apply')).text).toBe('Imported 1 version of 1 stack into begun-folder.\n');
+  expect((await pass('--verify')).text).toContain('no differences');
+  expect((await ends.here('proj/dev/updates')).updates.map(({ version }: { version: number }) => version)).toEqual([1]);
+
+  // What the CLI has written has no mark any more.
+  await ends.createStack('edited', { state: stateWith({ ...ref, stack: 'edited' }, 'v1:AAAA:BBBB', 0, provider) });
+  await ends.exportFolder(place);
+  const file = path.join(directory, '.pulumi/stacks/proj/edited.json');
+  const { checkpoint, ...others } = JSON.parse(await readFile(file, 'utf8'));
+  delete checkpoint.holdfast;
+  await writeFile(file, JSON.stringify({ ...others, checkpoint }));
+  expect((await ends.importFolder(place, '--apply')).text).toBe('Imported 1 version of 1 stack into begun-folder.\n');
+});
+
 test('a folder gets numbers in its order, and keeps those that its history has', async () => {
   const directory = path.join(home, 'numbered');
   await target.createUser('numbered', 'admin');

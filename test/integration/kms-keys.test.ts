@@ -2,14 +2,14 @@ import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { OperatorError } from '../../src/shared/platform/errors/errors.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
-import { query } from '../support/database.ts';
 import {
   type FakeService,
   fakeServices,
   setEnvironment,
   startFakeAws,
   startFakeVault,
-} from '../support/kms/fake-services.ts';
+} from '../../testkit/kms/fake-services.ts';
+import { query } from '../support/database.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { configOf, type TestSettings } from '../support/test-settings.ts';

@@ -140,6 +140,7 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
     const path = `${O.replace(':organization', stack.organization)}/grants`;
     return { parameters: { grant: (await ok(app.call('POST', path, { auth: caller.auth, body }))).json.id } };
   },
+  [`PATCH ${O}/managed-objects`]: async () => ({ body: { remove: [{ kind: 'Team', name: 'blue' }] } }),
   [`PATCH ${O}/access-policy`]: async () => ({ body: { decryptByRole: false } }),
   [`POST ${O}/deleted-stacks/:deletedStackId/restore`]: async (scene) => ({ ...(await deletedStack(scene)), body: {} }),
   [`DELETE ${O}/deleted-stacks/:deletedStackId`]: (scene) => deletedStack(scene),

@@ -1,9 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
 import { securityHeaders } from '../../src/shared/platform/http/security-headers.ts';
+import { type Dashboard, namesIn, queriesOf } from '../support/dashboards.ts';
 import { type ServerChild, startServerChild } from '../support/server-child.ts';
 import { createTestApp, createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
 
@@ -99,5 +102,49 @@ describe('at startup', () => {
     const { status, stderr } = run('--healthz', { HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:1' });
     expect(stderr).toMatch(/^unhealthy: no response from http:\/\/127\.0\.0\.1:1\/healthz: .*ECONNREFUSED/);
     expect(status).toBe(1);
+  });
+});
+
+describe('alert rules and dashboards', () => {
+  const monitoring = path.join(import.meta.dirname, '../../deploy/monitoring');
+  const rules = parse(readFileSync(path.join(monitoring, 'alerts.yml'), 'utf8')) as {
+    groups: { rules: { expr: string }[] }[];
+  };
+  const queries = [
+    ...rules.groups.flatMap((group) => group.rules.map(({ expr }) => expr)),
+    ...readdirSync(path.join(monitoring, 'dashboards')).flatMap((name) =>
+      queriesOf(JSON.parse(readFileSync(path.join(monitoring, 'dashboards', name), 'utf8')) as Dashboard),
+    ),
+  ].map((query) => ({ query, ...namesIn(query) }));
+
+  /** Labels that come from Prometheus, from recording rules, and with each histogram. */
+  const alwaysThere = ['instance', 'call', 'le'];
+
+  test('ask only for metrics that a server has, by labels of theirs', async () => {
+    const { text } = await get(server.management, '/metrics');
+    const optional =
+      /^holdfast_(backup|bundle|second_store|replica|redis|jobs_(waiting|oldest)|versions_to_encode|update_queue_(calls|oldest))/;
+    const isThere = (name: string): boolean =>
+      optional.test(name) ||
+      new RegExp(`^# TYPE ${name.replace(/_(bucket|count|sum)$/, '(_(bucket|count|sum))?')} `, 'm').test(text);
+    const missing = queries.flatMap(({ metrics }) => metrics.filter((name) => !isThere(name)));
+    expect(missing).toEqual([]);
+
+    await using app = await createTestApp();
+    const labelsOf = new Map(
+      app.context.metrics.registry
+        .getMetricsAsArray()
+        .map((metric) => [metric.name, (metric as unknown as { labelNames: string[] }).labelNames]),
+    );
+    // Prometheus adds labels of these names itself.
+    expect([...labelsOf].filter(([, labels]) => labels.includes('job') || labels.includes('instance'))).toEqual([]);
+    const unknown = queries.flatMap(({ labels, metrics, query }) => {
+      const known = metrics.map((name) => labelsOf.get(name.replace(/_(bucket|count|sum)$/, '')) ?? labelsOf.get(name));
+      if (known.includes(undefined)) return [];
+      return labels
+        .filter((label) => ![...alwaysThere, ...known.flat()].includes(label))
+        .map((label) => `${label} in ${query}`);
+    });
+    expect(unknown).toEqual([]);
   });
 });

@@ -73,23 +73,23 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   const now = () => Date.now() + daysLater * dayMs;
   const task = verifyNewestBackup(app.context, place, runs, { now, program: holdfastProgram });
   const run = () => task.run(new AbortController().signal, { place: null, holder: '' });
-  const drill = async () => (await readBackupStatus(runs)).drill;
+  const verification = async () => (await readBackupStatus(runs)).verification;
   await run();
-  expect(await drill()).toBeNull();
+  expect(await verification()).toBeNull();
 
   daysLater = 6;
   await run();
-  expect(await drill()).toBeNull();
+  expect(await verification()).toBeNull();
   const store = await FileBlobStore.open({ directory: place });
   const newest = (await findBackups(store)).at(-1);
   await store.delete(places.verified(newest?.id as string));
 
   daysLater = 8;
   await run();
-  expect(await drill()).toEqual({ at: expect.any(Number), backup: newest?.id, problems: [], skipped: null });
+  expect(await verification()).toEqual({ at: expect.any(Number), backup: newest?.id, problems: [], skipped: null });
   // Without another look into the place of the backups.
   const shown = (await readBackupStatus(runs)).backups?.backups.find(({ id }) => id === newest?.id);
-  expect(shown?.verifiedAt).toBe((await drill())?.at);
+  expect(shown?.verifiedAt).toBe((await verification())?.at);
   expect((await findBackups(store)).at(-1)?.keys).toContain(places.verified(newest?.id as string));
 
   const key = places.table(newest?.id as string, 'stacks');
@@ -97,14 +97,14 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   await store.delete(key);
   daysLater = 16;
   await expect(run()).rejects.toThrow(key);
-  expect((await drill())?.problems).toEqual([expect.stringContaining(key)]);
+  expect((await verification())?.problems).toEqual([expect.stringContaining(key)]);
   await store.put(key, once(bytes));
   // Not before a day has passed.
   await run();
-  expect((await drill())?.problems).toHaveLength(1);
+  expect((await verification())?.problems).toHaveLength(1);
   daysLater = 18;
   await run();
-  expect((await drill())?.problems).toEqual([]);
+  expect((await verification())?.problems).toEqual([]);
   await store.close();
 }, 120_000);
 
@@ -117,7 +117,7 @@ test('site admins see the backups, the schedule and the last fault', async () =>
   expect(data).toMatchObject({ plan: { place, keep: 2, schedule: '0 3 * * *', nextAt: at }, createFailure: null });
   expect(data.backups.map(({ id }: { id: string }) => id)).toHaveLength(2);
   expect(data.backups[0]).toMatchObject({ takenAt: at, isEncrypted: false, missingBlobs: 0 });
-  expect(data.drill).toMatchObject({ at, problems: [], skipped: null });
+  expect(data.verification).toMatchObject({ at, problems: [], skipped: null });
 });
 
 test('a backup that is stopped leaves no complete one and no hold', async () => {

@@ -33,7 +33,7 @@ afterEach(emptyTheQueue);
 const scanning: Record<string, object | (() => object)> = {
   'resources.get': { urn },
   'resources.blame': { urn },
-  'resources.graph': { urn: null },
+  'resources.graph': {},
   'secrets.reveal': { place: { of: 'resource', urn, part: 'outputs', path: ['key'] } },
   'stacks.get': {},
   'stacks.pending': {},

@@ -1,56 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Cluster, startCluster } from '../../testkit/cluster.ts';
+import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from '../../testkit/otlp-receiver.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 
 // A request is one trace through the API, Postgres, Redis, a worker and S3, in processes of their own. The receiver speaks OTLP over HTTP.
 
-interface ReceivedSpan {
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId?: string;
-  readonly name: string;
-  readonly status: { readonly code?: number };
-  readonly service: string;
-  readonly text: string;
-}
-
-interface OtlpRequest {
-  readonly resourceSpans: readonly {
-    readonly resource: { readonly attributes: readonly { key: string; value: { stringValue?: string } }[] };
-    readonly scopeSpans: readonly { readonly spans: readonly Omit<ReceivedSpan, 'service' | 'text'>[] }[];
-  }[];
-}
-
-const spans: ReceivedSpan[] = [];
-const receiver = createServer((request, response) => {
-  const chunks: Buffer[] = [];
-  request.on('data', (chunk: Buffer) => chunks.push(chunk));
-  request.on('end', () => {
-    for (const { resource, scopeSpans } of (JSON.parse(Buffer.concat(chunks).toString()) as OtlpRequest)
-      .resourceSpans) {
-      const service = resource.attributes.find(({ key }) => key === 'service.name')?.value.stringValue ?? '';
-      for (const span of scopeSpans.flatMap((scope) => scope.spans))
-        spans.push({ ...span, service, text: JSON.stringify(span) });
-    }
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  });
-});
-
 const secret = `planted-${randomBytes(8).toString('hex')}`;
 let cluster: Cluster;
+let receiver: OtlpReceiver;
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  const { port } = receiver.address() as AddressInfo;
+  receiver = await startOtlpReceiver();
   cluster = await startCluster({
     apis: 1,
     workers: 1,
     settings: {
       HOLDFAST_DIRECT_BYTES: '1',
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
       OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
       OTEL_TRACES_SAMPLER: 'parentbased_always_off',
       OTEL_BSP_SCHEDULE_DELAY: '200',
@@ -60,8 +27,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await cluster?.stop();
-  receiver.closeAllConnections();
-  receiver.close();
+  await receiver?.close();
 });
 
 async function call(
@@ -91,7 +57,7 @@ async function call(
 }
 
 const traceId = randomBytes(16).toString('hex');
-const ofTrace = (id: string): ReceivedSpan[] => spans.filter((span) => span.traceId === id);
+const ofTrace = (id: string): ReceivedSpan[] => receiver.ofTrace(id);
 
 test('a large write is one trace in both processes, and its log lines name it', async () => {
   const stack = `/api/stacks/${cluster.organization}/traced/dev`;
@@ -143,7 +109,7 @@ test('a large write is one trace in both processes, and its log lines name it', 
 
 test('a request that its caller does not sample, or whose header is wrong, is not sent', async () => {
   const unsampled = randomBytes(16).toString('hex');
-  const before = spans.length;
+  const before = receiver.spans.length;
   for (const traceparent of [
     `00-${unsampled}-${randomBytes(8).toString('hex')}-00`,
     'wrong',
@@ -155,7 +121,9 @@ test('a request that its caller does not sample, or whose header is wrong, is no
   await pollUntil('the spans of a later request', async () =>
     ofTrace(marker).some(({ name }) => name === 'GET /api/user'),
   );
-  expect(spans.slice(before).filter((span) => span.traceId !== marker && span.traceId !== traceId)).toEqual([]);
+  expect(receiver.spans.slice(before).filter((span) => span.traceId !== marker && span.traceId !== traceId)).toEqual(
+    [],
+  );
 });
 
 test('metrics have the trace of a slow request as an exemplar', async () => {
@@ -168,8 +136,7 @@ test('metrics have the trace of a slow request as an exemplar', async () => {
 });
 
 test('writes go on while the receiver is away', async () => {
-  receiver.closeAllConnections();
-  await new Promise<void>((resolve) => receiver.close(() => resolve()));
+  await receiver.close();
   const traceparent = `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`;
   const response = await call('POST', `/api/stacks/${cluster.organization}/traced`, {
     body: { stackName: 'later' },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { findUnusualOfUpdate } from '../../src/shared/statistics/update-counts.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { query } from '../support/database.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
@@ -136,14 +137,33 @@ test('earlier updates of the last 90 days define the usual values, and users are
   const preview = await run({ kind: 'preview', changes: { delete: 14, create: 1 } });
   expect(await statisticsOf(preview)).toMatchObject({
     ...{ isPreview: true, changes: { deletes: 14 } },
-    usual: { count: 6, creates: [1, 1], updates: [0, 0], replaces: [0, 0], deletes: [0, 2] },
+    usual: {
+      ...{ count: 6, creates: [1, 1], updates: [0, 0], replaces: [0, 0], deletes: [0, 2], waitedSeconds: [0, 0] },
+      medians: { creates: 1, updates: 0, replaces: 0, deletes: 0, waitedSeconds: 0 },
+    },
+    unusual: [{ name: 'deletes', value: 14, range: [0, 2] }],
   });
   const create = () =>
     ok(
       app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { metadata: { message: '', environment } } }),
     );
   expect((await create()).json.messages).toEqual([
-    { severity: 'info', message: 'Its preview deletes 14, usually 0 to 2 (of 6 updates in 90 days)' },
+    { severity: 'info', message: 'The preview deletes 14, usually 0 to 2 (of 6 updates in 90 days)' },
+  ]);
+  const slow = await run({ changes: { delete: 1, create: 7 } });
+  const updateId = slow.split('/').at(-1) as string;
+  await query(app, `update updates set waited_ms = 90000, ended_at = started_at + interval '1 hour' where id = $1`, [
+    updateId,
+  ]);
+  const { unusual, usual } = await statisticsOf(slow);
+  const [seconds = 0, most = 0] = usual.seconds.map(Math.round);
+  expect(usual.medians.seconds).toBeLessThan(3600);
+  expect(unusual.map(({ name }: { name: string }) => name)).toEqual(['seconds', 'waitedSeconds', 'creates']);
+  // As in the payload of webhooks.
+  expect(await findUnusualOfUpdate(app.context.db, updateId)).toEqual([
+    `took 3600 s, usually ${seconds === most ? most : `${seconds} to ${most}`} s`,
+    'waited 90 s, usually 0 s',
+    'creates 7, usually 1',
   ]);
 });
 

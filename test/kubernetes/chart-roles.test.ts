@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
@@ -164,14 +164,19 @@ await describeWithTools('the chart', ['chart-tools'], () => {
     ).toEqual(wanted);
   });
 
-  test('has the alert rules and the dashboard of deploy/monitoring', () => {
+  test('has the alert rules and the dashboards of deploy/monitoring', () => {
     const { manifests } = of('everything behind an ingress');
     const [rule] = ofKind(manifests, 'PrometheusRule');
     expect(rule?.['spec']).toEqual(parse(read('deploy/monitoring/alerts.yml')));
-    const [dashboard] = ofKind(manifests, 'ConfigMap');
-    expect(JSON.parse(dashboard?.['data']['holdfast.json'])).toEqual(
-      JSON.parse(read('deploy/monitoring/grafana-dashboard.json')),
-    );
+    const [map] = ofKind(manifests, 'ConfigMap');
+    const folder = path.join(root, 'deploy/monitoring/dashboards');
+    const files = readdirSync(folder).map((name) => [
+      `holdfast-${name}`,
+      read(path.join('deploy/monitoring/dashboards', name)),
+    ]);
+    expect(files).toHaveLength(4);
+    expect(Object.keys(map?.['data']).sort()).toEqual(files.map(([name]) => name));
+    for (const [name = '', text = ''] of files) expect(JSON.parse(map?.['data'][name])).toEqual(JSON.parse(text));
   });
 
   test('has the version of the program', () => {

@@ -1,6 +1,9 @@
 import { execFile } from 'node:child_process';
+import { jest } from '@jest/globals';
+import { runCommandLine } from '../../src/cli/command-line.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
-import type { TestApp } from './test-app.ts';
+import { assertOutput } from './outputs.ts';
+import { masterKeys, type TestApp } from './test-app.ts';
 
 export interface AdminRun {
   readonly code: number;
@@ -29,16 +32,39 @@ export function runAdminWith(
   return runHoldfast(env, 'admin', ...args);
 }
 
-/** Runs `holdfast` as its own process. */
+/** Replaces a separate process, which most tests do not need: runs a command in this one on the app's settings. */
+export async function runInProcess(app: TestApp, ...words: string[]): Promise<AdminRun> {
+  const printed = { log: '', error: '' };
+  const spies = (['log', 'error'] as const).map((stream) =>
+    jest.spyOn(console, stream).mockImplementation((text: unknown) => {
+      printed[stream] += `${text}\n`;
+    }),
+  );
+  try {
+    const { secrets, ...others } = app.context.config;
+    const config = { ...others, secrets: { ...secrets, masterKeys }, logLevel: 'silent' as const };
+    const code = (await runCommandLine(words, () => config)) ?? -1;
+    return { code, stdout: printed.log, stderr: printed.error };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+/** Runs `holdfast` as its own process. With --json, what it prints must be as its schema says. */
 export function runHoldfast(env: NodeJS.ProcessEnv, ...args: string[]): Promise<AdminRun> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     execFile(
       process.execPath,
       [holdfastProgram, ...args],
       { env, maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
-        resolve({ code, stdout, stderr });
+        try {
+          if (args.includes('--json') && stdout !== '') assertOutput(args, stdout);
+          resolve({ code, stdout, stderr });
+        } catch (mismatch) {
+          reject(mismatch);
+        }
       },
     );
   });

@@ -50,6 +50,10 @@ async function organizationOf({ home, source, target }: Ends, name: string) {
     export: (...options: string[]) => run(source, {}, ...exportWords, ...options),
     exportWith: (others: NodeJS.ProcessEnv, ...options: string[]) => run(source, others, ...exportWords, ...options),
     import: (...options: string[]) => run(target, {}, ...importWords, ...options),
+    /** To and from a folder of the CLI. */
+    exportFolder: (place: string) => run(source, {}, 'export', '--organization', name, '--to', place),
+    importFolder: (place: string, ...options: string[]) =>
+      run(target, {}, 'import', '--from', place, '--organization', name, ...options),
     importWith: (others: NodeJS.ProcessEnv, ...options: string[]) => run(target, others, ...importWords, ...options),
     here: async (call: string) =>
       (await ok(target.call('GET', `/api/stacks/${name}/${call}`, { auth: authHere }))).json,

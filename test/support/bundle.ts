@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import type { BundleSecret } from '../../src/shared/bundle/bundle-key.ts';
 import { bundleTask } from '../../src/shared/bundle/bundle-repository.ts';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
 import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
@@ -18,10 +19,10 @@ const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75f
 export async function runBundle(
   app: TestApp,
   place: string,
-  options: { open?: () => Promise<Folder>; signal?: AbortSignal; passphrase?: string } = {},
+  options: { open?: () => Promise<Folder>; signal?: AbortSignal; secret?: BundleSecret } = {},
 ): Promise<unknown> {
-  const { open, passphrase = bundlePassphrase, signal = new AbortController().signal } = options;
-  const task = keepBundle(app.context, { place, passphrase }, { isPaced: false, ...(open ? { open } : {}) });
+  const { open, secret = { passphrase: bundlePassphrase }, signal = new AbortController().signal } = options;
+  const task = keepBundle(app.context, { place, secret }, { isPaced: false, ...(open ? { open } : {}) });
   const holder = randomUUID();
   const runs = createScheduledTaskRepository(app.context.db);
   await runs.claim(bundleTask, holder, { claimSeconds: 600, everySeconds: 0 });

@@ -125,6 +125,8 @@ export const withoutDialects: readonly string[] = [
   'GET /api/orgs/:organization/roles/:role',
   'PATCH /api/orgs/:organization/roles/:role',
   'DELETE /api/orgs/:organization/roles/:role',
+  'GET /api/orgs/:organization/managed-objects',
+  'PATCH /api/orgs/:organization/managed-objects',
   'GET /api/orgs/:organization/grants',
   'POST /api/orgs/:organization/grants',
   'DELETE /api/orgs/:organization/grants/:grant',

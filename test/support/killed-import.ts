@@ -17,13 +17,16 @@ export async function importedVersions(app: TestApp, organization: string): Prom
   return rows[0]?.count ?? 0;
 }
 
-/** Starts an import into the organization once per number, and kills it when at least so many versions are imported. */
+/**
+ * Starts an import into the organization once per number, and kills it when at least so many versions are imported. Returns how many it
+ * has killed.
+ */
 export async function killImports(
   app: TestApp,
   organization: string,
   run: { readonly words: readonly string[]; readonly env: NodeJS.ProcessEnv },
   numbers: readonly number[],
-): Promise<void> {
+): Promise<number> {
   let kills = 0;
   for (const atLeast of numbers) {
     const child = spawn(process.execPath, [holdfastProgram, ...run.words], { env: run.env, stdio: 'ignore' });
@@ -34,4 +37,5 @@ export async function killImports(
     await ended;
   }
   expect(kills).toBeGreaterThan(0);
+  return kills;
 }

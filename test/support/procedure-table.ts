@@ -58,7 +58,7 @@ export const procedureTable: Record<
   'resources.get': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
   'resources.blame': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
   'resources.history': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
-  'resources.graph': { needs: 'read', input: { urn: null, depth: 1 } },
+  'resources.graph': { needs: 'read' },
   'search.list': { needs: 'user', input: { query: '' } },
   'search.count': { needs: 'user', input: { query: '', by: 'type' } },
   'search.providers': { needs: 'user' },

@@ -4,6 +4,8 @@ import { registerAccessPolicyRoutes } from './access-policy.routes.ts';
 import { AccessPolicyService } from './access-policy-service.ts';
 import { GrantService } from './grant-service.ts';
 import { registerGrantRoutes } from './grants.routes.ts';
+import { ManagedObjectService } from './managed-object-service.ts';
+import { registerManagedObjectRoutes } from './managed-objects.routes.ts';
 import { QuotaQueries } from './quota-queries.ts';
 import { RoleService } from './role-service.ts';
 import { registerRoleRoutes } from './roles.routes.ts';
@@ -15,6 +17,7 @@ export function createAccessServices(context: ApiContext) {
     accessPolicy: new AccessPolicyService(context),
     grants: new GrantService(context),
     limits: new QuotaQueries(context),
+    managedObjects: new ManagedObjectService(context),
     roles: new RoleService(context),
     stackAccess: new StackAccessService(context),
   };
@@ -25,9 +28,11 @@ export function registerAccessDomain(
   routes: RouteScope,
   services: Parameters<typeof registerAccessPolicyRoutes>[1] &
     Parameters<typeof registerGrantRoutes>[1] &
+    Parameters<typeof registerManagedObjectRoutes>[1] &
     Parameters<typeof registerRoleRoutes>[1],
 ): void {
   registerAccessPolicyRoutes(routes, services);
   registerGrantRoutes(routes, services);
+  registerManagedObjectRoutes(routes, services);
   registerRoleRoutes(routes, services);
 }

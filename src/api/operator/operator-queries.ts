@@ -156,7 +156,7 @@ export class OperatorQueries {
   /** Scheduled backups as the tasks last saw them, the newest first. */
   async backups() {
     const runs = createScheduledTaskRepository(this.#context.db);
-    const [{ backups: found, drill }, tasks] = await Promise.all([readBackupStatus(runs), runs.list()]);
+    const [{ backups: found, verification }, tasks] = await Promise.all([readBackupStatus(runs), runs.list()]);
     const failureOf = (task: string) => {
       const { error = null, failedAt = null } = tasks.find(({ name }) => name === task) ?? {};
       return failedAt && { at: failedAt.toISOString(), error };
@@ -172,7 +172,7 @@ export class OperatorQueries {
         .slice(0, maxBackups)
         .map(({ verifiedAt, ...backup }) => ({ ...backup, verifiedAt: iso(verifiedAt) })),
       /** The last verification by a worker. */
-      drill: drill && { ...drill, at: new Date(drill.at).toISOString() },
+      verification: verification && { ...verification, at: new Date(verification.at).toISOString() },
       createFailure: failureOf(backupTasks.create),
       verifyFailure: failureOf(backupTasks.verify),
     };

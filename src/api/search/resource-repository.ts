@@ -46,10 +46,13 @@ const UrnRow = Type.Object({ urn: Type.String() });
 const EdgeRow = Type.Object({
   place: Type.String(),
   key: Type.String(),
+  urn: Type.String(),
+  name: Type.String(),
   parent: Text,
-  dependencies: Type.Array(Type.String()),
+  /** JSON text: the driver parses arrays one character at a time. */
+  dependencies: Type.String(),
 });
-export type ResourceEdges = Row<typeof EdgeRow>;
+export type ResourceEdges = Omit<Row<typeof EdgeRow>, 'dependencies'> & { readonly dependencies: readonly string[] };
 
 const AuthorRow = Type.Object({
   version: Type.Integer(),
@@ -184,12 +187,19 @@ export function createResourceRepository(db: Queryable) {
     },
 
     /** Dependencies of resources, in the order of lists. */
-    listEdges: (stackId: string, after: ResourcePlace | null, limit: number) =>
-      db.any(sql.rows(EdgeRow)`
+    listEdges: async (
+      stackId: string,
+      after: ResourcePlace | null,
+      limit: number,
+    ): Promise<readonly ResourceEdges[]> => {
+      const rows = await db.any(sql.rows(EdgeRow)`
         /* resources.listEdges */
-        select place, key, parent, dependencies from stack_resources where stack_id = ${stackId} and not is_deleted
+        select place, key, urn, name, parent, array_to_json(dependencies)::text as dependencies
+        from stack_resources where stack_id = ${stackId} and not is_deleted
           and ${after === null ? sql.fragment`true` : sql.fragment`(place, key) > (${after.place}, ${after.key})`}
-        order by place, key limit ${limit}`),
+        order by place, key limit ${limit}`);
+      return rows.map((row) => ({ ...row, dependencies: JSON.parse(row.dependencies) as string[] }));
+    },
 
     /** Null: the stack has no such version. */
     findVersionAuthor: (stackId: string, version: number) =>

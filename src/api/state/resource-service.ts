@@ -11,12 +11,12 @@ import {
   createResourceRepository,
   type IndexedResource,
   type IndexedStack,
-  type ResourceEdges,
   type ResourceFilter,
   type ResourcePlace,
 } from '../search/resource-repository.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { findResource } from './resources/find-resource.ts';
+import { readGraph } from './resources/read-graph.ts';
 import { redactedJsonInSlices } from './resources/redacted-json.ts';
 import { authorView, blameResource } from './resources/resource-blame.ts';
 
@@ -27,12 +27,6 @@ const copies = 16;
 const maxDependents = 200;
 /** As many as the index has. */
 const maxDependencies = 2_000;
-/** Maximum number of resources that are read for a graph, and that it shows. */
-const maxEdgeRows = 50_000;
-/** A resource may have 2,000 dependencies. */
-const maxEdges = 250_000;
-const edgePage = 1_000;
-const maxNodes = 500;
 const providerPrefix = 'pulumi:providers:';
 
 /** Resources of a stack's newest state, for the dashboard: from the index, except for inputs and outputs. */
@@ -120,27 +114,11 @@ export class ResourceService {
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
 
-  /** The dependency graph: around one resource, up to `depth` steps away, or all resources up to the limit. Throws NotFoundError, and the errors of `scan`. */
-  async graph(scan: StateScan, ref: StackRef, urn: string | null, depth: number) {
+  /** The dependencies of all resources, up to a limit. Throws NotFoundError, and the errors of `scan`. */
+  async graph(scan: StateScan, ref: StackRef) {
     const stack = await this.#find(ref);
     const rows = createResourceRepository(this.#context.db);
-    const { edges, isCut: areEdgesCut } = await listEdges(scan, rows, stack.stackId);
-    const { isCut, keys } = urn === null ? firstOf(edges) : await neighbourhood(scan, edges, resourceKey(urn), depth);
-    const resources = await rows.listByKeys(stack.stackId, [...keys]);
-    const urns = new Map(resources.map(({ key, urn: of }) => [key, of]));
-    const shown = edges.filter(({ key }) => urns.has(key));
-    const edge = (from: string, to: string, kind: 'parent' | 'dependency') =>
-      urns.has(to) ? [{ from: urns.get(from) as string, to: urns.get(to) as string, kind }] : [];
-    return {
-      nodes: resources.map(resourceView),
-      /** From a resource to its parent or to a dependency. */
-      edges: shown.flatMap(({ dependencies, key, parent }) => [
-        ...(parent === null ? [] : edge(key, parent, 'parent')),
-        ...dependencies.flatMap((dependency) => edge(key, dependency, 'dependency')),
-      ]),
-      isCut: isCut || areEdgesCut,
-      ...versionsOf(stack),
-    };
+    return { ...(await readGraph(scan, rows, stack.stackId, ref.organization)), ...versionsOf(stack) };
   }
 
   async #find(ref: StackRef): Promise<IndexedStack> {
@@ -182,69 +160,4 @@ function notIndexed(view: ResourceView, key: string, dependencies: number): Inde
     ...{ isExternal: view.isTrue('external'), isDeleted: false, dependencies },
     ...{ children: 0, changedIn: null },
   };
-}
-
-interface Nodes {
-  readonly keys: ReadonlySet<string>;
-  readonly isCut: boolean;
-}
-
-function firstOf(edges: readonly ResourceEdges[]): Nodes {
-  return { keys: new Set(edges.slice(0, maxNodes).map(({ key }) => key)), isCut: edges.length > maxNodes };
-}
-
-/** Page by page, up to the limit. */
-async function listEdges(scan: StateScan, rows: ReturnType<typeof createResourceRepository>, stackId: string) {
-  await scan.begin();
-  const edges: ResourceEdges[] = [];
-  let count = 0;
-  let after: ResourcePlace | null = null;
-  for (;;) {
-    const page: readonly ResourceEdges[] = await rows.listEdges(stackId, after, edgePage);
-    for (const row of page) {
-      edges.push(row);
-      count += row.dependencies.length;
-    }
-    after = page.at(-1) ?? null;
-    if (page.length < edgePage) return { edges, isCut: false };
-    if (edges.length >= maxEdgeRows || count >= maxEdges) return { edges, isCut: true };
-    await scan.pause();
-  }
-}
-
-/** The nearest first. */
-async function neighbourhood(
-  scan: StateScan,
-  edges: readonly ResourceEdges[],
-  from: string,
-  depth: number,
-): Promise<Nodes> {
-  const near = new Map<string, string[]>();
-  const join = (a: string, b: string): void => {
-    const known = near.get(a);
-    if (known) known.push(b);
-    else near.set(a, [b]);
-  };
-  for (const { dependencies, key, parent } of edges) {
-    for (const other of parent === null ? dependencies : [parent, ...dependencies]) {
-      join(key, other);
-      join(other, key);
-    }
-    await scan.pause();
-  }
-  const keys = new Set([from]);
-  let border = [from];
-  for (let step = 0; step < depth; step++) {
-    const next: string[] = [];
-    for (const key of border) {
-      for (const other of near.get(key) ?? []) {
-        if (keys.has(other)) continue;
-        if (keys.size === maxNodes) return { keys, isCut: true };
-        keys.add(other);
-        next.push(other);
-      }
-    }
-    border = next;
-  }
-  return { keys, isCut: false };
 }

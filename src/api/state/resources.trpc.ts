@@ -14,7 +14,6 @@ const CursorFields = Type.Tuple([text(1_000), text(100)]);
 const Version = Type.Tuple([Type.Integer({ minimum: 0, maximum: 999_999_999 })]);
 const VersionNumber = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 const urn = text(8_000);
-const Depth = Type.Integer({ minimum: 1, maximum: 20 });
 
 /** Resources of a stack's newest state. `indexedVersion` says up to which version a list is. */
 export const resourcesRouter = router({
@@ -61,10 +60,6 @@ export const resourcesRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /** The dependency graph around one resource or of the whole stack: at most 500 resources. */
-  graph: stackScan('read')
-    .input(input(Type.Object({ urn: Type.Union([urn, Type.Null()]), depth: Type.Optional(Depth) })))
-    .query(({ ctx: { scan, services }, input: { depth = 2, urn: of, ...ref } }) =>
-      services.resources.graph(scan, ref, of, depth),
-    ),
+  /** The dependencies of all resources: at most 100,000 resources, in the order of lists. */
+  graph: stackScan('read').query(({ ctx: { scan, services }, input: ref }) => services.resources.graph(scan, ref)),
 });

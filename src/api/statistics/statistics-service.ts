@@ -9,7 +9,7 @@ import {
   type Usual,
 } from '../../shared/statistics/statistics-repository.ts';
 import type { StepStatistics } from '../../shared/statistics/step-statistics.ts';
-import { countsOf } from '../../shared/statistics/update-counts.ts';
+import { countsOf, findUnusual, type Unusual } from '../../shared/statistics/update-counts.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { findRemovedOutputs } from '../updates/rules/consumers.ts';
@@ -25,6 +25,8 @@ export interface UpdateStatistics {
   readonly failedBefore: number | null;
   /** Statistics of the stack's updates in the last months; null if there were none. */
   readonly usual: Usual | null;
+  /** What is more than usual. */
+  readonly unusual: readonly Unusual[];
 }
 
 /** Reads the changes and durations of updates. */
@@ -45,8 +47,8 @@ export class StatisticsService {
       findRemovedOutputs(this.#db, ref, caller, updateId),
     ]);
     const { seconds } = statistics.update;
-    const { changes, failedBefore, steps, usual } = statistics;
-    return { seconds, changes, failedBefore, steps, usual, policyPacks, removedOutputs };
+    const { changes, failedBefore, steps, unusual, usual } = statistics;
+    return { seconds, changes, failedBefore, steps, usual, unusual, policyPacks, removedOutputs };
   }
 
   /** Throws NotFoundError. */
@@ -58,10 +60,13 @@ export class StatisticsService {
     const kind = update.kind === 'preview' ? 'update' : update.kind;
     const usual = await statistics.findUsual(update.stackId, kind, updateId);
     const changes = countsOf(update.resourceChanges);
-    if (update.steps === null) return { update, changes, steps: null, failedBefore: null, usual };
+    // A preview takes another time than an update.
+    const times = update.isPreview ? {} : { seconds: update.seconds ?? 0, waitedSeconds: update.waitedSeconds ?? 0 };
+    const unusual = findUnusual({ ...changes, ...times }, usual);
+    if (update.steps === null) return { update, changes, steps: null, failedBefore: null, usual, unusual };
     const failedBefore = await statistics.countFailedBefore(updateId);
     const steps = JSON.parse(update.steps) as StepStatistics & { retries: Retries };
-    return { update, changes, steps, failedBefore, usual };
+    return { update, changes, steps, failedBefore, usual, unusual };
   }
 }
 

@@ -33,7 +33,10 @@ export function registerStatisticsRoutes(app: RouteScope, { statistics }: Servic
   );
 }
 
-function statisticsResponse(updateID: string, { changes, failedBefore, steps, update, usual }: UpdateStatistics) {
+function statisticsResponse(
+  updateID: string,
+  { changes, failedBefore, steps, unusual, update, usual }: UpdateStatistics,
+) {
   const { endReason, isPreview, kind, seconds, status, waitedSeconds } = update;
   return {
     ...{ updateID, kind, isPreview, waitedSeconds, seconds, failedBefore },
@@ -48,8 +51,10 @@ function statisticsResponse(updateID: string, { changes, failedBefore, steps, up
     },
     usual: usual && {
       count: usual.count,
-      ...{ seconds: [...usual.seconds], creates: [...usual.counts.creates], updates: [...usual.counts.updates] },
+      ...{ seconds: [...usual.seconds], waitedSeconds: [...usual.waitedSeconds], medians: usual.medians },
+      ...{ creates: [...usual.counts.creates], updates: [...usual.counts.updates] },
       ...{ replaces: [...usual.counts.replaces], deletes: [...usual.counts.deletes] },
     },
+    unusual: unusual.map(({ name, range, value }) => ({ name, value, range: [...range] })),
   };
 }

@@ -51,10 +51,19 @@ export const UpdateStatisticsResponse = Type.Object({
     Type.Object({
       count: Type.Integer({ description: 'Updates of this kind that succeeded in the last 90 days' }),
       seconds: Range,
+      waitedSeconds: Range,
       creates: Range,
       updates: Range,
       replaces: Range,
       deletes: Range,
+      medians: Type.Object({
+        seconds: Type.Number(),
+        waitedSeconds: Type.Number(),
+        ...Counts.properties,
+      }),
     }),
   ),
+  unusual: Type.Array(Type.Object({ name: Type.String(), value: Type.Number(), range: Range }), {
+    description: 'Values above the range of earlier updates, if there are at least five',
+  }),
 });

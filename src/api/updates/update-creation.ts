@@ -9,7 +9,7 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { createStatisticsRepository } from '../../shared/statistics/statistics-repository.ts';
-import { countsOf, describeUnusual } from '../../shared/statistics/update-counts.ts';
+import { countsOf, describeUnusual, findUnusual } from '../../shared/statistics/update-counts.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import type { WaitingRun } from '../../shared/updates/update-queue-repository.ts';
@@ -237,6 +237,6 @@ async function previewMessages(
   if (!check?.previewId) return [];
   const statistics = createStatisticsRepository(tx);
   const usual = await statistics.findUsual(stackId, kind, null);
-  const unusual = describeUnusual(countsOf(await statistics.findChanges(check.previewId)), usual);
-  return unusual === null ? [] : [`Its preview ${unusual} (of ${usual?.count} updates in 90 days)`];
+  const unusual = findUnusual(countsOf(await statistics.findChanges(check.previewId)), usual).map(describeUnusual);
+  return unusual.length === 0 ? [] : [`The preview ${unusual.join('; ')} (of ${usual?.count} updates in 90 days)`];
 }

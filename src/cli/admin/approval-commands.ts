@@ -14,6 +14,7 @@ import {
 } from '../../shared/state/journal/change-limits/approvals.ts';
 import { drainUpdate, parseReason } from '../../shared/state/journal/change-limits/drain-update.ts';
 import { lockUpdate } from '../../shared/updates/update-closer.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
@@ -44,7 +45,10 @@ export function addApprovalCommands(admin: Command, open: OpenSession): void {
     .command('approvals')
     .description('list the requested and given approvals of a stack, newest first')
     .argument('<organization/project/stack>')
-    .action((name: string) => open().withDatabase((db) => listApprovals(db, name)));
+    .option(...jsonOption)
+    .action((name: string, { json }: { readonly json?: true }) =>
+      open().withDatabase((db) => listApprovals(db, name, json)),
+    );
 }
 
 /** Errors with messages for API clients are also shown to operators. */
@@ -84,16 +88,22 @@ async function approve(db: Database, name: string, commit: string, given: Given)
 
 const actor = (login: string) => ({ login, userId: null, tokenId: null });
 
-async function listApprovals(db: Database, name: string): Promise<void> {
+async function listApprovals(db: Database, name: string, json: true | undefined): Promise<void> {
   const stack = await findStack(db, name);
-  for (const row of await createApprovalRepository(db).list(stack.id, 100)) {
-    const { approvedBy, askedAt, askedBy, commit, expiresAt, isValid, kind, reason, request } = row;
+  const rows = await createApprovalRepository(db).list(stack.id, 100);
+  const approvals = rows.map(
+    ({ approvedBy, askedAt, askedBy, commit, expiresAt, id, isValid, kind, reason, request }) => ({
+      ...{ id, kind, commit, request, askedAt, askedBy, approvedBy, reason, expiresAt, isValid },
+    }),
+  );
+  const lines = approvals.map(({ approvedBy, askedAt, askedBy, commit, expiresAt, isValid, kind, reason, request }) => {
     const given =
       approvedBy === null || expiresAt === null
         ? 'not approved'
         : `approved by ${approvedBy} (${reason}) ${isValid ? 'until' : 'but expired'} ${expiresAt.toISOString()}`;
-    console.log(`${commit}  ${kind}  asked ${askedAt.toISOString()} by ${askedBy}  ${given}  ${request}`);
-  }
+    return `${commit}  ${kind}  asked ${askedAt.toISOString()} by ${askedBy}  ${given}  ${request}`;
+  });
+  printResult('admin approvals', { approvals }, { json, text: lines.join('\n') });
 }
 
 async function drain(db: Database, name: string, reason: string): Promise<void> {

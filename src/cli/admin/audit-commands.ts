@@ -6,6 +6,7 @@ import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
 /** Maximum number of problems that are printed. */
@@ -21,30 +22,36 @@ export function addAuditCommands(admin: Command, open: OpenSession): void {
     )
     .option('--org <organization>', 'only the chain of this organization')
     .addHelpText('after', '\nIt also needs the settings of the blob store.')
-    .action(async ({ org }: { readonly org?: string }) => {
+    .option(...jsonOption)
+    .action(async ({ json, org }: { readonly json?: true; readonly org?: string }) => {
       const session = open();
-      await session.withDatabase((db) => verify(db, session.config, org ?? null));
+      await session.withDatabase((db) => verify(db, session.config, { name: org ?? null, json }));
     });
 }
 
 /** Prints the result. Throws CommandRefusedError if something was tampered with. */
-async function verify(db: Database, config: Config, name: string | null): Promise<void> {
+async function verify(
+  db: Database,
+  config: Config,
+  { json, name }: { readonly name: string | null; readonly json: true | undefined },
+): Promise<void> {
   const organization = name === null ? null : await createIdentityRepository(db).findOrganization(name);
   if (name !== null && !organization) throw new CommandRefusedError(`there is no organization ${JSON.stringify(name)}`);
   const blobs = await openBlobs({ config, db, logger: createLogger({ level: 'warn' }, process.stderr) });
   try {
     const { chains, events, problems } = await verifyAudit({ blobs, db }, organization?.id ?? null);
-    console.log(`Checked ${events} chained events in ${chains} ${chains === 1 ? 'chain' : 'chains'}.`);
-    if (problems.length === 0) {
-      console.log('All events are unchanged.');
-      return;
-    }
-    const lines = problems
-      .slice(0, maxLines)
-      .map(
-        ({ organizationId, text }) =>
-          `  ${organizationId === serverId ? 'server' : `organization ${organizationId}`}: ${text}`,
-      );
+    const found = problems.slice(0, maxLines).map(({ kind, organizationId, text }) => ({
+      ...{ kind, text, organizationId: organizationId === serverId ? null : organizationId },
+    }));
+    const text = [
+      `Checked ${events} chained events in ${chains} ${chains === 1 ? 'chain' : 'chains'}.`,
+      ...(problems.length === 0 ? ['All events are unchanged.'] : []),
+    ].join('\n');
+    printResult('admin audit verify', { chains, events, problems: found }, { json, text });
+    if (problems.length === 0) return;
+    const lines = found.map(
+      (each) => `  ${each.organizationId === null ? 'server' : `organization ${each.organizationId}`}: ${each.text}`,
+    );
     const more = problems.length > maxLines ? [`  and ${problems.length - maxLines} more`] : [];
     throw new CommandRefusedError([`the audit log has been tampered with:`, ...lines, ...more].join('\n'));
   } finally {

@@ -11,6 +11,8 @@ import {
   type DeletedStackPlace,
 } from '../../shared/stacks/restorable-stack-repository.ts';
 import { DeletedStackRestorer } from '../../shared/state/deleted-stack-restorer.ts';
+import type { Printed } from '../output/output-types.ts';
+import { jsonOption, type outputs, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
@@ -32,7 +34,8 @@ export function addDeletedStackCommands(admin: Command, open: OpenSession): void
     .command('list')
     .description('list deleted stacks with their ids and times')
     .requiredOption('--organization <name>', 'organization')
-    .action(({ organization }: PlaceOptions) => open().withDatabase((db) => list(db, organization)));
+    .option(...jsonOption)
+    .action((options: PlaceOptions & { readonly json?: true }) => open().withDatabase((db) => list(db, options)));
   deleted
     .command('restore')
     .description('restore a stack, with its history')
@@ -49,25 +52,28 @@ export function addDeletedStackCommands(admin: Command, open: OpenSession): void
     .action((id: string, { organization }: PlaceOptions) => purge(open, id, organization));
 }
 
-async function list(db: Database, organization: string): Promise<void> {
+async function list(db: Database, { json, organization }: PlaceOptions & { readonly json?: true }): Promise<void> {
   if (!(await createIdentityRepository(db).findOrganization(organization)))
     throw new CommandRefusedError(`there is no organization ${JSON.stringify(organization)}`);
   const stacks = createRestorableStackRepository(db);
+  const found: Printed<(typeof outputs)['admin deleted list']>['stacks'][number][] = [];
   let before: DeletedStackPlace | null = null;
   do {
     const rows = await stacks.list(organization, before, pageSize);
-    for (const { deletedAt, deletedBy, id, resourceCount, restorableUntil, ...ref } of rows)
-      console.log(
-        [
-          id,
-          formatStackRef(ref),
-          `deleted ${deletedAt.toISOString()} by ${deletedBy || 'unknown'}`,
-          `until ${restorableUntil?.toISOString() ?? 'now'}`,
-          `${resourceCount} resources`,
-        ].join('  '),
-      );
+    for (const { deletedAt, deletedBy, id, project, resourceCount, restorableUntil, stack } of rows)
+      found.push({ id, project, stack, deletedAt, deletedBy: deletedBy || null, restorableUntil, resourceCount });
     before = rows.length < pageSize ? null : (rows.at(-1) ?? null);
   } while (before !== null);
+  const lines = found.map(({ deletedAt, deletedBy, id, project, resourceCount, restorableUntil, stack }) =>
+    [
+      id,
+      formatStackRef({ organization, project, stack }),
+      `deleted ${deletedAt.toISOString()} by ${deletedBy ?? 'unknown'}`,
+      `until ${restorableUntil?.toISOString() ?? 'now'}`,
+      `${resourceCount} resources`,
+    ].join('  '),
+  );
+  printResult('admin deleted list', { stacks: found }, { json, text: lines.join('\n') });
 }
 
 async function restore(open: OpenSession, id: string, { organization, project, stack }: RestoreOptions): Promise<void> {

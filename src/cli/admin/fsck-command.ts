@@ -10,6 +10,7 @@ import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
 import type { CommandRun } from '../command-run.ts';
 import { type FindingKind, FsckReport, findingKinds } from '../fsck/finding.ts';
 import { fsck } from '../fsck/fsck.ts';
+import { jsonOption, jsonText } from '../output/outputs.ts';
 import type { AdminSession, OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
@@ -31,11 +32,11 @@ export function addFsckCommand(admin: Command, open: OpenSession, run: CommandRu
     .option('--all', 'read all documents and states, not only a sample')
     .option('--sample <count>', 'how many documents of each kind, and newest states, are read', toCount, 1_000)
     .option('--fix', 'repair what is safe: what is computed from other rows, and copies that can be made again')
-    .option('--json', 'print one JSON document')
+    .option(...jsonOption)
     .addHelpText('after', '\nIt also needs the settings of the blob store, and the master keys to check keys.')
     .action(async (flags: FsckFlags) => {
       const report = await check(open(), flags);
-      if (flags.json) console.log(JSON.stringify(jsonOf(report)));
+      if (flags.json) console.log(jsonText('admin fsck', jsonOf(report)));
       else for (const line of linesOf(report)) console.log(line);
       run.exitCode = report.isSound ? 0 : 1;
     });

@@ -3,6 +3,7 @@ import { withDecryptByRole } from '../../shared/access/decrypt-by-role.ts';
 import type { GrantSubject } from '../../shared/access/grant-repository.ts';
 import { formatStackPattern, parseDefaults, parsePermissions, parseStackPattern } from '../../shared/access/grants.ts';
 import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../shared/access/permissions.ts';
+import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, notIn, orRefused, refused } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './people-transaction.ts';
@@ -53,6 +54,7 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
     .command('list')
     .description('list the grants of an organization and what its roles give')
     .requiredOption(...organizationOption)
+    .option(...jsonOption)
     .action(questionAction(open, listGrants));
   grant
     .command('defaults')
@@ -135,20 +137,25 @@ async function setDecryptByRole(work: Work, state: string, given: InOrganization
   work.say(`Roles below admin give ${describeDefaults(permissions)}.`);
 }
 
-async function listGrants({ grants, identity, say }: Work, given: InOrganization): Promise<void> {
+async function listGrants({ grants, identity, result }: Work, given: InOrganization): Promise<void> {
   const organization = await findOrganization(identity, given.organization);
   const { defaultPermissions } = await grants.findDefaults(organization.id);
-  say(`Roles below admin give ${describeDefaults(defaultPermissions)}.`);
-  for (const each of await grants.list(organization.id)) {
-    const subject =
-      each.user !== null ? `user ${each.user}` : each.team !== null ? `team ${each.team}` : `token ${each.token}`;
-    const stacks = formatStackPattern({ project: each.projectPattern, stack: each.stackPattern });
-    const tag =
-      each.tagName === null ? '' : `  tag ${each.tagName}${each.tagValue === null ? '' : `=${each.tagValue}`}`;
-    const name = each.roleName ?? each.builtInRole;
-    const role = name === null ? '' : `  role ${name}`;
-    say(`${each.id}  ${each.effect} ${namesOf(each.permissions).join(',')}  ${stacks}${tag}  ${subject}${role}`);
-  }
+  const found = (await grants.list(organization.id)).map(({ effect, id, team, token, user, ...each }) => ({
+    ...{ id, effect, permissions: namesOf(each.permissions) },
+    stacks: formatStackPattern({ project: each.projectPattern, stack: each.stackPattern }),
+    tag: each.tagName === null ? null : { name: each.tagName, value: each.tagValue },
+    ...{ user, team, token, role: each.roleName ?? each.builtInRole },
+  }));
+  const defaults = defaultPermissions === null ? null : namesOf(defaultPermissions);
+  result('admin grant list', { defaults, grants: found }, [
+    `Roles below admin give ${describeDefaults(defaultPermissions)}.`,
+    ...found.map(({ effect, id, permissions, role, stacks, tag, team, token, user }) => {
+      const subject = user !== null ? `user ${user}` : team !== null ? `team ${team}` : `token ${token}`;
+      const tagged = tag === null ? '' : `  tag ${tag.name}${tag.value === null ? '' : `=${tag.value}`}`;
+      const given = role === null ? '' : `  role ${role}`;
+      return `${id}  ${effect} ${permissions.join(',')}  ${stacks}${tagged}  ${subject}${given}`;
+    }),
+  ]);
 }
 
 function describeDefaults(permissions: number | null): string {

@@ -11,6 +11,7 @@ import {
 } from '../../shared/identity/trust/trust-definitions.ts';
 import type { TrustPolicy } from '../../shared/identity/trust/trust-policy.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, orRefused, refused } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './people-transaction.ts';
@@ -72,6 +73,7 @@ export function addIssuerCommands(admin: Command, open: OpenSession): void {
     .command('list')
     .description('list the issuers that an organization trusts, with their policies')
     .requiredOption(...organizationOption)
+    .option(...jsonOption)
     .action(questionAction(open, listIssuers));
   issuer
     .command('allow')
@@ -138,17 +140,24 @@ async function removeIssuer(work: Work, name: string, given: InOrganization): Pr
   work.say('Removed.');
 }
 
-async function listIssuers({ identity, issuers, say }: Work, given: InOrganization): Promise<void> {
+async function listIssuers({ identity, issuers, result }: Work, given: InOrganization): Promise<void> {
   const organization = await findOrganization(identity, given.organization);
-  for (const issuer of await issuers.list(organization.id)) {
-    const { audience, jwks, maxSeconds, name, replay, url } = issuer;
-    const life = maxSeconds === null ? '' : `  ${maxSeconds} s`;
-    say(`${name}  ${url}  ${audience}  ${replay}${life}${jwks === null ? '' : '  given keys'}`);
-    for (const policy of await issuers.listPolicies(issuer.id)) {
-      const { decision, rules, tokenType, ...more } = writePolicy(policy);
-      say(`  ${policy.id}  ${decision} ${tokenType}  ${JSON.stringify(rules)}  ${JSON.stringify(more)}`);
-    }
+  const found = [];
+  for (const { audience, id, jwks, maxSeconds, name, replay, url } of await issuers.list(organization.id)) {
+    const policies = (await issuers.listPolicies(id)).map((policy) => ({ id: policy.id, ...writePolicy(policy) }));
+    found.push({ name, url, audience, replay, maxSeconds, hasGivenKeys: jwks !== null, policies });
   }
+  const lines = found.flatMap(({ audience, hasGivenKeys, maxSeconds, name, policies, replay, url }) => {
+    const life = maxSeconds === null ? '' : `  ${maxSeconds} s`;
+    return [
+      `${name}  ${url}  ${audience}  ${replay}${life}${hasGivenKeys ? '  given keys' : ''}`,
+      ...policies.map(
+        ({ decision, id, rules, tokenType, ...more }) =>
+          `  ${id}  ${decision} ${tokenType}  ${JSON.stringify(rules)}  ${JSON.stringify(more)}`,
+      ),
+    ];
+  });
+  result('admin issuer list', { issuers: found }, lines);
 }
 
 async function addPolicy(work: Work, decision: 'allow' | 'deny', name: string, given: PolicyOptions): Promise<void> {

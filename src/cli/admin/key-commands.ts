@@ -13,6 +13,7 @@ import { openMasterKeys, type WrappedMasterKey } from '../../shared/secrets/open
 import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from './rewrap-keys.ts';
@@ -48,7 +49,8 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
   admin
     .command('check-keys')
     .description('list the data keys that the master keys can unwrap, and the stacks whose keys cannot be unwrapped')
-    .action(() => withKeys(open, check));
+    .option(...jsonOption)
+    .action(({ json }: { readonly json?: true }) => withKeys(open, (db, ring) => check(db, ring, json)));
 }
 
 type KeyWork = (db: Database, ring: KeyRing, wrapped: readonly WrappedMasterKey[]) => Promise<void>;
@@ -124,17 +126,23 @@ async function rewrap(db: Database, ring: KeyRing, wrapped: readonly WrappedMast
   if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys were not changed:\n${linesOf(lost)}`);
 }
 
-async function check(db: Database, ring: KeyRing): Promise<void> {
+async function check(db: Database, ring: KeyRing, json: true | undefined): Promise<void> {
   const { byMasterKey, lost } = await checkKeys(createEncryptionKeyRepository(db), ring);
-  for (const [id, count] of byMasterKey) console.log(`Master key ${id}: ${count} data keys.`);
   const webhooks = await checkSecrets(db, new EncryptedSecrets(ring));
-  if (webhooks.done > 0) console.log(`Secrets of webhooks: ${webhooks.done}.`);
   lost.push(...webhooks.lost);
-  for (const { version, keyId, count } of await createBlobRepository(db).countByEncryptionKey()) {
-    console.log(
-      `Blobs ${keyId === null ? 'without encryption' : `encrypted with data key ${version} of documents`}: ${count}.`,
-    );
-  }
+  const counts = await createBlobRepository(db).countByEncryptionKey();
+  const blobs = counts.map(({ count, keyId, version }) => ({ dataKey: keyId === null ? null : version, count }));
+  const masterKeys = [...byMasterKey].map(([id, dataKeys]) => ({ id, dataKeys }));
+  const lines = [
+    ...masterKeys.map(({ dataKeys, id }) => `Master key ${id}: ${dataKeys} data keys.`),
+    ...(webhooks.done > 0 ? [`Secrets of webhooks: ${webhooks.done}.`] : []),
+    ...blobs.map(
+      ({ count, dataKey }) =>
+        `Blobs ${dataKey === null ? 'without encryption' : `encrypted with data key ${dataKey} of documents`}: ${count}.`,
+    ),
+  ];
+  const found = { masterKeys, webhookSecrets: webhooks.done, blobs, lost };
+  printResult('admin check-keys', found, { json, text: lines.join('\n') });
   if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys cannot be unwrapped:\n${linesOf(lost)}`);
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { roles } from '../../shared/access/roles.ts';
 import { isLogin, isOrganizationName } from '../../shared/stacks/names.ts';
+import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import {
   findOrganization,
@@ -92,6 +93,7 @@ export function addPeopleCommands(admin: Command, open: OpenSession): void {
     .command('list')
     .description('list organizations with members, site admins, deactivated users, and tokens')
     .option('--user <login>', 'only for this user')
+    .option(...jsonOption)
     .action(questionAction(open, list));
 }
 
@@ -221,19 +223,31 @@ async function unsetSiteAdmin({ people, say }: Work, login: string, { force }: F
   say(`User ${user.login} is ${user.siteAdmin ? 'no longer' : 'not'} a site admin.`);
 }
 
-async function list({ people, say }: Work, given: { readonly user?: string }): Promise<void> {
+async function list({ people, result }: Work, given: { readonly user?: string }): Promise<void> {
   const user = given.user ?? null;
   if (user !== null) await findUser(people, user);
-  say('Organizations and members:');
-  for (const { organization, login, role } of await people.listMembers(user))
-    say(`  ${[organization ?? '(no organization)', login, role].filter((part) => part !== null).join('  ')}`);
-  const marked = await people.listMarked(user);
-  if (marked.length > 0) say('Site admins and deactivated users:');
-  for (const { isActive, login, siteAdmin } of marked)
-    say(`  ${login}${siteAdmin ? '  site admin' : ''}${isActive ? '' : '  deactivated'}`);
-  say('Tokens (id, owner, created, expires, last used, description):');
-  for (const token of await people.listTokens(user)) {
-    const times = [token.createdAt, token.expiresAt, token.lastUsedAt].map((time) => time?.toISOString() ?? 'never');
-    say(`  ${token.id}  ${token.login}  ${times.join('  ')}  ${token.description}`);
-  }
+  const members = await people.listMembers(user);
+  const marked = (await people.listMarked(user)).map(({ isActive, login, siteAdmin }) => ({
+    login,
+    siteAdmin,
+    isActive,
+  }));
+  const tokens = await people.listTokens(user);
+  result('admin list', { members, people: marked, tokens }, [
+    'Organizations and members:',
+    ...members.map(
+      ({ organization, login, role }) =>
+        `  ${[organization ?? '(no organization)', login, role].filter((part) => part !== null).join('  ')}`,
+    ),
+    ...(marked.length > 0 ? ['Site admins and deactivated users:'] : []),
+    ...marked.map(
+      ({ isActive, login, siteAdmin }) =>
+        `  ${login}${siteAdmin ? '  site admin' : ''}${isActive ? '' : '  deactivated'}`,
+    ),
+    'Tokens (id, owner, created, expires, last used, description):',
+    ...tokens.map(({ createdAt, description, expiresAt, id, lastUsedAt, login }) => {
+      const times = [createdAt, expiresAt, lastUsedAt].map((time) => time?.toISOString() ?? 'never');
+      return `  ${id}  ${login}  ${times.join('  ')}  ${description}`;
+    }),
+  ]);
 }

@@ -16,6 +16,8 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { endRevokedLeases } from '../../shared/updates/end-revoked-leases.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
+import type { Printed } from '../output/output-types.ts';
+import { jsonText, type OutputName, type outputs } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { placeRuleOf } from './audit-places.ts';
 import { operator } from './operator.ts';
@@ -36,6 +38,8 @@ export interface Work {
   readonly sessions: Pick<SessionRepository, 'removeAll'>;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
+  /** Says the result as one JSON document if the command has --json, otherwise in lines. */
+  result<Name extends OutputName>(name: Name, data: Printed<(typeof outputs)[Name]>, lines: readonly string[]): void;
   /** Marks the command as unchanged, so that nothing is recorded. */
   unchanged(): void;
 }
@@ -46,9 +50,10 @@ type Run<Given extends unknown[]> = (work: Work, ...given: Given) => Promise<voi
 /** Returns the action of a command that reads organizations, users and tokens. */
 export function questionAction<Given extends unknown[]>(open: OpenSession, run: Run<Given>) {
   return async (...given: [...Given, Command]): Promise<void> => {
+    const command = given.at(-1) as Command;
     const withoutCommand = given.slice(0, -1) as Given;
     const lines = await open().withDatabase((db) =>
-      runInTransaction(db, (work) => run(work, ...withoutCommand), { locks: false }),
+      runInTransaction(db, (work) => run(work, ...withoutCommand), { locks: false, command }),
     );
     for (const line of lines) console.log(line);
   };
@@ -70,12 +75,18 @@ export function changeAction<Given extends unknown[]>(open: OpenSession, action:
         command,
       });
       for (const line of lines) console.log(line);
-      const entry = { audit: fullName(command), by: operator(), arguments: command.args, ...command.opts() };
+      const entry = { audit: fullName(command), by: operator(), arguments: command.args, ...optionsOf(command) };
       session.logger.warn(entry, 'operator');
       for (const { updateId, reason } of await endRevokedLeases(db))
         if (reason !== 'lease-expired') console.log(`Update ${updateId} was cancelled: ${describeLoss(reason)}.`);
     });
   };
+}
+
+/** The options that change something. */
+function optionsOf(command: Command): Readonly<Record<string, unknown>> {
+  const { json: _, ...options } = command.opts<Record<string, unknown>>();
+  return options;
 }
 
 /** `team add` for a command of a group. */
@@ -87,7 +98,9 @@ function fullName(command: Command): string {
 async function runInTransaction(
   db: Database,
   run: (work: Work) => Promise<void>,
-  change: { readonly locks: false } | { readonly locks: true; readonly action: AuditAction; readonly command: Command },
+  change:
+    | { readonly locks: false; readonly command: Command }
+    | { readonly locks: true; readonly action: AuditAction; readonly command: Command },
 ): Promise<readonly string[]> {
   return db.inTransaction(async (tx) => {
     const people = createPeopleRepository(tx);
@@ -111,6 +124,8 @@ async function runInTransaction(
       providers: createProviderRepository(tx),
       sessions: createSessionRepository(tx, { idleSeconds: 0, maxSeconds: 0 }),
       say: (line) => void lines.push(line),
+      result: (name, data, said) =>
+        void (change.command.opts<{ json?: true }>().json ? lines.push(jsonText(name, data)) : lines.push(...said)),
       unchanged: () => {
         isChanged = false;
       },
@@ -121,7 +136,7 @@ async function runInTransaction(
     const event = {
       action,
       object: subject.object,
-      details: { command: fullName(command), arguments: command.args, ...command.opts() },
+      details: { command: fullName(command), arguments: command.args, ...optionsOf(command) },
     };
     for (const organization of places)
       await createAuditRepository(tx).insert(operatorSource(operator()), { ...event, organization });

@@ -13,6 +13,7 @@ import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
@@ -43,9 +44,10 @@ export function addQuotaCommands(admin: Command, open: OpenSession): void {
     .command('quotas')
     .description('print the usage and limits of organizations (needs the settings of the servers)')
     .argument('[organization]')
-    .action((organization: string | undefined) => {
+    .option(...jsonOption)
+    .action((organization: string | undefined, { json }: { readonly json?: true }) => {
       const session = open();
-      return session.withDatabase((db) => printQuotas(db, session.config, organization ?? null));
+      return session.withDatabase((db) => printQuotas(db, session.config, { only: organization ?? null, json }));
     });
 }
 
@@ -94,25 +96,37 @@ function describe(limits: QuotaOverrides): string {
     .join(', ');
 }
 
-async function printQuotas(db: Database, config: Config, only: string | null): Promise<void> {
+async function printQuotas(
+  db: Database,
+  config: Config,
+  { json, only }: { readonly only: string | null; readonly json: true | undefined },
+): Promise<void> {
   const quotas = createQuotaRepository(db);
   const overrides = new Map((await quotas.listOverrides()).map((row) => [row.organization, row]));
   const rows = await quotas.listUsage({ onlyOwnLimits: false, limit: null });
   const shown = rows.filter(({ organization }) => only === null || organization === only);
   if (only !== null && shown.length === 0) throw noOrganization(only);
-  for (const row of shown) {
+  const organizations = shown.map((row) => {
     const own = overrides.get(row.organization);
     const limits = limitsBy(config.quotas, own ?? noOverrides);
     const used: Partial<Record<QuotaName, number | null>> = row;
-    const parts = quotaNames.map((quota) => {
-      const limit = limits[quota] === null ? 'unlimited' : String(limits[quota]);
-      const share = used[quota];
-      const source = own && own[quota] !== null ? '' : ' (default)';
-      return `${quotaOptions[quota]} ${share === undefined || share === null ? '' : `${share} of `}${limit}${source}`;
-    });
-    const measured = row.measuredAt === null ? '' : `; bytes measured ${row.measuredAt.toISOString()}`;
-    console.log(`${row.organization}: ${parts.join(', ')}${measured}`);
-  }
+    const quotasOf = Object.fromEntries(
+      quotaNames.map((quota) => {
+        const isDefault = !own || own[quota] === null;
+        return [quotaOptions[quota], { used: used[quota] ?? null, limit: limits[quota], isDefault }] as const;
+      }),
+    );
+    return { organization: row.organization, measuredAt: row.measuredAt, quotas: quotasOf };
+  });
+  const lines = organizations.map(({ measuredAt, organization, quotas: quotasOf }) => {
+    const parts = Object.entries(quotasOf).map(
+      ([option, { isDefault, limit, used }]) =>
+        `${option} ${used === null ? '' : `${used} of `}${limit ?? 'unlimited'}${isDefault ? ' (default)' : ''}`,
+    );
+    const measured = measuredAt === null ? '' : `; bytes measured ${measuredAt.toISOString()}`;
+    return `${organization}: ${parts.join(', ')}${measured}`;
+  });
+  printResult('admin quotas', { organizations }, { json, text: lines.join('\n') });
 }
 
 const noOrganization = (name: string): CommandRefusedError =>

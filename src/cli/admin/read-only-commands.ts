@@ -4,6 +4,7 @@ import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
@@ -26,7 +27,14 @@ export function addReadOnlyCommands(admin: Command, open: OpenSession): void {
   readOnly
     .command('status')
     .description('show whether the installation is read-only, and how many updates still run')
-    .action(() => open().withDatabase(async (db) => console.log(await describe(db))));
+    .option(...jsonOption)
+    .action(({ json }: { readonly json?: true }) =>
+      open().withDatabase(async (db) => {
+        const { mode, updates } = await createReadOnlyRepository(db).find();
+        const found = { readOnly: mode, runningUpdates: updates };
+        printResult('admin read-only status', found, { json, text: await describe(db) });
+      }),
+    );
 }
 
 async function switchOn(db: Database, given: string): Promise<void> {

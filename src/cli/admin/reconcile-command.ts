@@ -6,6 +6,7 @@ import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { beginReconcile, reconcile } from '../../shared/state/blobs/reconcile-blobs.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
+import { jsonOption, jsonText } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
 /** Adds `holdfast admin reconcile`. */
@@ -14,11 +15,12 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
     .command('reconcile')
     .description('compare the blob store with the database now, as the servers do periodically')
     .option('--adopt-all', 'let the sweep delete all objects without a row, including unknown ones')
+    .option(...jsonOption)
     .addHelpText('after', '\nIt also needs the settings of the blob store.')
-    .action(async ({ adoptAll = false }: { readonly adoptAll?: boolean }) => {
+    .action(async ({ adoptAll = false, json }: { readonly adoptAll?: boolean; readonly json?: true }) => {
       const session = open();
       const problem = await session.withDatabase(async (db) => {
-        return reconcileOnce(db, session.config, { adoptAll });
+        return reconcileOnce(db, session.config, { adoptAll, json: json === true });
       });
       if (problem !== null) throw new CommandRefusedError(problem);
     });
@@ -31,7 +33,7 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
 export async function reconcileOnce(
   db: Database,
   config: Config,
-  options: { adoptAll: boolean; print?: (line: string) => void; log?: { write(line: string): void } },
+  options: { adoptAll: boolean; json?: boolean; print?: (line: string) => void; log?: { write(line: string): void } },
 ): Promise<string | null> {
   const print = options.print ?? console.log;
   // Log lines, which contain the keys, go to stderr so that programs can parse the counts.
@@ -43,10 +45,13 @@ export async function reconcileOnce(
       objectsPerSecond: config.reconcile.objectsPerSecond,
     });
     await createScheduledTaskRepository(db).saveResult('reconcile', JSON.stringify(counts));
-    print(`Objects: ${counts.objects}, rows: ${counts.rows}.`);
-    print(`Objects without a row: ${counts.adopted} left to the sweep, ${counts.held} kept.`);
-    print(`Rows that the sweep would have missed: ${counts.marked}.`);
-    print(`Blobs that a state needs but that are missing from the store: ${counts.missing}.`);
+    const lines = [
+      `Objects: ${counts.objects}, rows: ${counts.rows}.`,
+      `Objects without a row: ${counts.adopted} left to the sweep, ${counts.held} kept.`,
+      `Rows that the sweep would have missed: ${counts.marked}.`,
+      `Blobs that a state needs but that are missing from the store: ${counts.missing}.`,
+    ];
+    for (const line of options.json ? [jsonText('admin reconcile', counts)] : lines) print(line);
     if (counts.missing > 0) return `${counts.missing} blobs are missing; their keys are in the lines above`;
     if (counts.held > 0) return `${counts.held} objects are unknown; see "Restore" in docs/backup.md`;
     return null;

@@ -5,6 +5,7 @@ import { ruleKindNames } from '../../shared/updates/rules/rule-kinds.ts';
 import { setRule } from '../../shared/updates/rules/set-rule.ts';
 import { createUpdateRuleRepository, type RuleRow } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, parseRule, scopeOf } from '../../shared/updates/rules/update-rules.ts';
+import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, orRefused, refused } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './people-transaction.ts';
@@ -32,11 +33,13 @@ export function addRuleCommands(admin: Command, open: OpenSession): void {
     .description('count what a rule about retention would delete; changes nothing')
     .argument('<kind>')
     .argument('<settings...>', 'name=value, such as days=30')
+    .option(...jsonOption)
     .action(questionAction(open, estimate));
   rule
     .command('list')
     .description('list the rules of an organization')
     .requiredOption(...organizationOption)
+    .option(...jsonOption)
     .action(questionAction(open, listRules));
   rule
     .command('delete')
@@ -98,15 +101,31 @@ async function estimate(work: Work, kind: string, settings: readonly string[], g
     'keep-events': 'updates with events',
     'keep-previews': 'previews',
   };
-  work.say(`${what[rule.kind]}: ${count}, ${bytes} bytes`);
-  work.say(`stacks: ${stackCount}; under a legal hold: ${heldCount}; decided by a more specific rule: ${otherCount}`);
-  for (const each of stacks) work.say(`${each.project}/${each.stack}  ${each.count}  ${each.bytes} bytes`);
+  const found = { kind: rule.kind, count, bytes, stackCount, heldCount, otherCount, stacks };
+  work.result('admin rule estimate', found, [
+    `${what[rule.kind]}: ${count}, ${bytes} bytes`,
+    `stacks: ${stackCount}; under a legal hold: ${heldCount}; decided by a more specific rule: ${otherCount}`,
+    ...stacks.map((each) => `${each.project}/${each.stack}  ${each.count}  ${each.bytes} bytes`),
+  ]);
 }
 
 async function listRules(work: Work, given: { readonly organization: string }): Promise<void> {
   const organization = await findOrganization(work.identity, given.organization);
-  for (const row of await createUpdateRuleRepository(work.tx).list(organization.id))
-    work.say(describeRule(row, organization.name));
+  const rows = await createUpdateRuleRepository(work.tx).list(organization.id);
+  const found = rows.map((row) => {
+    const { id, kind, note, setAt, setBy } = row;
+    return {
+      id,
+      kind,
+      ...scopeOf(row),
+      settings: JSON.parse(row.settings) as Record<string, unknown>,
+      note,
+      setAt,
+      setBy,
+    };
+  });
+  const lines = rows.map((row) => describeRule(row, organization.name));
+  work.result('admin rule list', { rules: found }, lines);
 }
 
 async function deleteRule(work: Work, id: string, given: { readonly organization: string }): Promise<void> {

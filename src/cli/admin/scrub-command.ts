@@ -2,6 +2,8 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import type { CommandRun } from '../command-run.ts';
+import type { Printed } from '../output/output-types.ts';
+import { jsonOption, type outputs, printResult } from '../output/outputs.ts';
 import { checkDocuments } from '../state/check-documents.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
@@ -13,9 +15,10 @@ export function addScrubCommand(admin: Command, open: OpenSession, run: CommandR
       'read all stored checkpoints now and repair damaged ones where possible; exits with 1 if one stays damaged',
     )
     .option('--stack <organization/project/stack>', 'only the checkpoints of this stack', toStackRef)
+    .option(...jsonOption)
     .addHelpText('after', '\nIt also needs the settings of the blob store.')
-    .action(async ({ stack }: { readonly stack?: StackRef }) => {
-      const isIntact = await open().withContext((context) => scrub(context, stack ?? null));
+    .action(async ({ json, stack }: { readonly json?: true; readonly stack?: StackRef }) => {
+      const isIntact = await open().withContext((context) => scrub(context, stack ?? null, json));
       run.exitCode = isIntact ? 0 : 1;
     });
 }
@@ -27,26 +30,35 @@ function toStackRef(text: string): StackRef {
 }
 
 /** Returns true if no document is damaged. */
-async function scrub(context: AppContext, ref: StackRef | null): Promise<boolean> {
+async function scrub(context: AppContext, ref: StackRef | null, json: true | undefined): Promise<boolean> {
   const stack = ref && (await context.stacks.find(ref));
   if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);
   const { checked, damaged, damagedArchives, damagedSegments, repaired, unrepaired, unread } = await checkDocuments(
     context,
     stack?.id ?? null,
   );
-  console.log(`Checked ${checked} documents: ${damaged} damaged, ${repaired} of them repaired.`);
+  const left: Printed<(typeof outputs)['admin scrub']>['unrepaired'][number][] = [];
   for (const id of unrepaired) {
     const owner = await context.documentChecks.findOwner(id);
-    if (owner) console.log(`Damaged: ${formatStackRef(owner)}, version ${owner.stackVersion ?? 0} (checkpoint ${id})`);
+    const text = owner && `${formatStackRef(owner)}, version ${owner.stackVersion ?? 0}`;
+    left.push({ kind: 'checkpoint', id, owner: text });
   }
   for (const id of damagedSegments) {
     const owner = await context.eventSegments.findOwner(id);
-    if (owner) console.log(`Damaged: ${formatStackRef(owner)}, events of update ${owner.updateId} (segment ${id})`);
+    left.push({ kind: 'segment', id, owner: owner && `${formatStackRef(owner)}, events of update ${owner.updateId}` });
   }
   for (const id of damagedArchives) {
     const pack = await context.policyArchives.describe(id);
-    if (pack !== null) console.log(`Damaged: policy pack ${pack} (archive ${id})`);
+    left.push({ kind: 'archive', id, owner: pack === null ? null : `policy pack ${pack}` });
   }
-  for (const { id, error } of unread) console.log(`Not read: ${id}: ${(error as Error).message}`);
-  return unrepaired.length + damagedSegments.length + damagedArchives.length + unread.length === 0;
+  const failed = unread.map(({ error, id }) => ({ id, error: (error as Error).message }));
+  const lines = [
+    `Checked ${checked} documents: ${damaged} damaged, ${repaired} of them repaired.`,
+    // Those without an owner were deleted meanwhile.
+    ...left.flatMap(({ id, kind, owner }) => (owner === null ? [] : [`Damaged: ${owner} (${kind} ${id})`])),
+    ...failed.map(({ error, id }) => `Not read: ${id}: ${error}`),
+  ];
+  const found = { checked, damaged, repaired, unrepaired: left, unread: failed };
+  printResult('admin scrub', found, { json, text: lines.join('\n') });
+  return left.length + failed.length === 0;
 }

@@ -6,6 +6,7 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
+import { jsonOption, type OutputName, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { afterRestore, endedText } from './after-restore-command.ts';
 import { operator } from './operator.ts';
@@ -27,20 +28,20 @@ export function addSiteCommands(admin: Command, open: OpenSession): void {
   site
     .command('status')
     .description('show whether this site writes, and the replication of Postgres and blobs')
-    .option('--json', 'print it as JSON')
-    .action(async (options: Output) => print(options, await status(open)));
+    .option(...jsonOption)
+    .action(async (options: Output) => print('admin site status', options, await status(open)));
   site
     .command('promote')
     .description('make this site the one that writes; servers of the other one refuse writes within 15 seconds')
     .requiredOption('--yes', 'confirm: running updates end, webhooks are sent from here (required)')
     .option('--force', 'promote although the primary of this Postgres still runs and was not demoted')
-    .option('--json', 'print the status as JSON')
+    .option(...jsonOption)
     .action((options: Output & { readonly force?: true }) => promote(open, options));
   site
     .command('demote')
     .description('prepare a planned switch: refuse new updates, and wait until the running ones have ended')
     .option('--wait <seconds>', 'how long to wait', parseSeconds, 600)
-    .option('--json', 'print the status as JSON')
+    .option(...jsonOption)
     .action((options: Output & { readonly wait: number }) => demote(open, options));
 }
 
@@ -69,7 +70,7 @@ async function promote(open: OpenSession, options: Output & { readonly force?: t
     (name) =>
       `The ${name} store cannot be reached: a server that reaches only this store continues until it has the mark.`,
   );
-  print(options, await status(open), [`This site writes. ${endedText(ended)}`, ...missed]);
+  print('admin site promote', options, await status(open), [`This site writes. ${endedText(ended)}`, ...missed]);
 }
 
 async function promoteStandby(db: Database, isForced: boolean): Promise<void> {
@@ -108,7 +109,7 @@ async function demote(open: OpenSession, options: Output & { readonly wait: numb
     throw new CommandRefusedError(
       `This site is read-only, and ${updates} updates still run: run this again, or \`holdfast admin read-only off\``,
     );
-  print(options, await status(open), [
+  print('admin site demote', options, await status(open), [
     'This site is read-only, and no update runs. Once no standby and no blob is behind: stop the servers here, run',
     '`holdfast admin site promote --yes` at the other site, and make this Postgres its standby.',
   ]);
@@ -124,6 +125,11 @@ function parseSeconds(text: string): number {
   return Number(text);
 }
 
-function print({ json }: Output, found: SiteStatus, lines: readonly string[] = []): void {
-  console.log(json ? JSON.stringify(found) : [...lines, ...describeSite(found)].join('\n'));
+function print(
+  name: Extract<OutputName, `admin site ${string}`>,
+  { json }: Output,
+  found: SiteStatus,
+  lines: readonly string[] = [],
+): void {
+  printResult(name, found, { json, text: [...lines, ...describeSite(found)].join('\n') });
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { isTeamName } from '../../shared/access/grants.ts';
+import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, notIn, refused } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './people-transaction.ts';
@@ -45,6 +46,7 @@ export function addTeamCommands(admin: Command, open: OpenSession): void {
     .command('list')
     .description('list teams and their members')
     .requiredOption(...organizationOption)
+    .option(...jsonOption)
     .action(questionAction(open, listTeams));
 }
 
@@ -91,12 +93,17 @@ async function removeFromTeam(work: Work, name: string, login: string, given: In
   work.say(`User ${login} is ${removed ? 'no longer' : 'not'} in team ${name}.`);
 }
 
-async function listTeams({ identity, say, teams }: Work, given: InOrganization): Promise<void> {
+async function listTeams({ identity, result, teams }: Work, given: InOrganization): Promise<void> {
   const organization = await findOrganization(identity, given.organization);
   const members = await teams.listMembers(organization.id);
-  for (const { name, description } of await teams.list(organization.id)) {
-    say(`${name}${description === '' ? '' : `  ${description}`}`);
-    for (const { isAdmin, login } of members.filter(({ team }) => team === name))
-      say(`  ${login}${isAdmin ? '  team admin' : ''}`);
-  }
+  const found = (await teams.list(organization.id)).map(({ description, name }) => ({
+    name,
+    description,
+    members: members.filter(({ team }) => team === name).map(({ isAdmin, login }) => ({ login, isAdmin })),
+  }));
+  const lines = found.flatMap((team) => [
+    `${team.name}${team.description === '' ? '' : `  ${team.description}`}`,
+    ...team.members.map(({ isAdmin, login }) => `  ${login}${isAdmin ? '  team admin' : ''}`),
+  ]);
+  result('admin team list', { teams: found }, lines);
 }

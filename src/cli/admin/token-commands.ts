@@ -4,6 +4,7 @@ import type { TokenOwner } from '../../shared/identity/token-repository.ts';
 import { parseScopes, type TokenScope, type WrittenScope, writeScope } from '../../shared/identity/token-scopes.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, orRefused, refused, toRole } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './people-transaction.ts';
@@ -34,6 +35,7 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .option('--description <text>', 'purpose of the token')
     .option(...daysOption)
     .option(...scopeOption)
+    .option(...jsonOption)
     .action(changeAction(open, 'token.create', createToken));
   admin
     .command('revoke')
@@ -56,17 +58,20 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .option('--description <text>', 'purpose of the token')
     .option(...daysOption)
     .option(...scopeOption)
+    .option(...jsonOption)
     .action(changeAction(open, 'token.create', createOwnedToken));
   token
     .command('list')
     .description('list the tokens of an organization and its teams')
     .requiredOption(...organizationOption)
+    .option(...jsonOption)
     .action(questionAction(open, listOwnedTokens));
   token
     .command('rotate')
     .description('replace the secret of a token and print the new one')
     .argument('<token-id>')
     .option('--overlap-hours <hours>', 'hours for which the previous secret stays valid (default: 24)')
+    .option(...jsonOption)
     .action(changeAction(open, 'token.rotate', rotateToken));
   token
     .command('max-days')
@@ -74,18 +79,19 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .argument('<days>')
     .requiredOption(...organizationOption)
     .option('--preview', 'only list the tokens that would end or expire earlier')
+    .option(...jsonOption)
     .action(changeAction(open, 'token.limit', limitDays));
 }
 
 async function createToken(
-  { people, say, tokens }: Work,
+  { people, result, tokens }: Work,
   login: string,
   { days, description = '', scope }: Limits,
 ): Promise<void> {
   const user = await findUser(people, login);
   if (!user.isActive) throw refused(`user ${user.login} is deactivated: holdfast admin reactivate-user ${user.login}`);
   const { token, hash } = mintToken('hf-');
-  await tokens.insert({
+  const { id } = await tokens.insert({
     owner: { kind: 'personal', userId: user.id },
     hash,
     name: null,
@@ -94,7 +100,7 @@ async function createToken(
     expiresAt: toExpiry(days),
     createdBy: null,
   });
-  say(token);
+  result('admin create-token', { id, token }, [token]);
 }
 
 async function createOwnedToken(
@@ -118,32 +124,37 @@ async function createOwnedToken(
   const { token, hash } = mintToken('hf-');
   const scopes = toScopes(given.scope) ?? (owner.kind === 'service' ? [] : null);
   const { days, description = '' } = given;
+  const expiresAt = toExpiry(days);
   try {
-    await work.tokens.insert({ owner, hash, name, description, scopes, expiresAt: toExpiry(days), createdBy: null });
+    const { id } = await work.tokens.insert({ owner, hash, name, description, scopes, expiresAt, createdBy: null });
+    work.result('admin token create', { id, token }, [token]);
   } catch (error) {
     if (!violatedConstraint(error)?.endsWith('_name')) throw error;
     throw refused(`there is, or was, a token named ${JSON.stringify(name)}; token names cannot be reused`);
   }
-  work.say(token);
 }
 
-async function listOwnedTokens({ identity, say, teams, tokens }: Work, given: InOrganization): Promise<void> {
+async function listOwnedTokens({ identity, result, teams, tokens }: Work, given: InOrganization): Promise<void> {
   const organization = await findOrganization(identity, given.organization);
   const rows = [...(await tokens.list({ organizationId: organization.id }))];
   for (const { id } of await teams.list(organization.id)) rows.push(...(await tokens.list({ teamId: id })));
-  say('Tokens (id, kind, name, owner or role, created, expires, last used, scopes):');
-  for (const row of rows) {
+  const found = rows.map((row) => {
+    const { createdAt, expiresAt, id, isProvisioning, kind, lastUsedAt, name, owner, role } = row;
+    const scopes = row.scopes?.map(writeScope) ?? null;
+    return { id, kind, name, owner, role, isProvisioning, scopes, createdAt, expiresAt, lastUsedAt };
+  });
+  const lines = found.map((row) => {
     const times = [row.createdAt, row.expiresAt, row.lastUsedAt].map((time) => time?.toISOString() ?? 'never');
-    const scopes = row.scopes?.map(writeScope).map((scope) => `${scope.permissions.join(',')}:${scope.stacks}`);
+    const scopes = row.scopes?.map((scope) => `${scope.permissions.join(',')}:${scope.stacks}`);
     if (row.isProvisioning) scopes?.unshift('provisioning');
-    say(
-      `  ${[row.id, row.kind, row.name, row.owner ?? row.role ?? '-', ...times, scopes?.join(' ') ?? 'all'].join('  ')}`,
-    );
-  }
+    return `  ${[row.id, row.kind, row.name, row.owner ?? row.role ?? '-', ...times, scopes?.join(' ') ?? 'all'].join('  ')}`;
+  });
+  const head = 'Tokens (id, kind, name, owner or role, created, expires, last used, scopes):';
+  result('admin token list', { tokens: found }, [head, ...lines]);
 }
 
 async function rotateToken(
-  { say, tokens }: Work,
+  { result, tokens }: Work,
   id: string,
   { overlapHours = '24' }: { readonly overlapHours?: string },
 ): Promise<void> {
@@ -157,11 +168,11 @@ async function rotateToken(
     throw refused(
       `there is no valid token with the id ${JSON.stringify(id)}, or the bootstrap file lists it: change it there`,
     );
-  say(token);
+  result('admin token rotate', { id, token }, [token]);
 }
 
 async function limitDays(
-  { identity, say, tokens, unchanged }: Work,
+  { identity, result, tokens, unchanged }: Work,
   days: string,
   { organization: name, preview }: InOrganization & { readonly preview?: true },
 ): Promise<void> {
@@ -169,17 +180,24 @@ async function limitDays(
   if (preview) unchanged();
   if (days === 'none') {
     if (!preview) await tokens.setMaxSeconds(organization.id, null);
-    say(`${preview ? 'Would remove' : 'Removed'} the limit. Tokens that were shortened keep their expiry.`);
+    const removed = `${preview ? 'Would remove' : 'Removed'} the limit. Tokens that were shortened keep their expiry.`;
+    result('admin token max-days', { isPreview: preview === true, days: null, tokens: [] }, [removed]);
     return;
   }
   const seconds = toDays(days) * 86_400;
   const affected = await tokens.listAffected(organization.id, seconds);
   if (!preview) await tokens.setMaxSeconds(organization.id, seconds);
-  say(`Tokens that ${preview ? 'would end or expire' : 'have ended or expire'} earlier (id, kind, owner, name, when):`);
-  for (const each of affected) {
-    const when = each.ends ? 'at once' : each.newExpiresAt.toISOString();
-    say(`  ${[each.id, each.kind, each.owner ?? organization.name, each.name ?? each.description, when].join('  ')}`);
-  }
+  const found = affected.map(({ description, ends, id, kind, name: ownName, newExpiresAt, owner }) => ({
+    ...{ id, kind, owner: owner ?? organization.name, name: ownName, description },
+    ...{ expiresAt: newExpiresAt, ends },
+  }));
+  result('admin token max-days', { isPreview: preview === true, days: seconds / 86_400, tokens: found }, [
+    `Tokens that ${preview ? 'would end or expire' : 'have ended or expire'} earlier (id, kind, owner, name, when):`,
+    ...found.map((each) => {
+      const when = each.ends ? 'at once' : each.expiresAt.toISOString();
+      return `  ${[each.id, each.kind, each.owner, each.name ?? each.description, when].join('  ')}`;
+    }),
+  ]);
 }
 
 function toScopes(scopes: readonly string[] | undefined): TokenScope[] | null {

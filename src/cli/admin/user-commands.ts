@@ -3,6 +3,7 @@ import { assertPasswordAllowed } from '../../shared/identity/password-rules.ts';
 import { signInLink } from '../../shared/identity/sign-in-link.ts';
 import { createSignInLinkRepository } from '../../shared/identity/sign-in-link-repository.ts';
 import { hashPassword } from '../../shared/platform/crypto/password-hash.ts';
+import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findUser, orRefused, refused } from './people-rules.ts';
 import { changeAction, type Work } from './people-transaction.ts';
@@ -57,14 +58,18 @@ export function addUserCommands(admin: Command, open: OpenSession): void {
     .description('print a link by which a user signs in with a browser once, for example to set the first password')
     .argument('<login>')
     .option('--hours <hours>', 'how long it works: 1 (default) to 168', parseHours, 1)
+    .option(...jsonOption)
     .action(async (...given: [string, { readonly hours: number }, Command]) => {
       const { publicUrl } = open().config;
-      await changeAction(open, 'sign-in-link.create', async ({ people, say, tx }, login: string, { hours }) => {
+      await changeAction(open, 'sign-in-link.create', async ({ people, result, tx }, login: string, { hours }) => {
         const found = await findUser(people, login);
         if (!found.isActive) throw refused(`user ${found.login} is deactivated`);
         const { expiresAt, secret } = await createSignInLinkRepository(tx).insert(found.id, hours * 3600);
-        say(signInLink(publicUrl, secret));
-        say(`Opens the web UI as ${found.login}, once, until ${expiresAt.toISOString().slice(0, 16)}Z.`);
+        const link = signInLink(publicUrl, secret);
+        result('admin user sign-in-link', { login: found.login, link, expiresAt }, [
+          link,
+          `Opens the web UI as ${found.login}, once, until ${expiresAt.toISOString().slice(0, 16)}Z.`,
+        ]);
       })(...(given as [string, { readonly hours: number }, Command]));
     });
   user

@@ -9,6 +9,7 @@ import { createScheduledTaskRepository } from '../../shared/platform/maintenance
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import type { BackupCall } from './backup-call.ts';
 import { create } from './create.ts';
 import { restorationText, restore } from './restore.ts';
@@ -40,7 +41,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .option('--keep <count>', 'then keep only this many of the newest backups', toCount)
     .option('--recipient <age1...>', 'encrypt to this age recipient; repeatable', collect)
     .option('--max-bytes-per-second <count>', 'maximum rate of writing', toCount)
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action(({ json, keep, maxBytesPerSecond: bytesPerSecond, recipient, to }: CreateFlags) =>
       on(
         to,
@@ -50,7 +51,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
             const pruned = await pruneBackups(call.target, keep);
             if (!json) console.log(prunedText(pruned));
           }
-          print(manifest, json, `Backup ${manifest.id}: ${describe(manifest)}.`);
+          printResult('backup create', manifest, { json, text: `Backup ${manifest.id}: ${describe(manifest)}.` });
           const { missingBlobs: missing, uncheckedBlobs: unchecked = 0, wrongBlobs: wrong = [] } = manifest;
           if (unchecked > 0)
             console.error(
@@ -72,7 +73,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .command('list')
     .description('list the backups in a place')
     .requiredOption('--from <place>', 'where they are')
-    .option('--json', 'print a JSON object for each')
+    .option('--json', 'print one JSON document for each')
     .action(({ from, json }: { from: string; json?: true }) => on(from, ({ target }) => list(target, json)));
   backup
     .command('verify')
@@ -80,11 +81,11 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .description('read a backup whole and restore it into a temporary Postgres; exits with 1 if it has a fault')
     .requiredOption('--from <place>', 'place of the backup')
     .option('--identity <file>', 'age identities that decrypt it')
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action((id: string | undefined, { from, identity, json }: { from: string; identity?: string; json?: true }) =>
       on(from, async (call) => {
         const { manifest, problems, text } = await verify(call, id ?? null, identity);
-        print({ backup: manifest.id, problems }, json, [...problems, text].join('\n'));
+        printResult('backup verify', { backup: manifest.id, problems }, { json, text: [...problems, text].join('\n') });
         if (problems.length > 0) run.exitCode = 1;
         else await showVerified(call.session, from, manifest.id);
       }),
@@ -96,11 +97,11 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .requiredOption('--from <place>', 'place of the backup')
     .option('--identity <file>', 'age identities that decrypt it')
     .option('--compare-with <url>', 'print the stacks that this database, the old one, has in newer versions')
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action((id: string | undefined, { from, json, ...options }: RestoreFlags) =>
       on(from, async (call) => {
         const restoration = await restore(call, id ?? null, options);
-        print(restoration, json, restorationText(call.session, restoration));
+        printResult('backup restore', restoration, { json, text: restorationText(call.session, restoration) });
       }),
     );
   backup
@@ -108,11 +109,11 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .description('delete old backups, and the blobs that only they need')
     .requiredOption('--from <place>', 'where they are')
     .requiredOption('--keep <count>', 'how many of the newest to keep', toCount)
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action(({ from, json, keep }: { from: string; json?: true; keep: number }) =>
       on(from, async ({ target }) => {
         const pruned = await pruneBackups(target, keep);
-        print(pruned, json, prunedText(pruned));
+        printResult('backup prune', pruned, { json, text: prunedText(pruned) });
       }),
     );
 }
@@ -146,16 +147,13 @@ async function showVerified(session: AdminSession, place: string, id: string): P
 async function list(target: BlobStore, json: true | undefined): Promise<void> {
   for (const { id, isComplete } of await findBackups(target)) {
     if (!isComplete) {
-      print({ backup: id, isComplete }, json, `${id}  incomplete`);
+      printResult('backup list', { backup: id, isComplete }, { json, text: `${id}  incomplete` });
       continue;
     }
     const manifest = await openBackup(target, id);
     const { blobs, bytes, finishedAt, recipients, release, takenAt } = manifest;
-    print(
-      { backup: id, isComplete, takenAt, finishedAt, release, blobs, bytes, recipients },
-      json,
-      `${id}  ${describe(manifest)}`,
-    );
+    const found = { backup: id, isComplete, takenAt, finishedAt, release, blobs, bytes, recipients };
+    printResult('backup list', found, { json, text: `${id}  ${describe(manifest)}` });
   }
 }
 
@@ -180,10 +178,6 @@ function describe({
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-function print(result: object, json: true | undefined, text: string): void {
-  console.log(json ? JSON.stringify(result) : text);
 }
 
 function collect(value: string, earlier: readonly string[] = []): readonly string[] {

@@ -14,6 +14,7 @@ import { createBlobRepository } from '../../shared/state/checkpoints/blob-reposi
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 
 interface Call extends MoveParts {
   readonly session: AdminSession;
@@ -51,12 +52,12 @@ A place is a folder or s3://bucket/prefix. Servers keep running: they write to b
     .description('copy all blobs to another place, and begin to write new ones to both')
     .requiredOption('--to <place>', 'folder or s3://bucket/prefix')
     .option('--again', 'also compare what is there already, and replace what differs')
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action((options: Output & { again?: true; to: string }) => call((parts) => copy(parts, options)));
   blobs
     .command('verify')
     .description('compare all blobs in both places; exits with 1 if one is missing or differs')
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action(({ json }: Output) =>
       call(async (parts) => {
         if (!(await verify(parts, json))) run.exitCode = 1;
@@ -89,7 +90,7 @@ A place is a folder or s3://bucket/prefix. Servers keep running: they write to b
   blobs
     .command('status')
     .description('print where the blobs are')
-    .option('--json', 'print it as JSON')
+    .option(...jsonOption)
     .action(({ json }: Output) => call((parts) => status(parts, json)));
 }
 
@@ -104,11 +105,8 @@ async function copy(call: Call, { again, json, to }: Output & { again?: true; to
       )
     : await copyBlobs(call, move, { onProgress });
   const { blobs, bytes, copied } = result;
-  print(
-    result,
-    json,
-    `Copied ${copied} of ${blobs} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB. Next: holdfast blobs verify.`,
-  );
+  const text = `Copied ${copied} of ${blobs} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB. Next: holdfast blobs verify.`;
+  printResult('blobs copy', result, { json, text });
 }
 
 /** The old place may be the one with the wrong bytes. Returns false if nothing in the database has the hash of the blob. */
@@ -132,7 +130,7 @@ async function verify(call: Call, json: true | undefined): Promise<boolean> {
       ? `Compared ${compared} blobs: no faults. Next: holdfast blobs switch.`
       : `Compared ${compared} blobs: ${faults.length} faults. Run holdfast blobs copy --again, then this again.`,
   ];
-  print(result, json, lines.join('\n'));
+  printResult('blobs verify', result, { json, text: lines.join('\n') });
   return faults.length === 0;
 }
 
@@ -174,13 +172,6 @@ async function status({ config, places }: Call, json: true | undefined): Promise
     switched: `moved from ${other}`,
     settled: row ? 'as the database says' : 'as the settings say',
   };
-  print(
-    { place, other, phase, verifiedAt: row?.verifiedAt ?? null },
-    json,
-    `The blobs are at ${place}: ${state[phase]}.`,
-  );
-}
-
-function print(result: object, json: true | undefined, text: string): void {
-  console.log(json ? JSON.stringify(result) : text);
+  const found = { place, other, phase, verifiedAt: row?.verifiedAt ?? null };
+  printResult('blobs status', found, { json, text: `The blobs are at ${place}: ${state[phase]}.` });
 }

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
+import { openBundleKey } from '../../shared/bundle/bundle-key.ts';
 import { type BundleSettings, bundleOf } from '../../shared/bundle/bundle-location.ts';
 import { type BundledRow, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { listFolder, MovingError } from '../../shared/diy/diy-layout.ts';
-import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
@@ -14,6 +14,7 @@ import { isSelected, messageOf } from '../moving/import-plan.ts';
 import { collect } from '../moving/moving-options.ts';
 import { alignColumns, counted } from '../moving/moving-report.ts';
 import { StackImporter } from '../moving/stack-importer.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { type PlannedReturn, planReturn } from './return-plan.ts';
 import { createArrival } from './returned-secrets.ts';
 
@@ -44,7 +45,7 @@ export function addBundleCommands(command: Command, run: CommandRun): void {
   command
     .command('status')
     .description('print how far the bundle is behind, and which stacks it cannot take')
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .action((options: { json?: true }) => status(run, options));
   command
     .command('return')
@@ -52,7 +53,7 @@ export function addBundleCommands(command: Command, run: CommandRun): void {
     .option('--apply', 'import')
     .option('--create', 'also create stacks that are only in the bundle')
     .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .addHelpText('after', '\nExits with 1 if a stack is refused. See docs/moving.md.')
     .action((options: ReturnOptions) => returnAll(run, options));
 }
@@ -76,7 +77,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
       `${bundle.place} has ${counted(stacks.length, 'stack')}; ${counted(lag.stacks, 'stack')} behind` +
         `${lag.stacks === 0 ? '' : `, for up to ${counted(lag.seconds, 'second')}`}, ${counted(errors.length, 'error')}.`,
     ];
-    console.log(json ? JSON.stringify(result) : lines.join('\n'));
+    printResult('bundle status', result, { json, text: lines.join('\n') });
   });
 }
 
@@ -92,7 +93,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
       for (const organization of await createBundleRepository(context.db).listOrganizations())
         results.push(...(await returnOrganization({ context, folder, bundle, options }, organization)));
       if (results.some(({ action }) => action === 'refused' || action === 'removed')) run.exitCode = 1;
-      console.log(options.json ? JSON.stringify({ stacks: results }) : describe(results, options));
+      printResult('bundle return', { stacks: results }, { json: options.json, text: describe(results, options) });
     });
   } finally {
     await folder.close();
@@ -143,7 +144,7 @@ async function apply(
   { context, folder }: Call,
   organization: string,
   { plan, there }: PlannedReturn,
-  { passphrase, place }: BundleSettings,
+  { place, secret }: BundleSettings,
 ): Promise<void> {
   if (plan === null) return;
   const { planned } = plan;
@@ -151,9 +152,9 @@ async function apply(
   const found = await context.identity.findOrganization(organization);
   const bundle = await createBundleRepository(context.db).find();
   if (!found) throw new MovingError(`There is no organization ${organization}`);
-  const crypter = bundle && (await PassphraseCrypter.open(passphrase, bundle.salt));
-  if (!crypter) throw new MovingError('HOLDFAST_BUNDLE_PASSPHRASE is not the one of the bundle');
-  const arrival = plan.head && (await createArrival(context, { ref, stackId: plan.head.stackId }, crypter));
+  const key = bundle && (await openBundleKey(secret, bundle.key, context.config));
+  if (!key) throw new MovingError('HOLDFAST_BUNDLE_PASSPHRASE or HOLDFAST_BUNDLE_KMS is not the one of the bundle');
+  const arrival = plan.head && (await createArrival(context, { ref, stackId: plan.head.stackId }, key.crypter));
   const newest = there.find(({ name }) => name === plan.content?.state.name)?.sha256 ?? null;
   const last = plan.unrecordedState !== null ? null : (plan.entries.at(-1)?.id ?? null);
   const importer = new StackImporter({

@@ -1,19 +1,19 @@
 import type { AppContext } from '../../shared/context.ts';
 import { reencryptConfig } from '../../shared/diy/history-info.ts';
-import type { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
 import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencrypt-document.ts';
+import type { SecretsCrypter, SecretsProvider } from '../../shared/diy/secrets-crypter.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { Arrival } from '../moving/stack-importer.ts';
 import { serverUrl } from '../moving/stack-secrets.ts';
 
 /**
- * Encrypts what the bundle's passphrase has encrypted with the keys of the server, for a stack that is here. What other passphrases and
+ * Encrypts what the bundle's key has encrypted with the keys of the server, for a stack that is here. What other passphrases and
  * keys have encrypted stays.
  */
 export async function createArrival(
   { cipher, config, states }: AppContext,
   { ref, stackId }: { readonly ref: StackRef; readonly stackId: string },
-  crypter: PassphraseCrypter,
+  crypter: SecretsCrypter,
 ): Promise<Arrival> {
   const reencrypt = async (ciphertexts: readonly string[]): Promise<(string | null)[]> => {
     const plaintexts = ciphertexts.map((each) => crypter.decrypt(each));
@@ -31,14 +31,19 @@ export async function createArrival(
         document,
         {
           reencrypt,
-          provider: async (current) =>
-            current.type === 'passphrase' && current.state['salt'] === crypter.salt ? service : null,
+          provider: async (current) => (isSameKey(current, crypter.provider) ? service : null),
         },
         { provider: null, reencrypted: 0, kept: 0 },
       ),
     config: (stored) => reencryptConfig(stored, reencrypt),
     takeKept: () => 0,
   };
+}
+
+/** Whether both have the same key. The CLI may reach a KMS by another URL. */
+function isSameKey(a: SecretsProvider, b: SecretsProvider): boolean {
+  const member = b.type === 'passphrase' ? 'salt' : 'encryptedkey';
+  return a.type === b.type && a.state[member] === b.state[member];
 }
 
 /** The secrets provider of the newest state here. */

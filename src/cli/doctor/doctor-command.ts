@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { CommandRun } from '../command-run.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import type { Finding } from './check.ts';
 import { runDoctor } from './run-doctor.ts';
 
@@ -7,11 +8,9 @@ const marks = { ok: 'ok  ', warn: 'WARN', fail: 'FAIL' } as const;
 
 /** Adds options and action to `holdfast doctor`. */
 export function addDoctorOptions(command: Command, run: CommandRun): void {
-  command.option('--json', 'print one JSON document').action(async ({ json }: { json?: true }) => {
+  command.option(...jsonOption).action(async ({ json }: { json?: true }) => {
     const findings = await runDoctor(() => run.loadConfig());
-    console.log(
-      json ? JSON.stringify({ kind: 'holdfast.doctor', version: 1, findings }) : linesOf(findings).join('\n'),
-    );
+    printResult('doctor', { findings }, { json, text: linesOf(findings).join('\n') });
     if (findings.some(({ status }) => status === 'fail')) run.exitCode = 1;
   });
 }

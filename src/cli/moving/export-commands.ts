@@ -14,6 +14,7 @@ import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { operator } from '../admin/operator.ts';
 import type { CommandRun } from '../command-run.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { exportArchive } from './archive/archive-export.ts';
 import { messageOf } from './import-plan.ts';
 import { collect, forEachStack, toCount } from './moving-options.ts';
@@ -45,7 +46,7 @@ export function addExportOptions(command: Command, run: CommandRun): void {
     .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)
     .option('--history <count>', 'how many of the newest updates of each stack; by default all', toHistory)
     .option('--parallel <count>', 'stacks at once', toCount, 4)
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .addHelpText(
       'after',
       `
@@ -87,7 +88,7 @@ async function exportToArchive(run: CommandRun, place: ExportPlace, options: Exp
   const isWhole = options.stack === undefined;
   const call = { ...place, organization, stacks, isWhole, protection, parallel: options.parallel };
   const { isComplete, json, text } = await exportArchive(call);
-  console.log(options.json ? JSON.stringify(json) : text);
+  printResult('export', json, { json: options.json, text });
   if (!isComplete) run.exitCode = 1;
 }
 
@@ -125,7 +126,7 @@ async function exportFolder(
     `Exported ${counted(complete.length, 'stack')} with ${counted(sum('versions'), 'update')} to ${to}; ` +
       `${counted(sum('reencrypted'), 'secret')} encrypted for the passphrase.`,
   ];
-  console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
+  printResult('export', { stacks: results }, { json: options.json, text: lines.join('\n') });
   if (complete.length < results.length) run.exitCode = 1;
 }
 

@@ -1,8 +1,12 @@
 import { type FolderStack, listFolder, MovingError, readBytes, readText } from '../../shared/diy/diy-layout.ts';
 import { readHistoryInfo } from '../../shared/diy/history-info.ts';
-import { documentOfCheckpoint } from '../../shared/diy/move-document.ts';
+import { documentOfCheckpoint, initialMark, markOf } from '../../shared/diy/move-document.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import { messageOf } from './import-plan.ts';
 import type { MovingSource, SourceContent, SourceState } from './moving-source.ts';
+
+/** Longer than what precedes the mark of a state file. */
+const headBytes = 2048;
 
 /** The stacks of a folder or bucket of the CLI's own backend. */
 export class FolderSource implements MovingSource {
@@ -44,6 +48,7 @@ export async function openFolderStack(folder: Folder, stack: FolderStack): Promi
     state: { ...stateOf(state), modifiedAt: state.modifiedAt },
     // `pulumi state` and `pulumi stack import` write no update.
     mayHaveUnrecordedState: true,
+    isInitial: history.length === 0 && (await readMark(folder, state.name)) === initialMark,
     history: history.map(({ id, state: left, update }) => ({
       ...{ id, stackVersion: null, updateId: null, state: stateOf(left), events: null },
       info: async () => readHistoryInfo(update.name, (await readText(folder, update.name)) ?? ''),
@@ -57,6 +62,21 @@ export async function openFolderStack(folder: Folder, stack: FolderStack): Promi
     },
     ...{ check: null, decrypt: null },
   };
+}
+
+/** The mark of a state file; null if it has none, or cannot be read. */
+async function readMark(folder: Folder, name: string): Promise<string | null> {
+  let head: Buffer = Buffer.alloc(0);
+  try {
+    for await (const chunk of readBytes(folder, name)) {
+      head = Buffer.concat([head, chunk.subarray(0, headBytes)]);
+      if (head.length >= headBytes) break;
+    }
+  } catch (error) {
+    // What is wrong with the state is said where it is read.
+    messageOf(error);
+  }
+  return markOf(head);
 }
 
 async function describeLock(folder: Folder, name: string): Promise<string> {

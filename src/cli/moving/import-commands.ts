@@ -9,6 +9,7 @@ import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
 import { ArchiveSource } from './archive/archive-source.ts';
 import { assertWritable } from './assert-writable.ts';
 import { FolderSource } from './folder-source.ts';
@@ -75,7 +76,7 @@ export function addImportOptions(command: Command, run: CommandRun): void {
     .option('--map-user <names>', 'NAME=LOGIN: user of the source, and their login here; repeatable', toUserMapping)
     .option('--identity <file>', 'age identities that decrypt the secrets of an archive')
     .option('--parallel <count>', 'stacks at once', toCount, 4)
-    .option('--json', 'print the result as JSON')
+    .option(...jsonOption)
     .addHelpText(
       'after',
       '\nRun it again after an interruption, or for a second pass: it continues. The token for https://HOST is in ' +
@@ -139,15 +140,9 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
   };
   if (!options.apply) {
     if (options.plan !== undefined) await writeFile(options.plan, `${JSON.stringify(plan, null, 2)}\n`);
-    console.log(
-      options.json
-        ? JSON.stringify(plan)
-        : describePlan(
-            plan,
-            [...listing.remarks, ...(listing.gaps ?? [])],
-            isOfServer(options) ? serverUrl(context.config) : null,
-          ),
-    );
+    const remarks = [...listing.remarks, ...(listing.gaps ?? [])];
+    const text = describePlan(plan, remarks, isOfServer(options) ? serverUrl(context.config) : null);
+    printResult('import', plan, { json: options.json, text });
     return true;
   }
   return importAll(call, plans);
@@ -200,7 +195,7 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
     `Imported ${countedAll({ versions, previews })} of ${counted(changed, 'stack')} into ${options.organization}.`,
     ...(incomplete.length === 0 ? [] : [`${counted(incomplete.length, 'stack')} not imported completely: see above.`]),
   ];
-  console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
+  printResult('import', { stacks: results }, { json: options.json, text: lines.join('\n') });
   return incomplete.length === 0 && gaps.length === 0;
 }
 
@@ -237,7 +232,7 @@ async function verify({ context, listing, options, organization, source, stacks 
       different.length === 0 ? 'no differences' : `${counted(different.length, 'stack')} with differences`
     }.`,
   ];
-  console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
+  printResult('import', { stacks: results }, { json: options.json, text: lines.join('\n') });
   return different.length === 0 && (listing.gaps ?? []).length === 0;
 }
 
@@ -265,7 +260,7 @@ async function rollBack({ context, options, organization, source, stacks }: Impo
       ? `Deleted ${what}; kept ${kept.length}.`
       : `${what} to delete, ${kept.length} to keep. Nothing was changed. Delete with --rollback --apply.`,
   ];
-  console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
+  printResult('import', { stacks: results }, { json: options.json, text: lines.join('\n') });
   return kept.length === 0;
 }
 

@@ -45,6 +45,8 @@ export interface SourceContent {
   readonly state: SourceState & { readonly modifiedAt: Date };
   /** Whether the newest state can be one that no update of the history has left. */
   readonly mayHaveUnrecordedState: boolean;
+  /** Whether the newest state is known to be one that no update has left; without it, it is not known. */
+  readonly isInitial?: boolean;
   /** Oldest first. */
   readonly history: readonly SourceEntry[];
   /** The ids of the history and of updates whose states the source no longer has, oldest first; without it, only of the history. */

@@ -29,13 +29,13 @@ export function isState(facts: StateFacts | null): facts is StateFacts {
 /**
  * Whether a state that no update has left is the one that its stack began with, which has no version: otherwise, the next update would not
  * get the number that it has in the source. A folder numbers nothing; a state with resources gets a version there, because it can be
- * restored then.
+ * restored then, unless an export says that it had none.
  */
 export function isInitialState(
-  { decrypt, history }: Pick<SourceContent, 'decrypt' | 'history'>,
+  { decrypt, history, isInitial = false }: Pick<SourceContent, 'decrypt' | 'history' | 'isInitial'>,
   facts: StateFacts,
   here: { readonly stackVersion: number; readonly hasState: boolean } | null,
 ): boolean {
   if (history.length > 0 || (here !== null && (here.stackVersion > 0 || here.hasState))) return false;
-  return decrypt !== null || facts.resources === 0;
+  return decrypt !== null || isInitial || facts.resources === 0;
 }

@@ -49,6 +49,7 @@ export const auditActions = {
   'role.remove': 'Removed a role',
   'role.assign': 'Gave a role to a team',
   'role.unassign': 'Took a role back from a team',
+  'configuration.apply': 'Noted which objects a configuration declares',
   'bootstrap.apply': 'Applied the bootstrap file',
   'stack.create': 'Created a stack',
   'stack.delete': 'Deleted a stack',

@@ -9,7 +9,7 @@ export interface BackupEncryption {
   seal(body: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
 }
 
-/** Decrypts what a Sealing has encrypted. Throws BackupError for bytes that were changed or are for another recipient. */
+/** Decrypts what a BackupEncryption has encrypted. Throws BackupError for bytes that were changed or are for another recipient. */
 export type Decrypt = (body: AsyncIterable<Buffer>) => AsyncIterable<Buffer>;
 
 export const unsealed: BackupEncryption = { recipients: [], seal: (body) => body };

@@ -46,12 +46,12 @@ export type LastVerification = Static<typeof LastVerification>;
 /** What the tasks have saved. Null: nothing yet. */
 export async function readBackupStatus(
   runs: ScheduledTaskRepository,
-): Promise<{ backups: Backups | null; drill: LastVerification | null }> {
-  const [backups, drill] = await Promise.all([
+): Promise<{ backups: Backups | null; verification: LastVerification | null }> {
+  const [backups, verification] = await Promise.all([
     runs.findResult(backupTasks.create),
     runs.findResult(backupTasks.verify),
   ]);
-  return { backups: read(Backups, backups), drill: read(LastVerification, drill) };
+  return { backups: read(Backups, backups), verification: read(LastVerification, verification) };
 }
 
 /**

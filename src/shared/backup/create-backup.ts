@@ -35,7 +35,7 @@ interface BackupParts {
   readonly copies: TableCopyRepository;
   readonly source: BackupSource;
   readonly target: BlobStore;
-  readonly sealing: BackupEncryption;
+  readonly encryption: BackupEncryption;
   readonly pace: RateLimiter;
   readonly onProgress: (progress: BackupProgress) => void;
   /** Checked between objects. */
@@ -56,8 +56,8 @@ const bytesOfList = 64 * 1024 * 1024;
  * BlobStoreUnavailableError, BackupError and the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
-  const { copies, sealing, source, target } = parts;
-  const recipients = [...sealing.recipients];
+  const { copies, encryption, source, target } = parts;
+  const recipients = [...encryption.recipients];
   const id = new Date().toISOString().replace(/[-:.]/g, '').toLowerCase();
   // From now on, a prune deletes no blobs.
   await target.put(places.start(id), once(Buffer.from('\n')));
@@ -92,7 +92,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
     bytes: tables.reduce((sum, { object }) => sum + object.bytes, copied.blobs.bytes),
   };
   parts.signal.throwIfAborted();
-  const text = await writeManifest(manifest, sealing.seal);
+  const text = await writeManifest(manifest, encryption.seal);
   if ((await target.stat(places.start(id))) === null)
     throw new BackupError('A prune has deleted the backup while it was made, because a later one was complete');
   await target.put(places.manifest(id), once(text));
@@ -100,7 +100,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
 }
 
 async function copyTables(
-  { copies, onProgress, pace, sealing, signal, target }: BackupParts,
+  { copies, onProgress, pace, encryption, signal, target }: BackupParts,
   id: string,
 ): Promise<TableCopy[]> {
   const tables: TableCopy[] = [];
@@ -112,7 +112,7 @@ async function copyTables(
     const packed = createZstdCompress();
     // Its errors end `packed`, and reach the reader there if one is left.
     pipeline(text, packed).catch(() => {});
-    const body = pace.pass(sealing.seal(packed));
+    const body = pace.pass(encryption.seal(packed));
     const object = await store(target, places.table(id, shape.name.replaceAll('"', '')), body);
     tables.push({ ...shape, rows: rows(), object });
     bytes += object.bytes;
@@ -174,7 +174,7 @@ class BlobCopies {
   constructor(parts: BackupParts, id: string, known: ReadonlyMap<string, BlobCopy>) {
     this.#parts = parts;
     this.#id = id;
-    this.#prefix = blobPrefix(parts.sealing.recipients);
+    this.#prefix = blobPrefix(parts.encryption.recipients);
     this.#known = known;
   }
 
@@ -230,7 +230,7 @@ class BlobCopies {
 
   /** Null: no store has it with its hash. */
   async #copyAnew(key: string): Promise<BlobCopy | null> {
-    const { pace, sealing, source, target } = this.#parts;
+    const { pace, encryption, source, target } = this.#parts;
     const checked = await openChecked(source, key);
     if (checked.body === null) {
       (checked.state === 'missing' ? this.#missing : this.#wrong).push(key);
@@ -239,7 +239,7 @@ class BlobCopies {
     if (checked.state === 'unchecked') this.#unchecked++;
     const meter = new Meter();
     const place = this.#prefix + key;
-    const stored = await store(target, place, pace.pass(sealing.seal(meter.pass(checked.body))));
+    const stored = await store(target, place, pace.pass(encryption.seal(meter.pass(checked.body))));
     this.#fresh.push(place);
     this.#written += stored.bytes;
     this.#unlisted += stored.bytes;

@@ -38,7 +38,6 @@ const Contents = Type.Object({
   tables: Type.Array(TableCopy),
   sequences: Type.Array(SequenceValue),
 });
-type Contents = Static<typeof Contents>;
 
 const Head = Type.Object({
   format: Type.Literal(1),
@@ -67,8 +66,10 @@ const Head = Type.Object({
 });
 /** What can be read of the manifest without an identity. It is written last: a backup without it is incomplete. */
 export type ManifestHead = Static<typeof Head>;
+const { contents: _, ...openHead } = Head.properties;
 /** What a backup consists of. */
-export type Manifest = Omit<ManifestHead, 'contents'> & Contents;
+export const Manifest = Type.Object({ ...openHead, ...Contents.properties });
+export type Manifest = Static<typeof Manifest>;
 
 /** Keys in the target of backups. */
 export const places = {

@@ -36,7 +36,7 @@ export async function backUp({
   readonly target: BlobStore;
 }): Promise<Manifest> {
   const { db } = source;
-  const sealing = await encryptToRecipients(recipients);
+  const encryption = await encryptToRecipients(recipients);
   const pace = new RateLimiter(bytesPerSecond);
   const holds = createBlobHoldRepository(db);
   const id = await holds.insert(holdSeconds, longestHoldSeconds);
@@ -52,7 +52,7 @@ export async function backUp({
   const connection = await db.openSession();
   try {
     return await createBackup({
-      ...{ onProgress, pace, sealing, source, target, copies: createTableCopyRepository(connection.client) },
+      ...{ onProgress, pace, encryption, source, target, copies: createTableCopyRepository(connection.client) },
       signal: AbortSignal.any([lost.signal, ...(signal ? [signal] : [])]),
     });
   } finally {

@@ -2,22 +2,20 @@ import { createHash } from 'node:crypto';
 import { locksOf, stateFile } from '../diy/diy-layout.ts';
 import { markOf } from '../diy/move-document.ts';
 import type { Folder } from '../platform/blobs/folder.ts';
-import { type Config, ConfigError } from '../platform/config/config.ts';
+import type { Config } from '../platform/config/config.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
+import { type BundleSecret, bundleSecretOf } from './bundle-key.ts';
 import type { BundleLocation } from './bundle-repository.ts';
 
-/** Where the bundle is, and the passphrase for its secrets. */
+/** Where the bundle is, and what encrypts its secrets. */
 export interface BundleSettings {
   readonly place: string;
-  readonly passphrase: string;
+  readonly secret: BundleSecret;
 }
 
 /** The settings of the bundle; null: there is none. Throws ConfigError. */
-export function bundleOf({ bundleUrl, secrets }: Pick<Config, 'bundleUrl' | 'secrets'>): BundleSettings | null {
-  if (bundleUrl === null) return null;
-  if (secrets.bundlePassphrase === null)
-    throw new ConfigError('Invalid settings:\n  HOLDFAST_BUNDLE_PASSPHRASE: needed with HOLDFAST_BUNDLE_URL');
-  return { place: bundleUrl, passphrase: secrets.bundlePassphrase };
+export function bundleOf(config: Pick<Config, 'bundleUrl' | 'bundleKms' | 'secrets'>): BundleSettings | null {
+  return config.bundleUrl === null ? null : { place: config.bundleUrl, secret: bundleSecretOf(config) };
 }
 
 /** The bundle has something that must not be overwritten, or lacks what it had. */

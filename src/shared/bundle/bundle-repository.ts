@@ -6,7 +6,8 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 /** The name of the task, whose claim every write of a worker needs. */
 export const bundleTask = 'bundle';
 
-const BundleRow = Type.Object({ place: Type.String(), salt: Type.String() });
+/** `key` opens the key of the secrets again: see BundleKey. */
+const BundleRow = Type.Object({ place: Type.String(), key: Type.String() });
 
 const place = { organization: Type.String(), project: Type.String(), stack: Type.String() };
 const bundled = {
@@ -65,10 +66,10 @@ export function createBundleRepository(db: Queryable) {
   const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()))`;
 
   return {
-    find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place, salt from bundles`),
+    find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place, salt as key from bundles`),
 
-    /** Changes place and salt. What is known of the stacks is forgotten with the place; otherwise all are written again. */
-    set: async (bundle: { readonly place: string; readonly salt: string }): Promise<void> => {
+    /** Changes place and key. What is known of the stacks is forgotten with the place; otherwise all are written again. */
+    set: async (bundle: { readonly place: string; readonly key: string }): Promise<void> => {
       await db.query(sql.nothing`
         /* bundles.forget */
         delete from bundled_stacks where not exists (select 1 from bundles where place = ${bundle.place})`);
@@ -77,7 +78,7 @@ export function createBundleRepository(db: Queryable) {
         update bundled_stacks set stack_version = null, changed_at = null, postponed_until = null`);
       await db.query(sql.nothing`
         /* bundles.set */
-        insert into bundles (place, salt) values (${bundle.place}, ${bundle.salt})
+        insert into bundles (place, salt) values (${bundle.place}, ${bundle.key})
         on conflict (is_only) do update set place = excluded.place, salt = excluded.salt`);
     },
 

@@ -44,6 +44,9 @@ export function checkpointOfDocument(document: ByteSource, stackName: string, ma
   });
 }
 
+/** Marks the state of a stack that has no versions. */
+export const initialMark = 'initial';
+
 /** The mark of a checkpoint file, by its first bytes; null if it has none. */
 export function markOf(head: Buffer): string | null {
   return /"checkpoint":\{"stack":"[^"]*","holdfast":"([^"]*)","latest":/.exec(head.toString('latin1'))?.[1] ?? null;

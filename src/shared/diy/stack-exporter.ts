@@ -17,9 +17,9 @@ import type { StateDocument, StateReader } from '../state/state-reader.ts';
 import { configFile, diyOrganization, MovingError, root, stateFile, tagsFile } from './diy-layout.ts';
 import { createExportedStackRepository, type ExportedVersionRow } from './exported-stack-repository.ts';
 import { toHistoryConfig } from './history-info.ts';
-import { checkpointOfDocument } from './move-document.ts';
-import type { PassphraseCrypter } from './passphrase-crypter.ts';
+import { checkpointOfDocument, initialMark } from './move-document.ts';
 import { type DocumentSecrets, type Reencrypt, reencryptDocument } from './reencrypt-document.ts';
+import { type SecretsCrypter, settingsOf } from './secrets-crypter.ts';
 
 const pageRows = 50;
 
@@ -35,7 +35,7 @@ interface ExportParts {
   /** How many updates of each stack. */
   readonly history: number;
   /** Called when the first secret of the server's keys is found. Throws MovingError if there is no passphrase. */
-  readonly crypter: () => Promise<PassphraseCrypter>;
+  readonly crypter: () => Promise<SecretsCrypter>;
   /** Only a part of the stack is written, over what is there. */
   readonly part?: ExportPart;
   readonly signal?: AbortSignal;
@@ -117,6 +117,8 @@ class StackExport {
   readonly #readHead = async (): Promise<StateDocument> => {
     const head = await this.#parts.context.states.readHead(this.#stack);
     if (!head) throw new MovingError('it was deleted or renamed meanwhile');
+    if (this.#stack.stackVersion === 0 && head.stack.stackVersion > 0)
+      throw new MovingError('its first update ended meanwhile: export it again');
     this.#notes.length = 0;
     if (head.state.warning) this.#notes.push(head.state.warning);
     if (head.stack.activeUpdateId !== null) this.#notes.push('an update is running: this is its state at this moment');
@@ -157,10 +159,11 @@ class StackExport {
   }
 
   async #writeState(name: string, read: () => Promise<StateDocument>, isGzipped: boolean): Promise<DocumentSecrets> {
-    const { mark } = this.#parts.part ?? {};
+    // Nothing else in a folder says that no update has left it.
+    const mark = this.#parts.part?.mark ?? (this.#stack.stackVersion === 0 ? initialMark : undefined);
     const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
     const provider = async ({ type }: { readonly type: string }) =>
-      type === 'service' ? { type: 'passphrase', state: { salt: (await this.#parts.crypter()).salt } } : null;
+      type === 'service' ? (await this.#parts.crypter()).provider : null;
     const reencrypt = this.#reencrypt;
     // Read again if its version does not come first.
     const document = async function* (): AsyncGenerator<Buffer> {
@@ -201,15 +204,13 @@ class StackExport {
     const before = this.#reencrypted;
     const config = stored === null ? {} : await toHistoryConfig(stored, this.#reencryptConfig);
     const isOurs = this.#reencrypted > before || provider === null || provider.type === 'service';
-    let head: Record<string, unknown>;
-    if (isOurs && (this.#reencrypted > 0 || provider?.type === 'service'))
-      head = { encryptionsalt: (await this.#parts.crypter()).salt };
-    else if (provider?.type === 'passphrase') head = { encryptionsalt: provider.state['salt'] };
-    else if (provider?.type === 'cloud')
-      head = { secretsprovider: provider.state['url'], encryptedkey: provider.state['encryptedkey'] };
-    else if (provider === null) head = {};
-    else {
-      this.#notes.push(`no configuration was written for its secrets provider ${provider.type}`);
+    const target =
+      isOurs && (this.#reencrypted > 0 || provider?.type === 'service')
+        ? (await this.#parts.crypter()).provider
+        : provider;
+    const head = target === null ? {} : settingsOf(target);
+    if (head === null) {
+      this.#notes.push(`no configuration was written for its secrets provider ${target?.type}`);
       return;
     }
     if (stored === null && Object.keys(head).length === 0) return;

@@ -29,7 +29,7 @@ export async function copyVersion(
   const find = async () => {
     const state = await states.readVersion(stack.id, stackVersion);
     if (!state)
-      throw new NotFoundError(`The stack has no version ${stackVersion}: pulumi stack history lists those it has`);
+      throw new NotFoundError(`The stack has no version ${stackVersion}: pulumi stack history lists its versions`);
     return state;
   };
   const source: ByteSource = async function* () {

@@ -8,6 +8,10 @@ import { environmentColumn } from '../updates/update-repository.ts';
 export const comparedCounts = ['creates', 'updates', 'replaces', 'deletes'] as const;
 export type Counts = Readonly<Record<(typeof comparedCounts)[number], number>>;
 
+/** All values that are compared: times in seconds, and counts. */
+export const comparedValues = ['seconds', 'waitedSeconds', ...comparedCounts] as const;
+export type ComparedValue = (typeof comparedValues)[number];
+
 const EndedRow = Type.Object({
   id: Type.String(),
   isPreview: Type.Boolean(),
@@ -35,10 +39,20 @@ const ShownRow = Type.Object({
 });
 export type UpdateSummary = Row<typeof ShownRow>;
 
+const ComparableRow = Type.Object({
+  stackId: Type.String(),
+  kind: Type.String(),
+  isPreview: Type.Boolean(),
+  waitedSeconds: Type.Number(),
+  seconds: Type.Number(),
+  resourceChanges: Type.String(),
+});
+
 const Range = Type.Array(Type.Number());
 const UsualRow = Type.Object({
   count: Type.Integer(),
   seconds: Nullable(Range),
+  waitedSeconds: Nullable(Range),
   creates: Nullable(Range),
   updates: Nullable(Range),
   replaces: Nullable(Range),
@@ -52,7 +66,10 @@ export interface Usual {
   /** The number of updates. */
   readonly count: number;
   readonly seconds: readonly [number, number];
+  /** In the queue, before they were created. */
+  readonly waitedSeconds: readonly [number, number];
   readonly counts: Readonly<Record<(typeof comparedCounts)[number], readonly [number, number]>>;
+  readonly medians: Readonly<Record<ComparedValue, number>>;
 }
 
 /** The period and the maximum number of earlier updates that are compared. */
@@ -107,25 +124,38 @@ export function createStatisticsRepository(db: Queryable) {
     /** The usual values of successful updates of this kind of the stack; null if there were none. Excludes the update that is compared. */
     findUsual: async (stackId: string, kind: string, except: string | null): Promise<Usual | null> => {
       const range = (column: ReturnType<typeof sql.fragment>) =>
-        sql.fragment`percentile_disc(array[0.1, 0.9]) within group (order by ${column})`;
+        sql.fragment`percentile_disc(array[0.1, 0.5, 0.9]) within group (order by ${column})`;
       const row = await db.one(sql.rows(UsualRow)`
         /* statistics.findUsual */
-        select count(*)::integer as count, ${range(sql.fragment`l.seconds`)} as seconds, ${range(sql.fragment`l.creates`)} as creates,
+        select count(*)::integer as count, ${range(sql.fragment`l.seconds`)} as seconds,
+          ${range(sql.fragment`l.waited_seconds`)} as "waitedSeconds", ${range(sql.fragment`l.creates`)} as creates,
           ${range(sql.fragment`l.updates`)} as updates, ${range(sql.fragment`l.replaces`)} as replaces, ${range(sql.fragment`l.deletes`)} as deletes
         from (
-          select f.* from update_statistics f
+          select f.*, coalesce(u.waited_ms, 0) / 1000.0::float8 as waited_seconds
+          from update_statistics f left join updates u on u.id = f.update_id
           where f.stack_id = ${stackId} and f.kind = ${kind} and not f.is_preview and f.ended_at > now() - make_interval(days => ${comparedDays})
           order by f.ended_at desc limit ${comparedUpdates}) l
         where l.is_success and l.update_id is distinct from ${except}::uuid`);
-      const { count, creates, deletes, replaces, seconds, updates } = row;
-      if (!seconds || !creates || !updates || !replaces || !deletes) return null;
-      const pair = ([from = 0, to = 0]: readonly number[]): readonly [number, number] => [from, to];
+      if (row.seconds === null) return null;
+      const pair = (name: ComparedValue): readonly [number, number] => [row[name]?.[0] ?? 0, row[name]?.[2] ?? 0];
       return {
-        count,
-        seconds: pair(seconds),
-        counts: { creates: pair(creates), updates: pair(updates), replaces: pair(replaces), deletes: pair(deletes) },
+        count: row.count,
+        seconds: pair('seconds'),
+        waitedSeconds: pair('waitedSeconds'),
+        counts: Object.fromEntries(comparedCounts.map((name) => [name, pair(name)])) as Usual['counts'],
+        medians: Object.fromEntries(comparedValues.map((name) => [name, row[name]?.[1] ?? 0])) as Usual['medians'],
       };
     },
+
+    /** What of an ended update can be compared; null: it is gone, or was not run by a client. */
+    findComparable: (updateId: string) =>
+      db.maybeOne(sql.rows(ComparableRow)`
+        /* statistics.findComparable */
+        select u.stack_id as "stackId", u.kind, u.dry_run or u.kind = 'preview' as "isPreview",
+          coalesce(u.waited_ms, 0) / 1000.0::float8 as "waitedSeconds",
+          extract(epoch from u.ended_at - u.started_at)::float8 as seconds, ${changes}
+        from updates u where u.id = ${updateId} and u.ended_at is not null and u.started_at is not null
+          and u.kind in ('update', 'preview', 'refresh', 'destroy')`),
 
     /** Runs of the same commit and kind that failed within the compared time, before this update. */
     countFailedBefore: async (updateId: string): Promise<number> => {

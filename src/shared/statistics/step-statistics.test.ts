@@ -5,7 +5,7 @@ import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
 import { RetrySigns } from './retry-signs.ts';
 import { statisticsOf } from './step-statistics.ts';
 import { type Step, StepTimes } from './step-times.ts';
-import { countsOf, describeUnusual } from './update-counts.ts';
+import { countsOf, describeUnusual, findUnusual } from './update-counts.ts';
 
 const step = (urn: string, startedAt: number, endedAt: number, operation = 'create'): Step => ({
   ...{ urn, type: 't', operation, startedAt, endedAt, isFailed: false },
@@ -125,17 +125,24 @@ describe('what is unusual', () => {
   const usual = {
     count: 40,
     seconds: [1, 9],
+    waitedSeconds: [0, 0],
     counts: { creates: [0, 3], updates: [1, 1], replaces: [0, 0], deletes: [0, 2] },
+    medians: { seconds: 5, waitedSeconds: 0, creates: 1, updates: 1, replaces: 0, deletes: 0 },
   } as const;
+  const describeAll = (...given: Parameters<typeof findUnusual>) => findUnusual(...given).map(describeUnusual);
   test('is reported with the usual values', () => {
     const counts = countsOf('{"create":3,"update":2,"delete":14,"replace":-1,"same":"x"}');
     expect(counts).toEqual({ creates: 3, updates: 2, replaces: 0, deletes: 14 });
-    expect(describeUnusual(counts, usual)).toBe('updates 2, usually 1; deletes 14, usually 0 to 2');
+    expect(describeAll(counts, usual)).toEqual(['updates 2, usually 1', 'deletes 14, usually 0 to 2']);
+    expect(describeAll({ seconds: 9.1, waitedSeconds: 0.6 }, usual)).toEqual([
+      'took 9 s, usually 1 to 9 s',
+      'waited 1 s, usually 0 s',
+    ]);
   });
   test('needs some updates to compare with', () => {
-    expect(describeUnusual(countsOf('{"delete":99}'), { ...usual, count: 4 })).toBeNull();
-    expect(describeUnusual(countsOf('[]'), usual)).toBeNull();
-    expect(describeUnusual(countsOf('no'), null)).toBeNull();
+    expect(describeAll(countsOf('{"delete":99}'), { ...usual, count: 4 })).toEqual([]);
+    expect(describeAll(countsOf('[]'), usual)).toEqual([]);
+    expect(describeAll(countsOf('no'), null)).toEqual([]);
   });
 });
 

@@ -1,4 +1,11 @@
-import { type Counts, comparedCounts, type Usual } from './statistics-repository.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import {
+  type ComparedValue,
+  type Counts,
+  comparedValues,
+  createStatisticsRepository,
+  type Usual,
+} from './statistics-repository.ts';
 
 /** Fewer updates say nothing about what is usual. */
 const minUpdates = 5;
@@ -22,12 +29,41 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** The operations that a preview has more of than earlier updates, as in `deletes 14, usually 0 to 2`; null if none. */
-export function describeUnusual(counts: Counts, usual: Usual | null): string | null {
-  if (!usual || usual.count < minUpdates) return null;
-  const unusual = comparedCounts.flatMap((name) => {
-    const [from, to] = usual.counts[name];
-    return counts[name] > to ? [`${name} ${counts[name]}, usually ${from === to ? to : `${from} to ${to}`}`] : [];
+/** A value that is above the range of earlier updates. */
+export interface Unusual {
+  readonly name: ComparedValue;
+  readonly value: number;
+  readonly range: readonly [number, number];
+}
+
+/** The values above what is usual; empty while too few updates are known. */
+export function findUnusual(values: Readonly<Partial<Record<ComparedValue, number>>>, usual: Usual | null): Unusual[] {
+  if (!usual || usual.count < minUpdates) return [];
+  const { counts, seconds, waitedSeconds } = usual;
+  const ranges = { ...counts, seconds, waitedSeconds };
+  return comparedValues.flatMap((name) => {
+    const [value, range] = [values[name], ranges[name]];
+    return value !== undefined && value > range[1] ? [{ name, value, range }] : [];
   });
-  return unusual.length === 0 ? null : unusual.join('; ');
+}
+
+const verbs: Readonly<Partial<Record<ComparedValue, string>>> = { seconds: 'took', waitedSeconds: 'waited' };
+
+/** In words, as in `deletes 14, usually 0 to 2`, or `took 90 s, usually 3 to 5 s`. */
+export function describeUnusual({ name, range: [from, to], value }: Unusual): string {
+  const verb = verbs[name];
+  if (verb === undefined) return `${name} ${value}, usually ${from === to ? to : `${from} to ${to}`}`;
+  const [shown, least, most] = [value, from, to].map((seconds) => Math.round(seconds));
+  return `${verb} ${shown} s, usually ${least === most ? most : `${least} to ${most}`} s`;
+}
+
+/** What is unusual about an ended update, in words. A preview is compared with updates, by its counts only: it takes another time. */
+export async function findUnusualOfUpdate(db: Queryable, updateId: string): Promise<string[]> {
+  const statistics = createStatisticsRepository(db);
+  const update = await statistics.findComparable(updateId);
+  if (!update) return [];
+  const { isPreview, kind, resourceChanges, seconds, stackId, waitedSeconds } = update;
+  const usual = await statistics.findUsual(stackId, kind === 'preview' ? 'update' : kind, updateId);
+  const times = isPreview ? {} : { seconds, waitedSeconds };
+  return findUnusual({ ...countsOf(resourceChanges), ...times }, usual).map(describeUnusual);
 }

@@ -10,7 +10,7 @@ import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } fr
 import { type EventFacts, factsOf } from './event-facts.ts';
 import { eventHeaders, payloadOf } from './payloads.ts';
 import { originOf, setsCommitStatus } from './webhook.ts';
-import { createWebhookEventRepository } from './webhook-event-repository.ts';
+import { createWebhookEventRepository, type EventSource } from './webhook-event-repository.ts';
 
 /** Limit of one attempt, in ms. */
 const timeoutMs = 10_000;
@@ -35,18 +35,29 @@ export function secretOwner(webhookId: string): string {
   return `webhook ${webhookId}`;
 }
 
+interface AttemptParts {
+  readonly db: Database;
+  readonly outgoing: Outgoing;
+  readonly secrets: EncryptedSecrets;
+  readonly logger: Logger;
+  /** What is unusual about an ended update, in words. */
+  readonly findUnusual: (updateId: string) => Promise<readonly string[]>;
+}
+
 /** Makes attempts to deliver events, in workers and for calls that wait for one. */
 export class DeliveryAttempts {
   readonly #db: Database;
   readonly #outgoing: Outgoing;
   readonly #secrets: EncryptedSecrets;
   readonly #logger: Logger;
+  readonly #findUnusual: AttemptParts['findUnusual'];
 
-  constructor(parts: { db: Database; outgoing: Outgoing; secrets: EncryptedSecrets; logger: Logger }) {
+  constructor(parts: AttemptParts) {
     this.#db = parts.db;
     this.#outgoing = parts.outgoing;
     this.#secrets = parts.secrets;
     this.#logger = parts.logger;
+    this.#findUnusual = parts.findUnusual;
   }
 
   /**
@@ -83,12 +94,18 @@ export class DeliveryAttempts {
     return outcome;
   }
 
+  async #readFacts(source: EventSource): Promise<EventFacts> {
+    const { event, updateId } = source;
+    const isEnd = updateId !== null && /_(succeeded|failed)$/.test(event);
+    return factsOf(source, isEnd ? await this.#findUnusual(updateId) : []);
+  }
+
   async #messageOf(delivery: ClaimedDelivery): Promise<Message | { readonly leftOut: string }> {
     const { eventId, event, format, isActive, isManual, masterKeyId, encrypted, updateId, url, webhookId } = delivery;
     if (!isActive && !isManual) return { leftOut: 'the webhook is not active' };
     const events = createWebhookEventRepository(this.#db);
     const source = await events.readSource(eventId);
-    const text = source.facts ?? (await events.keepFacts(eventId, JSON.stringify(factsOf(source))));
+    const text = source.facts ?? (await events.keepFacts(eventId, JSON.stringify(await this.#readFacts(source))));
     const facts = JSON.parse(text) as EventFacts;
     const secret =
       encrypted === null || masterKeyId === null

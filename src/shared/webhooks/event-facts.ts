@@ -37,13 +37,15 @@ export interface EventFacts {
     readonly startedAt: string | null;
     readonly endedAt: string | null;
     readonly origin: EventOrigin;
+    /** What is more than usual, in words; facts of earlier releases do not have it. */
+    readonly unusual?: readonly string[];
   } | null;
 }
 
 const maxChars = 300;
 
 /** The facts of an event. For an update that has begun or waits, nothing about its end, although it may have ended meanwhile. */
-export function factsOf(source: EventSource): EventFacts {
+export function factsOf(source: EventSource, unusual: readonly string[] = []): EventFacts {
   const { dryRun, endedAt, endReason, event, kind, status, updateId } = source;
   const hasBegun = describeEvent(event).group === 'holdfast';
   return {
@@ -68,6 +70,7 @@ export function factsOf(source: EventSource): EventFacts {
             startedAt: source.startedAt?.toISOString() ?? null,
             endedAt: hasBegun ? null : (endedAt?.toISOString() ?? null),
             origin: originOf(source.environment),
+            unusual: hasBegun ? [] : unusual,
           },
   };
 }
@@ -134,5 +137,6 @@ export function sentenceOf(facts: EventFacts): string {
   const said = facts.details['text'];
   if (typeof said === 'string' && said !== '') return `${text}: ${said.slice(0, maxChars).toWellFormed()}`;
   const summary = summaryOf(facts);
-  return summary === '' ? text : `${text} (${summary})`;
+  const unusual = (update?.unusual ?? []).map((each) => `; unusual: ${each}`).join('');
+  return `${summary === '' ? text : `${text} (${summary})`}${unusual}`;
 }

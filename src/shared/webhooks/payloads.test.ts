@@ -51,6 +51,22 @@ test('an update that was cancelled says so', () => {
   expect(payload('slack', { endReason: 'cancelled' }).text).toContain('update was cancelled');
 });
 
+test('what is unusual about an update is in each format, and not in the event of its beginning', () => {
+  const unusual = ['took 90 s, usually 3 to 5 s', 'deletes 14, usually 0'];
+  const sent = (format: string, more: Partial<EventSource> = {}) =>
+    JSON.parse(payloadOf(format, 'id', factsOf(source(more), unusual)));
+  expect(sent('raw').unusual).toEqual(unusual);
+  const text = 'update failed (1 create); unusual: took 90 s, usually 3 to 5 s; unusual: deletes 14, usually 0';
+  expect(sent('slack').text).toContain(text);
+  expect(JSON.stringify(sent('ms_teams'))).toContain('unusual: deletes 14, usually 0');
+  expect(sent('raw', { event: 'update_started' }).unusual).toEqual([]);
+  // Kept by an earlier release.
+  const { update, ...kept } = factsOf(source());
+  expect(
+    JSON.parse(payloadOf('raw', 'id', { ...kept, update: update && { ...update, unusual: undefined as never } })),
+  ).toMatchObject({ unusual: [] });
+});
+
 test('drift is reported with its findings, not with the changes of the update', () => {
   const drift = { event: 'drift_detected', details: '{"changes":{"delete":2}}' };
   expect(payload('slack', drift).text).toContain('has drifted (2 delete)');

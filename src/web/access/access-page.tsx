@@ -28,24 +28,24 @@ export function AccessPage() {
   return (
     <Page
       title="Access"
-      lead="What viewers and members may do on every stack here by their role. Admins can always do everything. Grants give more to individual users, teams and tokens."
+      lead="What viewers and members can do on every stack by their role. Admins can do everything. Grants add permissions for individual users, teams and tokens."
     >
       {policy === undefined ? (
         <Skeleton width={320} />
       ) : (
         <FactList>
-          <FactRow name="Roles give">
+          <FactRow name="Role permissions">
             <DefaultLabels defaults={policy.defaultPermissions} />
-            <Button size="small" aria-label="Change what roles give" onClick={() => setAsked('defaults')}>
-              Change
+            <Button size="small" aria-label="Edit role permissions" onClick={() => setAsked('defaults')}>
+              Edit
             </Button>
           </FactRow>
           <FactRow name="Secrets">
             {policy.decryptByRole
-              ? 'Viewers and members may decrypt them.'
-              : 'Only admins, and anyone a grant allows, can decrypt them.'}
+              ? 'Viewers and members can decrypt them.'
+              : 'Only admins, and holders of a grant, can decrypt them.'}
             <Button size="small" onClick={() => setAsked('decrypt')}>
-              {policy.decryptByRole ? 'Take it from roles' : 'Let roles decrypt'}
+              {policy.decryptByRole ? 'Require a grant' : 'Allow by role'}
             </Button>
           </FactRow>
         </FactList>
@@ -61,8 +61,8 @@ export function AccessPage() {
 }
 
 function DefaultLabels({ defaults }: { readonly defaults: AccessPolicy['defaultPermissions'] }) {
-  if (defaults === null) return <span>All that the role has.</span>;
-  if (withNeeds(defaults).length === 0) return <span>Nothing: grants decide.</span>;
+  if (defaults === null) return <span>All permissions of the role.</span>;
+  if (withNeeds(defaults).length === 0) return <span>None. Only grants apply.</span>;
   return (
     <>
       <span>At most</span>
@@ -85,13 +85,13 @@ function DecryptDialog({ onClose, organization, policy }: DialogProps & { readon
   const change = useMutation(trpc.access.changePolicy.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
-      title={isOn ? 'Take decryption from viewers and members?' : 'Let viewers and members decrypt?'}
+      title={isOn ? 'Require a grant for decryption?' : 'Allow viewers and members to decrypt?'}
       description={
         isOn
-          ? `Commands that need secrets then fail for them, pulumi up of stacks with secrets too, unless a grant allows it. ${lossLabels}`
+          ? `Commands that need secrets then fail for viewers and members without a grant, including pulumi up of stacks with secrets. ${lossLabels}`
           : 'Every member of the organization who can read a stack can then read its secrets.'
       }
-      action={isOn ? 'Take it from roles' : 'Let roles decrypt'}
+      action={isOn ? 'Require a grant' : 'Allow by role'}
       isDanger={isOn}
       {...(isOn ? { typed: organization } : {})}
       {...dialog(change)}
@@ -102,9 +102,9 @@ function DecryptDialog({ onClose, organization, policy }: DialogProps & { readon
 }
 
 const ways = [
-  ['all', 'All that the role has'],
+  ['all', 'All permissions of the role'],
   ['some', 'At most some permissions'],
-  ['none', 'Nothing: only grants decide'],
+  ['none', 'None: only grants apply'],
 ] as const;
 type Way = (typeof ways)[number][0];
 
@@ -130,9 +130,9 @@ function DefaultsDialog({ onClose, organization, policy }: DialogProps & { reado
   const lost = lostPermissions(before, after);
   return (
     <ActionDialog
-      title="Change what roles give"
-      description="The viewer and member roles give at most these permissions. Admins keep all permissions."
-      action={lost.length > 0 ? 'Take it away' : 'Save'}
+      title="Edit role permissions"
+      description="The viewer and member roles have at most these permissions. Admins keep all permissions."
+      action={lost.length > 0 ? 'Remove permissions' : 'Save'}
       isDanger={lost.length > 0}
       {...(lost.length > 0 ? { typed: organization } : {})}
       isReady={way !== 'some' || names.length > 0}
@@ -141,7 +141,7 @@ function DefaultsDialog({ onClose, organization, policy }: DialogProps & { reado
       onClose={onClose}
     >
       <SelectField
-        label="Roles give"
+        label="Role permissions"
         value={way}
         options={ways}
         onChange={({ target }) => edit({ way: target.value as Way })}
@@ -156,7 +156,7 @@ function DefaultsDialog({ onClose, organization, policy }: DialogProps & { reado
       ) : null}
       {lost.length > 0 ? (
         <p>
-          Viewers and members lose <b>{lost.join(', ')}</b> by their roles. {lossLabels}
+          Viewers and members lose <b>{lost.join(', ')}</b> unless a grant allows it. {lossLabels}
         </p>
       ) : null}
     </ActionDialog>

@@ -16,10 +16,7 @@ const kinds = [
 ] as const;
 type Kind = (typeof kinds)[number][0];
 
-const names = { user: 'Login', team: 'Name of the team', token: 'Id of the token' } as const satisfies Record<
-  Kind,
-  string
->;
+const names = { user: 'Login', team: 'Team name', token: 'Token id' } as const satisfies Record<Kind, string>;
 
 const nameFields = { user: LoginField, team: TeamField, token: TokenIdField } as const satisfies Record<Kind, unknown>;
 
@@ -59,9 +56,9 @@ export function GrantDialog({
     });
   return (
     <ActionDialog
-      title={team === null ? 'Give a grant' : `Give a grant to ${team}`}
+      title={team === null ? 'Add a grant' : `Add a grant for ${team}`}
       description="A grant applies at once, in addition to roles. A denial applies to everyone the grant names, including admins."
-      action={effect === 'deny' ? 'Deny it' : 'Allow it'}
+      action={effect === 'deny' ? 'Add the denial' : 'Add the grant'}
       isDanger={effect === 'deny'}
       error={give.error}
       isPending={give.isPending}
@@ -72,7 +69,7 @@ export function GrantDialog({
       {team === null ? (
         <div className={styles['row']}>
           <SelectField
-            label="To"
+            label="Granted to"
             value={kind}
             options={kinds}
             onChange={({ target }) => setKind(target.value as Kind)}
@@ -102,10 +99,10 @@ export function GrantDialog({
         {effect === 'deny' ? null : (
           <div className={styles['grow']}>
             <SelectField
-              label="What"
+              label="Grant"
               value={role}
               options={[
-                ['', 'Single permissions'],
+                ['', 'Individual permissions'],
                 ...roles.map((each) => [each.id, `The role ${each.name}`] as const),
               ]}
               onChange={({ target }) => setRole(target.value)}

@@ -42,7 +42,7 @@ export function GrantList({
       isActions: true,
       cell: (grant) => (
         <RowMenu of={`the grant on ${grant.stacks}`}>
-          <MenuItem onSelect={() => setAsked(grant)}>Take it back…</MenuItem>
+          <MenuItem onSelect={() => setAsked(grant)}>Revoke…</MenuItem>
         </RowMenu>
       ),
     },
@@ -54,7 +54,7 @@ export function GrantList({
       actions={
         <Button onClick={() => setAsked('give')}>
           <Plus size={16} aria-hidden="true" />
-          Give a grant
+          Add a grant
         </Button>
       }
     >
@@ -69,7 +69,7 @@ export function GrantList({
           isBusy={query.isFetchingNextPage}
           hasMore={query.hasNextPage}
           onMore={() => void query.fetchNextPage()}
-          empty={<p className={styles['note']}>None. What roles give is all there is.</p>}
+          empty={<p className={styles['note']}>No grants. Only roles apply.</p>}
         />
       )}
       {asked === 'give' ? (
@@ -83,7 +83,7 @@ export function GrantList({
 
 function toWhom(organization: string): Column<GrantItem> {
   return {
-    name: 'To',
+    name: 'Granted to',
     isTitle: true,
     cell: ({ team, token, user }) =>
       team === undefined ? (
@@ -104,7 +104,7 @@ function toWhom(organization: string): Column<GrantItem> {
 
 const columnsOfAll: readonly Column<GrantItem>[] = [
   {
-    name: 'What',
+    name: 'Permissions',
     cell: ({ effect, permissions, role }) => (
       <span className={styles['badges']}>
         <Badge tone={effect === 'deny' ? 'failure' : 'success'}>{effect === 'deny' ? 'denies' : 'allows'}</Badge>
@@ -146,13 +146,13 @@ function TakeDialog({
   const whose = grant.team ?? grant.user ?? grant.token?.name ?? '';
   return (
     <ActionDialog
-      title="Take this grant back?"
+      title="Revoke this grant?"
       description={
         grant.effect === 'deny'
           ? `${whose} can again do on ${grant.stacks} everything that roles and other grants allow.`
           : `${whose} keeps only the permissions on ${grant.stacks} that roles and other grants give. Running updates that are no longer permitted lose their lock at once.`
       }
-      action="Take it back"
+      action="Revoke the grant"
       isDanger
       error={take.error}
       isPending={take.isPending}

@@ -13,8 +13,8 @@ const route = getRouteApi('/$organization/~/limits');
 const pollMs = 15_000;
 
 const names: Readonly<Record<Limit['name'], { readonly name: string; readonly about: string }>> = {
-  stacks: { name: 'Stacks', about: 'that exist' },
-  updates: { name: 'Updates at once', about: 'with previews' },
+  stacks: { name: 'Stacks', about: 'not deleted' },
+  updates: { name: 'Concurrent updates', about: 'including previews' },
   keptBytes: {
     name: 'Stored',
     about: 'states, journals and events of all stacks, including deleted stacks that can be restored',
@@ -47,7 +47,7 @@ export function LimitsPage() {
           </dl>
           <Section
             title="Requests"
-            lead="These apply to the whole server and to every user. Requests beyond a limit have to wait and be retried."
+            lead="These apply to the whole server and to every user. Requests over a limit are refused and must be retried later."
           >
             <FactList>
               <FactRow name="With one token">{perMinute(limits.requestsPerMinute.token)}</FactRow>

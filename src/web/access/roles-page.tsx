@@ -46,7 +46,7 @@ export function RolesPage() {
   return (
     <Page
       title="Roles"
-      lead="Members have one of the three built-in roles. Grants give any role to members, teams and tokens, on the stacks that they name."
+      lead="Members have one of the three built-in roles. A grant gives a role to a member, team or token on certain stacks."
       actions={
         mayManage ? (
           <Button kind="main" onClick={() => setAsked({ what: 'create' })}>
@@ -177,9 +177,9 @@ function DeleteRoleDialog({ onClose, organization, shown }: DialogProps & { read
       title={`Delete ${role.name}?`}
       description={
         grants === undefined
-          ? 'Looking for grants that give it…'
+          ? 'Looking for its grants…'
           : grants === 0
-            ? 'No grant gives it.'
+            ? 'No grant uses it.'
             : `${grants === 1 ? 'One grant gives' : `${grants} grants give`} it, and ${grants === 1 ? 'ends' : 'end'} with it. Running updates that are no longer permitted lose their lock.`
       }
       action="Delete the role"

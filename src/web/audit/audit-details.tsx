@@ -1,14 +1,13 @@
 import type { AuditItem } from '../platform/app/contract.ts';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
+import { exactTime } from '../platform/ui/time-display.ts';
 import styles from './audit-details.module.css';
 import { signInLabels } from './sign-in-labels.ts';
-
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
 /** Everything the log contains about an event. */
 export function AuditDetails({ event }: { readonly event: AuditItem }) {
   const facts: readonly (readonly [string, string | null])[] = [
-    ['Time', exact.format(new Date(event.at))],
+    ['Time', exactTime(new Date(event.at))],
     ['Action', event.action],
     ['By', signInLabels[event.signIn] ?? event.signIn],
     ['Token', event.tokenName],

@@ -61,7 +61,7 @@ export function ExportDialog({
     >
       {parts === null ? null : (
         <p className={styles['note']} role="status">
-          {parts === 0 ? 'Reading…' : `Reading… ${parts} ${parts === 1 ? 'part' : 'parts'} so far`}
+          {parts === 0 ? 'Exporting…' : `Exporting… ${parts} ${parts === 1 ? 'part' : 'parts'} so far`}
         </p>
       )}
     </ActionDialog>

@@ -76,7 +76,7 @@ export function AuditPage() {
                 <p>None of the newest events match the filters. There are older events.</p>
                 <p>
                   <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                    {query.isFetchingNextPage ? 'Looking…' : 'Look further back'}
+                    {query.isFetchingNextPage ? 'Searching…' : 'Look further back'}
                   </Button>
                 </p>
               </>
@@ -122,10 +122,10 @@ function Filters({
       </div>
       <div className={styles['filter']}>
         <SelectField
-          label="What"
+          label="Action"
           value={action ?? ''}
           options={[
-            ['', 'Anything'],
+            ['', 'Any action'],
             ...(action === undefined || options.some(([name]) => name === action) ? [] : [[action, action] as const]),
             ...options,
           ]}
@@ -134,7 +134,7 @@ function Filters({
       </div>
       <div className={styles['filter']}>
         <TextFilter
-          label="On what"
+          label="Target"
           value={object}
           placeholder="Part of a name"
           onChange={(value) => onChange({ object: value })}
@@ -174,7 +174,7 @@ export function auditColumns(
 ): readonly Column<AuditItem>[] {
   return [
     {
-      name: 'What',
+      name: 'Action',
       isTitle: true,
       cell: ({ description, outcome }) => (
         <span className={styles['badges']}>
@@ -183,7 +183,7 @@ export function auditColumns(
         </span>
       ),
     },
-    { name: 'On', cell: ({ object }) => <AuditObject organization={organization} object={object} /> },
+    { name: 'Target', cell: ({ object }) => <AuditObject organization={organization} object={object} /> },
     {
       name: 'Who',
       cell: ({ actor, isPerson, tokenName }) => (

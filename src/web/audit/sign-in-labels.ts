@@ -3,9 +3,9 @@ import type { AuditItem } from '../platform/app/contract.ts';
 /** How the actor of an event signed in. */
 export const signInLabels: Readonly<Record<AuditItem['signIn'], string>> = {
   token: 'a personal token',
-  'team-token': 'a token of a team',
-  'organization-token': 'a token of the organization',
-  'service-token': 'a token of a service',
+  'team-token': 'a team token',
+  'organization-token': 'an organization token',
+  'service-token': 'a service token',
   'id-token': 'a trusted CI run',
   session: 'a browser session',
   password: 'a password',

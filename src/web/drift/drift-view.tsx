@@ -53,7 +53,7 @@ function columns(organization: string): readonly Column<CiDrift>[] {
           </Badge>
         ) : (
           <Badge tone="success" icon={<CircleCheck aria-hidden="true" />}>
-            Clean again
+            In sync again
           </Badge>
         ),
     },
@@ -72,7 +72,7 @@ function columns(organization: string): readonly Column<CiDrift>[] {
       ),
     },
     {
-      name: 'Clean',
+      name: 'In sync',
       align: 'right',
       cell: ({ cleanAt, cleanUpdateId, project, stack }) =>
         cleanAt === null || cleanUpdateId === null ? (

@@ -33,12 +33,12 @@ test('each failing part is named, the worst first, with the page that shows it',
     ['Postgres does not answer', null],
     ['The blob store does not answer', null],
     ['Redis does not answer', '/~/operator/queues'],
-    ['No worker takes small writes', '/~/operator/queues'],
-    ['2 jobs were given up among the small writes', '/~/operator/queues'],
-    ['1 process is silent', null],
+    ['No worker processes small writes', '/~/operator/queues'],
+    ['2 jobs of the small writes failed', '/~/operator/queues'],
+    ['1 process sends no heartbeat', null],
     ['The task "sweep blobs" fails', '/~/operator/tasks'],
     ['Audit events are not chained', '/~/operator/tasks'],
-    ['The audit log is not sent', '/~/operator/tasks'],
+    ['The audit log is not forwarded', '/~/operator/tasks'],
   ]);
   expect(found[6]?.hint).toBe('disk full');
 });

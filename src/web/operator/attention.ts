@@ -24,10 +24,10 @@ export function listProblems(
   if (queue !== null && !queue.isUp)
     add('Redis does not answer', 'Large writes are refused until it does; nothing is lost.', '/~/operator/queues');
   for (const { failed, name, workers } of queues) {
-    if (workers === 0) add(`No worker takes ${name} writes`, 'Start a worker.', '/~/operator/queues');
+    if (workers === 0) add(`No worker processes ${name} writes`, 'Start a worker.', '/~/operator/queues');
     if (failed > 0)
       add(
-        `${failed.toLocaleString()} ${failed === 1 ? 'job was' : 'jobs were'} given up among the ${name} writes`,
+        `${failed.toLocaleString()} ${failed === 1 ? 'job' : 'jobs'} of the ${name} writes failed`,
         'Retry or discard them.',
         '/~/operator/queues',
       );
@@ -35,7 +35,7 @@ export function listProblems(
   const late = processes.filter(({ isLate }) => isLate).length;
   if (late > 0)
     add(
-      `${late} ${late === 1 ? 'process is' : 'processes are'} silent`,
+      `${late} ${late === 1 ? 'process sends' : 'processes send'} no heartbeat`,
       'It was stopped on purpose, or it crashed: see the list below.',
     );
   for (const { error, failedAt, name } of runs)
@@ -47,6 +47,6 @@ export function listProblems(
       '/~/operator/tasks',
     );
   if ((audit.unsentSeconds ?? 0) > lateSeconds)
-    add('The audit log is not sent', 'The server that receives it is slow or down.', '/~/operator/tasks');
+    add('The audit log is not forwarded', 'The server that receives it is slow or down.', '/~/operator/tasks');
   return problems;
 }

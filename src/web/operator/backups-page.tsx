@@ -29,7 +29,7 @@ export function BackupsPage() {
     .sort()
     .at(-1);
   const when = (at: string | null | undefined) => data && (at ? <Time at={at} /> : 'never');
-  const { createFailure, drill, plan, verifyFailure } = data ?? {};
+  const { createFailure, verification, plan, verifyFailure } = data ?? {};
   return (
     <Page
       title="Backups"
@@ -53,7 +53,7 @@ export function BackupsPage() {
           { name: 'Next backup', value: data && (plan?.nextAt ? <Time at={plan.nextAt} /> : '–') },
         ]}
       />
-      {createFailure || verifyFailure || drill?.skipped ? (
+      {createFailure || verifyFailure || verification?.skipped ? (
         <Section title="Problems">
           <ul className={styles['fault']}>
             {createFailure ? (
@@ -66,7 +66,7 @@ export function BackupsPage() {
                 Verification, <Time at={verifyFailure.at} />: {verifyFailure.error}
               </li>
             ) : null}
-            {drill?.skipped ? <li>Not verified by workers: {drill.skipped}</li> : null}
+            {verification?.skipped ? <li>Not verified by workers: {verification.skipped}</li> : null}
           </ul>
         </Section>
       ) : null}

@@ -51,7 +51,7 @@ export function HealthPage() {
           columns={columns}
           items={data?.processes}
           keyOf={({ id }) => id}
-          empty={<p className={styles['facts']}>No process has said so yet.</p>}
+          empty={<p className={styles['facts']}>No process has reported yet.</p>}
         />
       </Section>
     </Page>
@@ -86,11 +86,11 @@ function PartItem({
           <p className={styles['state']}>
             {part.isUp ? (
               <Badge tone="success" icon={<CircleCheck aria-hidden="true" />}>
-                Answers
+                Responds
               </Badge>
             ) : (
               <Badge tone="failure" icon={<CircleX aria-hidden="true" />}>
-                Does not answer
+                Does not respond
               </Badge>
             )}
             {part.latencyMs === null ? null : <span className={styles['latency']}>in {msText(part.latencyMs)}</span>}
@@ -134,7 +134,7 @@ const columns: readonly Column<Process>[] = [
     cell: ({ isLate, seenAt }) =>
       isLate ? (
         <Badge tone="failure" icon={<TriangleAlert aria-hidden="true" />}>
-          Silent for <Since at={seenAt} />
+          No heartbeat for <Since at={seenAt} />
         </Badge>
       ) : (
         <Time at={seenAt} />
@@ -144,7 +144,7 @@ const columns: readonly Column<Process>[] = [
   { name: 'Memory', align: 'right', cell: ({ rssBytes }) => byteText(rssBytes) },
   { name: 'CPU', align: 'right', cell: ({ cpu }) => `${Math.round(cpu * 100)} %` },
   {
-    name: 'Longest pause',
+    name: 'Longest event loop delay',
     align: 'right',
     cell: ({ loopMs }) => <span className={loopMs >= slowLoopMs ? styles['slow'] : undefined}>{msText(loopMs)}</span>,
   },

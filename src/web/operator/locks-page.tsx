@@ -44,8 +44,8 @@ export function LocksPage() {
         isBusy={locks.isFetchingNextPage}
         onMore={() => void locks.fetchNextPage()}
         empty={
-          <Empty title="Every stack is free" icon={<LockOpen size={20} />}>
-            <p>Nothing runs anywhere. A good moment for maintenance.</p>
+          <Empty title="No stack is locked" icon={<LockOpen size={20} />}>
+            <p>No update is running: a good moment for maintenance.</p>
           </Empty>
         }
       />
@@ -83,7 +83,7 @@ const lockColumns: readonly Column<OperatorLock>[] = [
     cell: ({ expiresAt, isExpired }) =>
       isExpired ? (
         <Badge tone="warning" icon={<TriangleAlert aria-hidden="true" />}>
-          Over, ends soon
+          Expired, ends soon
         </Badge>
       ) : expiresAt === null ? (
         '–'
@@ -110,5 +110,5 @@ const slowColumns: readonly Column<OperatorSlow>[] = [
   },
   { name: 'Result', cell: ({ status }) => <StatusBadge status={status} /> },
   { name: 'Ended', align: 'right', cell: ({ endedAt }) => <Time at={endedAt} /> },
-  { name: 'Took', align: 'right', cell: ({ lastedMs }) => duration(lastedMs / 1000) },
+  { name: 'Duration', align: 'right', cell: ({ lastedMs }) => duration(lastedMs / 1000) },
 ];

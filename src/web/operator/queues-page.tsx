@@ -66,7 +66,7 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
           { name: 'Oldest', value: queue && (queue.waiting === 0 ? '–' : duration(queue.oldestWaitingMs / 1000)) },
           { name: 'Running', value: queue?.active.toLocaleString() },
           {
-            name: 'Given up',
+            name: 'Failed',
             value: queue?.failed.toLocaleString(),
             tone: queue && queue.failed > 0 ? 'failure' : undefined,
           },
@@ -99,7 +99,7 @@ const states = {
   wait: { text: 'Waiting', tone: 'neutral', Icon: Hourglass },
   prioritized: { text: 'Waiting', tone: 'neutral', Icon: Hourglass },
   delayed: { text: 'Waiting for the next attempt', tone: 'warning', Icon: Timer },
-  failed: { text: 'Given up', tone: 'failure', Icon: CircleX },
+  failed: { text: 'Failed', tone: 'failure', Icon: CircleX },
 } as const;
 
 function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<Job>[] {

@@ -82,7 +82,7 @@ export function StoragePage() {
 function Growth({ days }: { readonly days: OperatorStorage['days'] }) {
   return (
     <DayChart
-      title="Kept by all organizations"
+      title="All organizations"
       total=""
       days={days.map(({ day }) => day)}
       format={byteText}
@@ -109,9 +109,9 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
   { name: 'States', align: 'right', cell: ({ stateBytes }) => byteText(stateBytes) },
   { name: 'Journals', align: 'right', isMinor: true, cell: ({ journalBytes }) => byteText(journalBytes) },
   { name: 'Events', align: 'right', isMinor: true, cell: ({ eventBytes }) => byteText(eventBytes) },
-  { name: 'Together', align: 'right', cell: ({ bytes }) => byteText(bytes) },
+  { name: 'Total', align: 'right', cell: ({ bytes }) => byteText(bytes) },
   {
-    name: 'In 30 days',
+    name: 'Change in 30 days',
     align: 'right',
     cell: ({ bytes, bytesBefore }) =>
       bytesBefore === null || bytesBefore === bytes

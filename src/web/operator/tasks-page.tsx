@@ -43,18 +43,18 @@ export function TasksPage() {
           {
             name: 'Audit log, unencrypted',
             value: audit && ageText(audit.unchainedSeconds),
-            note: audit && (audit.unsentSeconds === null ? 'sent nowhere' : `unsent ${ageText(audit.unsentSeconds)}`),
+            note: audit && (audit.unsentSeconds === null ? 'not forwarded' : `unsent ${ageText(audit.unsentSeconds)}`),
             tone: late(audit?.unchainedSeconds) ?? late(audit?.unsentSeconds),
           },
         ]}
       />
-      <Section title="Sweeps">
+      <Section title="Task runs">
         <Table
-          label="Sweeps"
+          label="Task runs"
           columns={runColumns}
           items={data?.runs.toSorted((one, other) => Number(isFailed(other)) - Number(isFailed(one)))}
           keyOf={({ name }) => name}
-          empty={<p>None has run yet.</p>}
+          empty={<p>No task has run yet.</p>}
         />
       </Section>
       <Section title="Migrations" lead="The newest of the database.">
@@ -63,7 +63,7 @@ export function TasksPage() {
           columns={migrationColumns}
           items={data?.migrations}
           keyOf={({ name }) => name}
-          empty={<p>There are none.</p>}
+          empty={<p>No migrations.</p>}
         />
       </Section>
     </Page>
@@ -105,9 +105,9 @@ const runColumns: readonly Column<Run>[] = [
         </Badge>
       ),
   },
-  { name: 'Did', align: 'right', cell: ({ count }) => (count === null ? '–' : count.toLocaleString()) },
+  { name: 'Result', align: 'right', cell: ({ count }) => (count === null ? '–' : count.toLocaleString()) },
   {
-    name: 'Took',
+    name: 'Duration',
     align: 'right',
     isMinor: true,
     cell: ({ endedAt, isRunning, startedAt }) =>
@@ -115,7 +115,7 @@ const runColumns: readonly Column<Run>[] = [
         ? '–'
         : duration((Date.parse(endedAt) - Date.parse(startedAt)) / 1000),
   },
-  { name: 'Began', align: 'right', cell: ({ startedAt }) => (startedAt === null ? '–' : <Time at={startedAt} />) },
+  { name: 'Started', align: 'right', cell: ({ startedAt }) => (startedAt === null ? '–' : <Time at={startedAt} />) },
 ];
 
 const migrationColumns: readonly Column<OperatorTasks['migrations'][number]>[] = [

@@ -74,7 +74,7 @@ export function PoliciesPage() {
           label="Policy groups"
           columns={groupColumns}
           keyOf={({ name }) => name}
-          empty={<p className={styles['none']}>No groups.</p>}
+          empty={<p className={styles['none']}>No policy groups.</p>}
           details={(group) =>
             group.name === chosen ? (
               <PolicyGroupDetails
@@ -148,7 +148,7 @@ function GroupDialog({ onClose, organization }: { readonly organization: string;
   return (
     <ActionDialog
       title="Add a policy group"
-      action="Add it"
+      action="Add the group"
       isReady={name.trim() !== ''}
       isPending={create.isPending}
       error={create.error}

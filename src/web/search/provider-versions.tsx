@@ -23,7 +23,7 @@ const columns: readonly Column<Version>[] = [
     cell: ({ isNewest, version }) => (
       <span className={styles['version']}>
         <code>{version ?? 'not set'}</code>
-        {isNewest ? <Badge tone="success">newest here</Badge> : null}
+        {isNewest ? <Badge tone="success">latest here</Badge> : null}
       </span>
     ),
   },
@@ -72,7 +72,7 @@ export function ProviderVersions({ within }: { readonly within: Within }) {
           This took too long and stopped after some of the stacks: the counts are too low.
         </p>
       ) : null}
-      {query.data?.isTrimmed ? <p className={styles['note']}>Without stacks that you may not read.</p> : null}
+      {query.data?.isTrimmed ? <p className={styles['note']}>Stacks that you cannot read are not counted.</p> : null}
     </>
   );
 }

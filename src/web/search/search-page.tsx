@@ -22,7 +22,7 @@ import { addTerm, type Within } from './search-terms.ts';
 const pageSize = 50;
 
 const examples = [
-  ['type:aws:s3/* -protect:true', 'Buckets and related resources that are not protected'],
+  ['type:aws:s3/* -protect:true', 'Unprotected S3 resources'],
   ['provider:aws version:<6', 'Resources still managed by an old major version of a provider'],
   ['tag:env=prod changed:<7d', 'Resources changed in production this week'],
   ['stack:shop/* orders', 'A word in the resources of one project'],
@@ -117,8 +117,7 @@ const columns: readonly Column<FoundResource>[] = [
   {
     name: 'Changed',
     align: 'right',
-    cell: ({ changedAt }) =>
-      changedAt === null ? <span className={styles['unknown']}>not known</span> : <Time at={changedAt} />,
+    cell: ({ changedAt }) => (changedAt === null ? null : <Time at={changedAt} />),
   },
 ];
 
@@ -182,7 +181,7 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
             a project makes it faster.
           </p>
           <Button disabled={query.isFetching} onClick={more}>
-            {query.isFetching ? 'Searching…' : 'Search on'}
+            {query.isFetching ? 'Searching…' : 'Continue searching'}
           </Button>
         </div>
       ) : null}

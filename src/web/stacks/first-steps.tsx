@@ -38,7 +38,7 @@ export function FirstSteps({ organization }: { readonly organization: string | u
       <p>Three steps in a terminal bring the first one here.</p>
       <ol className={styles['steps']}>
         <li>
-          <h3>Log in the Pulumi CLI</h3>
+          <h3>Log in with the Pulumi CLI</h3>
           {data ? (
             <Code>{`PULUMI_ACCESS_TOKEN=${data.value} pulumi login ${location.origin}`}</Code>
           ) : (

@@ -28,17 +28,17 @@ export function LegalHold({ mayManage, stack }: { readonly stack: StackRef; read
   return (
     <Section
       title="Legal hold"
-      lead="Nothing of a stack under a legal hold is deleted, whatever rules say, also after the stack itself was deleted."
+      lead="A legal hold keeps all data of the stack, regardless of retention rules and even after the stack is deleted."
       actions={
         mayManage ? (
-          <Button onClick={() => setIsOpen(true)}>{held === null ? 'Hold' : 'End the hold'}</Button>
+          <Button onClick={() => setIsOpen(true)}>{held === null ? 'Place a hold' : 'Release the hold'}</Button>
         ) : undefined
       }
     >
       {query.data === undefined ? (
         <Skeleton width={240} />
       ) : held === null ? (
-        <p>None.</p>
+        <p>No legal hold.</p>
       ) : (
         <p>
           {held.reason} (by {held.by}, <Time at={held.at} />)
@@ -46,9 +46,9 @@ export function LegalHold({ mayManage, stack }: { readonly stack: StackRef; read
       )}
       {isOpen ? (
         <ActionDialog
-          title={held === null ? 'Put the stack under a legal hold' : 'End the legal hold?'}
-          description={held === null ? 'Users see the reason.' : 'Rules about retention apply to the stack again.'}
-          action={held === null ? 'Hold' : 'End the hold'}
+          title={held === null ? 'Place a legal hold on the stack' : 'Release the legal hold?'}
+          description={held === null ? 'Users see the reason.' : 'Retention rules apply to the stack again.'}
+          action={held === null ? 'Place a hold' : 'Release the hold'}
           isDanger={held !== null}
           isReady={held !== null || reason.trim() !== ''}
           isPending={change.isPending}

@@ -8,7 +8,8 @@ import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { Notice } from '../platform/ui/notification.tsx';
 import { Since } from '../platform/ui/time.tsx';
 import { ApprovalNotice } from '../updates/approvals/approval-notice.tsx';
-import { shortCommit, viewKind } from '../updates/update-status.ts';
+import { CommitLink } from '../updates/commit-link.tsx';
+import { viewKind } from '../updates/update-status.ts';
 import { FailureNotice } from './failure-notice.tsx';
 import { FreezeNotice } from './freeze-notice.tsx';
 import styles from './lock-notice.module.css';
@@ -73,7 +74,7 @@ function Lock({ details, stack }: { readonly stack: StackRef; readonly details: 
               params={{ ...stack, updateId: active.updateId }}
               className={buttonClass({ size: 'small' })}
             >
-              Watch it
+              View progress
             </Link>
           </>
         )
@@ -82,13 +83,13 @@ function Lock({ details, stack }: { readonly stack: StackRef; readonly details: 
       {active === null || (active.branch === null && active.commit === null) ? null : (
         <p className={styles['source']}>
           {active.branch === null ? null : <code>{active.branch}</code>}
-          {active.commit === null ? null : <code title={active.commit}>{shortCommit(active.commit)}</code>}
+          {active.commit === null ? null : <CommitLink commit={active.commit} stack={stack} />}
         </p>
       )}
       {waits.length === 0 ? null : (
         <ol className={styles['queue']} aria-label="Waiting runs">
           {waits.map((item) => (
-            <Waiting key={`${item.position} ${item.since}`} item={item} />
+            <Waiting key={`${item.position} ${item.since}`} item={item} stack={stack} />
           ))}
         </ol>
       )}
@@ -96,13 +97,13 @@ function Lock({ details, stack }: { readonly stack: StackRef; readonly details: 
   );
 }
 
-function Waiting({ item }: { readonly item: QueueItem }) {
+function Waiting({ item, stack }: { readonly item: QueueItem; readonly stack: StackRef }) {
   return (
     <li className={styles['item']}>
       <span className={styles['position']}>{item.position}</span>
       <span>{item.by ?? 'somebody'}</span>
       {item.branch === null ? null : <code>{item.branch}</code>}
-      {item.commit === null ? null : <code title={item.commit}>{shortCommit(item.commit)}</code>}
+      {item.commit === null ? null : <CommitLink commit={item.commit} stack={stack} />}
       <span>
         waits for <Since at={item.since} />
       </span>

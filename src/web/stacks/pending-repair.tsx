@@ -13,7 +13,8 @@ import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { shortCommit, viewEndReason, viewKind, viewStatus } from '../updates/update-status.ts';
+import { CommitLink } from '../updates/commit-link.tsx';
+import { viewEndReason, viewKind, viewStatus } from '../updates/update-status.ts';
 import { type Choice, chosenRepairs, isComplete, settlingCommands } from './pending-choices.ts';
 import styles from './pending-repair.module.css';
 
@@ -27,12 +28,12 @@ export function PendingRepair({ details, stack }: { readonly stack: StackRef; re
   if (details.active !== null)
     return (
       <Empty title="An update is running">
-        <p>Interrupted operations can be repaired after it has ended.</p>
+        <p>Interrupted operations can be repaired after it ends.</p>
       </Empty>
     );
   if (items.length === 0)
     return (
-      <Empty title={query.data.isKnown ? 'Nothing was interrupted' : 'The state cannot be read at the moment'}>
+      <Empty title={query.data.isKnown ? 'No interrupted operations' : 'The state cannot be read at the moment'}>
         <p>If an update ends while it changes resources, they are listed here with the options to continue.</p>
       </Empty>
     );
@@ -77,8 +78,8 @@ function LeftBy({ stack, update }: { readonly stack: StackRef; readonly update: 
       </p>
       {update.commit === null && update.ciUrl === null ? null : (
         <p className={styles['meta']}>
-          {update.commit === null ? null : <code title={update.commit}>{shortCommit(update.commit)}</code>}
-          {update.ciUrl === null ? null : <ExternalLink href={update.ciUrl}>Its CI run</ExternalLink>}
+          {update.commit === null ? null : <CommitLink commit={update.commit} stack={stack} />}
+          {update.ciUrl === null ? null : <ExternalLink href={update.ciUrl}>View CI run</ExternalLink>}
         </p>
       )}
     </section>
@@ -116,8 +117,8 @@ function Repair({
       <section className={styles['section']}>
         <h2>Interrupted operations</h2>
         <p className={styles['lead']}>
-          Check in the cloud whether each was completed. Only a creation needs a decision: the next refresh resolves the
-          others by itself.
+          Check in the cloud whether each was completed. Only creations need a decision. The next refresh resolves the
+          others.
         </p>
         <ul className={styles['steps']} aria-label="Interrupted operations">
           {items.map((step, index) => (
@@ -134,7 +135,7 @@ function Repair({
             </li>
           ))}
         </ul>
-        {isCut ? <p className={styles['lead']}>There are more than can be shown. Repair them by the CLI.</p> : null}
+        {isCut ? <p className={styles['lead']}>There are more than can be shown. Repair them with the CLI.</p> : null}
         {mayRepair ? (
           <Button
             kind="main"
@@ -144,12 +145,12 @@ function Repair({
               setIsAsking(true);
             }}
           >
-            Record the repair
+            Save repair
           </Button>
         ) : null}
       </section>
       <section className={styles['section']}>
-        <h2>By the CLI instead</h2>
+        <h2>Use the CLI instead</h2>
         <p className={styles['lead']}>
           A refresh compares all resources with the cloud, and discards interrupted operations. Created resources are
           then imported by their ids.
@@ -160,16 +161,16 @@ function Repair({
       </section>
       {isAsking ? (
         <ActionDialog
-          title="Record the repair"
+          title="Save repair"
           description={`The state becomes version ${headVersion + 1}. Version ${headVersion} stays as it is.`}
-          action={`Record version ${headVersion + 1}`}
+          action={`Save as version ${headVersion + 1}`}
           isPending={repairing.isPending}
           error={repairing.error}
           onClose={() => setIsAsking(false)}
           onSubmit={() => repairing.mutate({ ...stack, headVersion, repairs })}
         >
           <p>
-            {cleared === 0 ? null : `${cleared} ${cleared === 1 ? 'operation is' : 'operations are'} forgotten. `}
+            {cleared === 0 ? null : `${cleared} ${cleared === 1 ? 'operation is' : 'operations are'} discarded. `}
             {imported === 0
               ? null
               : `${imported} ${imported === 1 ? 'resource is' : 'resources are'} added to the state, and read from the cloud by the next pulumi refresh. `}

@@ -43,7 +43,7 @@ function OwnAccess({ stack }: { readonly stack: StackRef }) {
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   return (
-    <Section title="What you may do">
+    <Section title="Your permissions">
       {query.data === undefined ? (
         <Skeleton width={360} />
       ) : query.data === null ? (
@@ -82,15 +82,15 @@ function Holders({ holders, stack }: { readonly stack: StackRef; readonly holder
       cell: ({ role }) =>
         role === undefined ? null : <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge>,
     },
-    { name: 'May', cell: ({ permissions }) => <PermissionSet names={permissions} /> },
+    { name: 'Permissions', cell: ({ permissions }) => <PermissionSet names={permissions} /> },
     {
-      name: 'Why',
+      name: 'Granted by',
       isActions: true,
       cell: (holder) => (
         <Button
           kind="quiet"
           size="icon"
-          aria-label={`Why ${titleOf(holder)} may do this`}
+          aria-label={`Why ${titleOf(holder)} has these permissions`}
           aria-expanded={open === keyOf(holder)}
           onClick={() => setOpen(open === keyOf(holder) ? null : keyOf(holder))}
         >
@@ -111,7 +111,7 @@ function Holders({ holders, stack }: { readonly stack: StackRef; readonly holder
         hasMore={query.hasNextPage}
         onMore={() => void query.fetchNextPage()}
         details={(holder) => (open === keyOf(holder) ? <Decisions holder={holder} grants={grants} /> : undefined)}
-        empty={<p className={styles['none']}>None.</p>}
+        empty={<p className={styles['none']}>No tokens.</p>}
       />
     </Section>
   );

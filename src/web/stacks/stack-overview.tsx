@@ -101,7 +101,7 @@ function About({ details }: { readonly details: StackDetails }) {
         </FactRow>
       )}
       {last?.startedAt && last.endedAt ? (
-        <FactRow name="Took">{duration((Date.parse(last.endedAt) - Date.parse(last.startedAt)) / 1000)}</FactRow>
+        <FactRow name="Duration">{duration((Date.parse(last.endedAt) - Date.parse(last.startedAt)) / 1000)}</FactRow>
       ) : null}
       {last?.by == null ? null : <FactRow name="By">{last.by}</FactRow>}
       {last?.ciUrl == null ? null : (

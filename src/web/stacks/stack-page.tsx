@@ -103,7 +103,7 @@ export function StackPage() {
       {tab === 'interrupted' ? <PendingRepair stack={stack} details={details} /> : null}
       {tab === 'configuration' ? (
         <section className={styles['config']}>
-          <p className={styles['hint']}>As the last update had it. Secret values are redacted.</p>
+          <p className={styles['hint']}>The configuration of the last update. Secret values are redacted.</p>
           <ConfigTable stack={stack} config={details.config} empty="The last update had no configuration." />
         </section>
       ) : null}

@@ -117,7 +117,7 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
           {seen === null ? 'Add' : 'Replace'}
         </Button>
         <Button size="small" onClick={onEnd}>
-          Leave it
+          Cancel
         </Button>
       </div>
     </form>

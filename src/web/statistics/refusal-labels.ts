@@ -3,14 +3,14 @@ import type { CiRefusal } from '../platform/app/contract.ts';
 export const refusalLabels: Readonly<Record<CiRefusal['reason'], string>> = {
   busy: 'Stack was busy',
   frozen: 'Frozen',
-  limit: 'Too many at once',
+  limit: 'Concurrency limit',
   'preview-needed': 'No preview',
-  'has-consumers': 'Read by other stacks',
+  'has-consumers': 'Outputs in use',
   superseded: 'Superseded',
   evicted: 'Removed from the queue',
   'change-limit': 'Change limit exceeded',
   'protected-types': 'Protected resource',
-  'require-preview': 'Not as previewed',
+  'require-preview': 'Differs from the preview',
 };
 
 /** Why a run was refused, in a few words. A newer server may have other reasons. */

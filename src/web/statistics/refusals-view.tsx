@@ -113,7 +113,7 @@ function columns(organization: string): readonly Column<CiRefusal>[] {
   return [
     stackColumn(organization),
     {
-      name: 'Why',
+      name: 'Reason',
       cell: ({ reason, times }) => (
         <Badge
           tone={isStop(reason) ? 'failure' : reason === 'superseded' ? 'neutral' : 'warning'}

@@ -49,7 +49,7 @@ export function RunsView({
             value: sum && duration(sum.waitedMs / 1000),
             note: sum && `${sum.waits.toLocaleString()} waited`,
           },
-          { name: 'Refused', value: sum?.refused.toLocaleString(), note: 'including removed and stopped runs' },
+          { name: 'Refused', value: sum?.refused.toLocaleString(), note: 'includes superseded and stopped runs' },
           {
             name: 'Mean duration',
             value: sum && duration(meanMs(sum) / 1000),
@@ -84,7 +84,7 @@ function Charts({ data, sum }: { readonly data: CiStatistics; readonly sum: Retu
         ]}
       />
       <DayChart
-        title="Time lost in the queue"
+        title="Time in queue, by day"
         total={duration(sum.waitedMs / 1000)}
         days={days}
         format={(ms) => duration(ms / 1000)}
@@ -176,7 +176,7 @@ function Projects({
         columns={columns}
         items={items && orderProjects(items, sort)}
         keyOf={({ project }) => project}
-        empty={<p className={styles['note']}>No project has run anything.</p>}
+        empty={<p className={styles['note']}>No project has runs.</p>}
       />
     </Section>
   );
@@ -184,8 +184,8 @@ function Projects({
 
 function NoRuns({ days }: { readonly days: number }) {
   return (
-    <Empty title={`Nothing ran in the last ${days} days`} icon={<ChartNoAxesColumn size={20} />}>
-      <p>Every update, refresh and destroy counts here when it ends, whichever pipeline it came from.</p>
+    <Empty title={`No runs in the last ${days} days`} icon={<ChartNoAxesColumn size={20} />}>
+      <p>Updates, refreshes and destroys of all pipelines count here when they end.</p>
     </Empty>
   );
 }

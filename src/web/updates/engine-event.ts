@@ -69,8 +69,8 @@ export interface EngineEvent {
 
 /** The kinds of events that the list of events can be filtered by, with the payload that marks each. */
 export const eventKinds = [
-  { kind: 'resourcePreEvent', label: 'step began' },
-  { kind: 'resOutputsEvent', label: 'step done' },
+  { kind: 'resourcePreEvent', label: 'step started' },
+  { kind: 'resOutputsEvent', label: 'step finished' },
   { kind: 'resOpFailedEvent', label: 'step failed' },
   { kind: 'diagnosticEvent', label: 'message' },
   { kind: 'policyEvent', label: 'policy' },

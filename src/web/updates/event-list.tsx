@@ -12,6 +12,7 @@ import { ListSearch, ListSection, ListSelect } from '../platform/ui/list-bar.tsx
 import { fetchMore } from '../platform/ui/paged-list.ts';
 import { PrintNote } from '../platform/ui/print-note.tsx';
 import { RowButton } from '../platform/ui/row-button.tsx';
+import { exactTime } from '../platform/ui/time-display.ts';
 import { useToggles } from '../platform/ui/toggles.ts';
 import { VirtualList } from '../platform/ui/virtual-list.tsx';
 import { stripColors } from './colored-text.ts';
@@ -59,7 +60,7 @@ export function EventList({ search, stack, update }: EventListProps) {
   return (
     <ListSection
       label="Events"
-      facts={`${rows.length.toLocaleString()}${query.hasNextPage ? ' newest' : ''} events`}
+      facts={`${rows.length.toLocaleString()}${query.hasNextPage ? ' newest' : ''} ${rows.length === 1 ? 'event' : 'events'}`}
       bar={
         <>
           <ListSearch
@@ -140,7 +141,7 @@ function Row({
       <RowButton className={styles['row']} aria-expanded={isOpen} onClick={onToggle}>
         {isOpen ? <ChevronDown size={14} aria-hidden="true" /> : <ChevronRight size={14} aria-hidden="true" />}
         <span className={styles['sequence']}>{event.sequence}</span>
-        <time className={styles['time']} dateTime={time.toISOString()} title={time.toLocaleString()}>
+        <time className={styles['time']} dateTime={time.toISOString()} title={exactTime(time)}>
           {clock.format(time)}
         </time>
         <span className={styles['kind']}>{label}</span>

@@ -31,7 +31,7 @@ export function UpdateActions({ stack, update }: ActionProps) {
           params={{ ...stack, updateId: update.preview }}
           className={buttonClass({ kind: 'plain', size: 'small' })}
         >
-          Its preview
+          View preview
         </Link>
       )}
       {details === undefined || !isAskable(update) ? null : (
@@ -112,7 +112,7 @@ function StopDialog({
         {way === 'drain' ? (
           <>
             <label htmlFor={reasonId} className={styles['label']}>
-              Reason <span className={styles['optional']}>for the audit log, may be empty</span>
+              Reason <span className={styles['optional']}>for the audit log, optional</span>
             </label>
             <input
               id={reasonId}

@@ -68,7 +68,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
                 to="/$organization/$project/$stack/previews/$updateId"
                 params={{ ...stack, updateId: update.preview }}
               >
-                the preview before it
+                the preview
               </Link>
             </FactRow>
           )}
@@ -78,7 +78,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
                 to="/$organization/$project/$stack/previews/$updateId"
                 params={{ ...stack, updateId: update.follower }}
               >
-                the update after it
+                the update
               </Link>
             </FactRow>
           )}
@@ -119,7 +119,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
       </Section>
       <Section title="Environment">
         {environment.length === 0 ? (
-          <p className={styles['none']}>The CLI sent nothing about where it ran.</p>
+          <p className={styles['none']}>The CLI reported no environment.</p>
         ) : (
           <FactList>
             {environment.map(([name, value]) => (

@@ -148,7 +148,7 @@ function RunningLine({ progress }: { readonly progress: UpdateProgress }) {
   const downloads = [...progress.downloads.values()].filter(({ isDone }) => !isDone);
   const done = [...progress.doneByOperation.values()].reduce((sum, count) => sum + count, 0);
   const words = [
-    progress.runningCount > 0 ? `${progress.runningCount.toLocaleString('en')} at work` : null,
+    progress.runningCount > 0 ? `${progress.runningCount.toLocaleString('en')} in progress` : null,
     `${done.toLocaleString('en')} done`,
     progress.failedCount > 0 ? `${progress.failedCount.toLocaleString('en')} failed` : null,
   ]

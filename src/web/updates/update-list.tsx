@@ -13,9 +13,10 @@ import { duration } from '../platform/ui/relative-time.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Since, Time } from '../platform/ui/time.tsx';
 import { ChangeBar } from './change-bar.tsx';
+import { CommitLink } from './commit-link.tsx';
 import { StatusIcon } from './status-badge.tsx';
 import styles from './update-list.module.css';
-import { isActive, shortCommit, viewKind } from './update-status.ts';
+import { isActive, viewKind } from './update-status.ts';
 
 const pageSize = 50;
 const latestCount = 5;
@@ -88,7 +89,7 @@ export function LatestUpdates({ isBusy, stack }: Omit<UpdateListProps, 'search'>
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <ListSkeleton />;
-  if (query.data.items.length === 0) return <p className={styles['none']}>None yet.</p>;
+  if (query.data.items.length === 0) return <p className={styles['none']}>No updates yet.</p>;
   return <Rows stack={stack} updates={query.data.items} />;
 }
 
@@ -138,7 +139,7 @@ function Row({ stack, update }: { readonly stack: StackRef; readonly update: Upd
         {commit !== null ? (
           <>
             <GitCommitHorizontal size={13} aria-hidden="true" />
-            <code title={commit}>{shortCommit(commit)}</code>
+            <CommitLink commit={commit} stack={stack} />
           </>
         ) : branch !== null ? (
           <>

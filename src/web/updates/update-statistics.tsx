@@ -48,9 +48,11 @@ export function Duration({
     <>
       <FactList>
         {seconds === null ? null : (
-          <FactRow name={isActive(update) ? 'Runs for' : 'Took'}>
+          <FactRow name={isActive(update) ? 'Running for' : 'Duration'}>
             {duration(seconds)}
-            {compared === null ? null : <Usual value={seconds} range={compared.seconds} show={duration} />}
+            {compared === null ? null : (
+              <Usual value={seconds} range={compared.seconds} median={compared.medians.seconds} show={duration} />
+            )}
           </FactRow>
         )}
         {compared === null
@@ -59,7 +61,12 @@ export function Duration({
               changes[name] === 0 && compared.counts[name][1] === 0 ? null : (
                 <FactRow key={name} name={name[0]?.toUpperCase() + name.slice(1)}>
                   {changes[name]}
-                  <Usual value={changes[name]} range={compared.counts[name]} show={String} />
+                  <Usual
+                    value={changes[name]}
+                    range={compared.counts[name]}
+                    median={compared.medians[name]}
+                    show={String}
+                  />
                 </FactRow>
               ),
             )}
@@ -81,7 +88,7 @@ export function Duration({
       </FactList>
       {compared === null ? null : (
         <p className={styles['quiet']}>
-          Compared with {compared.count} updates of the last 90 days: four fifths of them are in the range.
+          Compared with {compared.count} updates of the last 90 days. 80 % of them are in the range.
         </p>
       )}
       <SlowestSteps update={update} steps={steps} />
@@ -90,15 +97,17 @@ export function Duration({
 }
 
 function Usual({
+  median,
   range: [from, to],
   show,
   value,
 }: {
   readonly value: number;
+  readonly median: number;
   readonly range: readonly [number, number];
   readonly show: (value: number) => string;
 }) {
-  const usual = show(from) === show(to) ? show(to) : `${show(from)} to ${show(to)}`;
+  const usual = show(from) === show(to) ? show(to) : `${show(from)} to ${show(to)}, median ${show(median)}`;
   return (
     <>
       <span className={styles['quiet']}>usually {usual}</span>

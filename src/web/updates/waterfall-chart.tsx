@@ -58,10 +58,10 @@ export function WaterfallChart({
           </div>
           <div>
             <dt>Critical path</dt>
-            <dd>{path ? duration(path.seconds) : steps ? 'not known' : 'known after the end'}</dd>
+            <dd>{path ? duration(path.seconds) : steps ? 'unknown' : 'known after the end'}</dd>
           </div>
           <div>
-            <dt>At once, at most</dt>
+            <dt>Most at once</dt>
             <dd>{waterfall.laneCount}</dd>
           </div>
         </dl>

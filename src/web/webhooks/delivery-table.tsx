@@ -53,14 +53,14 @@ export function DeliveryTable({
         <span>
           {nameOfEvent(event)}{' '}
           <span className={styles['minor']}>
-            {isManual ? 'by hand' : ''} {stack === null ? '' : `of ${project}/${stack}`}
+            {isManual ? 'manual' : ''} {stack === null ? '' : `of ${project}/${stack}`}
           </span>
         </span>
       ),
     },
     { name: 'Result', cell: (delivery) => <DeliveryState delivery={delivery} /> },
     {
-      name: 'Took',
+      name: 'Duration',
       align: 'right',
       isMinor: true,
       cell: ({ durationMs }) => (durationMs === null ? '' : `${durationMs} ms`),
@@ -102,7 +102,7 @@ export function DeliveryTable({
         columns={columns}
         keyOf={({ id }) => id}
         empty={
-          <Empty title="Nothing was sent yet">
+          <Empty title="No deliveries yet">
             <p>Send a ping to check whether the receiver responds.</p>
           </Empty>
         }
@@ -120,7 +120,7 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
   return (
     <span className={styles['result']}>
       <Badge tone={tone} icon={<Icon aria-hidden="true" />}>
-        {state === 'waiting' && responseStatus !== null ? 'Trying again after' : word}
+        {state === 'waiting' && responseStatus !== null ? 'Retrying after' : word}
         {responseStatus === null ? '' : ` ${responseStatus}`}
       </Badge>
       {attempts > 1 ? <span className={styles['minor']}>{attempts} attempts</span> : null}

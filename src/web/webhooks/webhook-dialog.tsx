@@ -48,8 +48,8 @@ export function WebhookDialog({
   };
   return (
     <ActionDialog
-      title={webhook === null ? 'Add a webhook' : `Change ${webhook.displayName}`}
-      action={webhook === null ? 'Add it' : 'Save'}
+      title={webhook === null ? 'Add a webhook' : `Edit ${webhook.displayName}`}
+      action={webhook === null ? 'Add the webhook' : 'Save'}
       isReady={displayName.trim() !== '' && url.trim() !== ''}
       {...dialog(webhook === null ? create : changed)}
       onClose={onClose}
@@ -76,7 +76,7 @@ export function WebhookDialog({
         onChange={({ target }) => change({ format: target.value })}
       />
       <TextField
-        label={isToken ? 'Token of the code host' : 'Secret of the signatures'}
+        label={isToken ? 'Code host token' : 'Signing secret'}
         type="password"
         autoComplete="new-password"
         hint={

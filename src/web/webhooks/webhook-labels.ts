@@ -15,9 +15,9 @@ export function nameOfFormat(format: string): string {
 export const groupNames: Readonly<Record<string, string>> = {
   stacks: 'all about stacks and updates',
   deployments: 'drift',
-  policies: 'policies (none occur)',
-  environments: 'environments (none occur)',
-  change_requests: 'change requests (none occur)',
+  policies: 'policies (no events yet)',
+  environments: 'environments (no events yet)',
+  change_requests: 'change requests (no events yet)',
   holdfast: 'all about queues, freezes and approvals',
 };
 
@@ -42,5 +42,5 @@ export const deliveryStates: Readonly<
   delivered: { word: 'Delivered', tone: 'success' },
   failed: { word: 'Failed', tone: 'failure' },
   waiting: { word: 'Waiting', tone: 'running' },
-  'left-out': { word: 'Left out', tone: 'neutral' },
+  'left-out': { word: 'Skipped', tone: 'neutral' },
 };

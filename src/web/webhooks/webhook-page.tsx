@@ -84,7 +84,7 @@ export function WebhookView({
           <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ ...place, webhook: name })}>
             {ping.isPending ? 'Waiting for the response…' : 'Send a ping'}
           </Button>
-          <Button onClick={() => setAsked('change')}>Change</Button>
+          <Button onClick={() => setAsked('change')}>Edit</Button>
           <Button kind="danger" onClick={() => setAsked('remove')}>
             Remove
           </Button>
@@ -138,8 +138,7 @@ function RemoveDialog({
       title={`Remove ${item.displayName}?`}
       description={
         <>
-          Nothing more will be sent to <span className={styles['url']}>{item.url}</span>, and its deliveries are
-          deleted.
+          No more events are sent to <span className={styles['url']}>{item.url}</span>, and its deliveries are deleted.
         </>
       }
       action="Remove"

@@ -39,9 +39,9 @@ export function verifyNewestBackup(
     name: backupTasks.verify,
     everySeconds: checkEverySeconds,
     run: async (signal) => {
-      const { backups, drill } = await readBackupStatus(runs);
+      const { backups, verification } = await readBackupStatus(runs);
       const newest = backups?.backups[0];
-      if (!backups || !newest || !isVerificationDue(backups, drill, now())) return;
+      if (!backups || !newest || !isVerificationDue(backups, verification, now())) return;
       const skipped = await whyNot(newest.isEncrypted);
       const problems = skipped === null ? await verify(program, place, newest.id, signal) : [];
       const at = now();
@@ -57,9 +57,9 @@ export function verifyNewestBackup(
   };
 }
 
-function isVerificationDue({ backups }: Backups, drill: LastVerification | null, now: number): boolean {
+function isVerificationDue({ backups }: Backups, verification: LastVerification | null, now: number): boolean {
   const at = lastVerifiedAt(backups);
-  const isRepeated = drill !== null && now - drill.at < dayMs;
+  const isRepeated = verification !== null && now - verification.at < dayMs;
   return at !== null && now - at >= verifyEveryMs && !isRepeated;
 }
 

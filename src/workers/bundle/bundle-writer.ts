@@ -13,7 +13,7 @@ import type { BundledRow, BundleLocation, BundleRepository, DueRow } from '../..
 import type { AppContext } from '../../shared/context.ts';
 import { configFile, entryOf, historyOf, MovingError, stateFile, tagsFile } from '../../shared/diy/diy-layout.ts';
 import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
-import type { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
+import type { SecretsCrypter } from '../../shared/diy/secrets-crypter.ts';
 import { exportStack } from '../../shared/diy/stack-exporter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
@@ -29,7 +29,7 @@ const cliSuffixes = ['', '.bak', '.attrs', '.bak.attrs'];
 interface Parts {
   readonly context: Pick<AppContext, 'cipher' | 'db' | 'stacks' | 'states'>;
   readonly rows: BundleRepository;
-  readonly crypter: PassphraseCrypter;
+  readonly crypter: SecretsCrypter;
   /** The place, for the audit log. */
   readonly place: string;
   /** Of the claim of the task: a worker that has lost it confirms nothing. */

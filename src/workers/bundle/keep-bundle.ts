@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serverSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { type BundleKey, createBundleKey, openBundleKey } from '../../shared/bundle/bundle-key.ts';
 import type { BundleSettings } from '../../shared/bundle/bundle-location.ts';
 import { type BundleLocation, bundleTask, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { metaFile } from '../../shared/diy/diy-layout.ts';
-import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
+import type { SecretsCrypter } from '../../shared/diy/secrets-crypter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
@@ -32,18 +33,19 @@ const maxFailures = 3;
 /** Creates the task that keeps the bundle. `open` opens its place; `isPaced` false writes without pauses. */
 export function keepBundle(
   context: Parts,
-  { passphrase, place }: BundleSettings,
+  settings: BundleSettings,
   { isPaced = true, open }: { readonly isPaced?: boolean; readonly open?: () => Promise<Folder> } = {},
 ): Maintenance {
-  let known: PassphraseCrypter | null = null;
+  const { place } = settings;
+  let known: BundleKey | null = null;
   return {
     name: bundleTask,
     everySeconds,
     run: async (signal, { holder }) => {
-      known = await openBundle(context, { passphrase, place }, known);
+      known = await openBundle(context, settings, known);
       const folder = await (open?.() ?? openFolder(place, bucketDefaults(context.config)));
       try {
-        return await writeDue(context, { folder, crypter: known, place, holder, signal, isPaced });
+        return await writeDue(context, { folder, crypter: known.crypter, place, holder, signal, isPaced });
       } finally {
         await folder.close();
       }
@@ -51,31 +53,31 @@ export function keepBundle(
   };
 }
 
-/** The key of the bundle. A change of its place or passphrase is recorded, and everything is written again. */
+/** The key of the bundle. A change of its place or key is recorded, and everything is written again. */
 async function openBundle(
-  { db }: Parts,
-  { passphrase, place }: BundleSettings,
-  known: PassphraseCrypter | null,
-): Promise<PassphraseCrypter> {
+  { config, db }: Parts,
+  { place, secret }: BundleSettings,
+  known: BundleKey | null,
+): Promise<BundleKey> {
   const bundle = await createBundleRepository(db).find();
   const isSamePlace = bundle?.place === place;
-  if (isSamePlace && bundle.salt === known?.salt) return known;
-  const opened = bundle === null ? null : await PassphraseCrypter.open(passphrase, bundle.salt);
+  if (isSamePlace && bundle.key === known?.stored) return known;
+  const opened = bundle === null ? null : await openBundleKey(secret, bundle.key, config);
   if (isSamePlace && opened !== null) return opened;
-  const crypter = opened ?? (await PassphraseCrypter.create(passphrase));
+  const key = opened ?? (await createBundleKey(secret, config));
   await db.inTransaction(async (tx) => {
-    await createBundleRepository(tx).set({ place, salt: crypter.salt });
+    await createBundleRepository(tx).set({ place, key: key.stored });
     await createAuditRepository(tx).insert(serverSource, {
       ...{ action: 'bundle.begin', organization: null, object: 'bundle' },
-      details: { place, before: bundle?.place ?? null, isPassphraseNew: opened === null },
+      details: { place, before: bundle?.place ?? null, isKeyNew: opened === null },
     });
   });
-  return crypter;
+  return key;
 }
 
 interface Run {
   readonly folder: Folder;
-  readonly crypter: PassphraseCrypter;
+  readonly crypter: SecretsCrypter;
   readonly place: string;
   readonly holder: string;
   readonly signal: AbortSignal;

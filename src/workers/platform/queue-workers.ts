@@ -9,7 +9,7 @@ import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../s
 import { AppError } from '../../shared/platform/errors/errors.ts';
 import { type Outcome, toRejection } from '../../shared/platform/errors/outcome.ts';
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
-import type { Logger } from '../../shared/platform/logger/logger.ts';
+import { childOfProcess, type Logger } from '../../shared/platform/logger/logger.ts';
 import { forRequest } from '../../shared/platform/logger/request-lines.ts';
 import {
   type BodyEncryption,
@@ -106,7 +106,7 @@ class QueueWorker {
   constructor(name: QueueName, connection: RedisConnection, options: QueueWorkersOptions) {
     const { concurrency, logger, lockMs = defaultLockMs } = options;
     this.#options = options;
-    this.#logger = logger.child({ queue: name });
+    this.#logger = childOfProcess(logger, { queue: name });
     this.#warning = new LimitedWarning(this.#logger);
     this.#admitted = new JobVerifier({ ...options, logger: this.#logger });
     this.#worker = new Worker<JobData>(
@@ -227,7 +227,7 @@ class QueueWorker {
       return { result: 'rejected', rejection };
     } finally {
       const seconds = (performance.now() - startedAt) / 1000;
-      observeTraced(metrics.jobSeconds, { job: job.name }, { seconds, span: currentSpan() });
+      observeTraced(metrics.jobSeconds, { name: job.name }, { seconds, span: currentSpan() });
     }
   }
 

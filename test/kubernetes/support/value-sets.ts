@@ -67,7 +67,7 @@ export const valueSets: Readonly<Record<string, Values>> = {
     metrics: {
       serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
       prometheusRule: { enabled: true },
-      grafanaDashboard: { enabled: true },
+      grafanaDashboards: { enabled: true },
     },
   },
   'a gateway, with one process of each role': {

@@ -68,6 +68,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'role.remove': 'person',
   'role.assign': 'person',
   'role.unassign': 'person',
+  'configuration.apply': 'person',
   'bootstrap.apply': 'person',
   'bundle.begin': 'person',
   'database.loss': 'person',

@@ -100,6 +100,8 @@ const operationIds: Readonly<Record<string, string>> = {
   'GET /api/orgs/{organization}/grants': 'ListGrants',
   'POST /api/orgs/{organization}/grants': 'CreateGrant',
   'DELETE /api/orgs/{organization}/grants/{grant}': 'DeleteGrant',
+  'GET /api/orgs/{organization}/managed-objects': 'ListManagedObjects',
+  'PATCH /api/orgs/{organization}/managed-objects': 'UpdateManagedObjects',
   ...ofTokens('/api/user/tokens', 'Personal'),
   ...ofTokens('/api/orgs/{organization}/tokens', 'Org'),
   ...ofTokens('/api/orgs/{organization}/teams/{team}/tokens', 'Team'),

@@ -7,10 +7,9 @@ export function describeHolder(
 ): string {
   const parts = [];
   if (holder) {
-    const who = holder.login ?? (holder.tokenName === null ? 'a token' : `the token ${holder.tokenName}`);
     const since = holder.createdAt.toISOString().replace(/\.\d+Z$/, 'Z');
     const link = linkOf(holder.ciRun);
-    parts.push(`${articleOf(holder.kind)} of ${who} has held the stack since ${since}${link ? ` (${link})` : ''}.`);
+    parts.push(`${nameHolder(holder)} has held the stack since ${since}${link ? ` (${link})` : ''}.`);
   }
   if (waited)
     parts.push(
@@ -37,8 +36,10 @@ function describeSeconds(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-function articleOf(kind: string): string {
-  return kind === 'update' || kind === 'import' ? `An ${kind}` : `A ${kind}`;
+function nameHolder({ kind, login, tokenName }: HolderRow): string {
+  if (login !== null) return `${login}'s ${kind}`;
+  const article = kind === 'update' || kind === 'import' ? 'An' : 'A';
+  return `${article} ${kind} by ${tokenName === null ? 'a token' : `the token ${tokenName}`}`;
 }
 
 /** The address of the CI run. */

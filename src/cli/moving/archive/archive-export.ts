@@ -6,6 +6,8 @@ import { holdfastVersion } from '../../../shared/platform/config/config.ts';
 import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
 import { operator } from '../../admin/operator.ts';
 import { Progress } from '../../backup/progress.ts';
+import type { Printed } from '../../output/output-types.ts';
+import type { outputs } from '../../output/outputs.ts';
 import { messageOf } from '../import-plan.ts';
 import { forEachStack } from '../moving-options.ts';
 import { counted, formatBytes } from '../moving-report.ts';
@@ -32,7 +34,7 @@ type ManifestHead = Omit<Manifest, 'sha256'>;
 /** What an export to an archive has done. */
 interface ArchiveResult {
   readonly isComplete: boolean;
-  readonly json: object;
+  readonly json: Printed<(typeof outputs)['export']>;
   readonly text: string;
 }
 

@@ -82,9 +82,9 @@ export async function openKey(
 async function seal(bytes: Buffer, { passphrase, recipients }: ArchiveProtection): Promise<SealedKey> {
   const id = randomUUID();
   if (recipients.length > 0) {
-    const sealing = await encryptToRecipients(recipients);
-    const sealed = (await gather(sealing.seal(bytesOf(bytes)()))).toString('base64');
-    return { id, recipients: [...sealing.recipients], salt: null, sealed };
+    const encryption = await encryptToRecipients(recipients);
+    const sealed = (await gather(encryption.seal(bytesOf(bytes)()))).toString('base64');
+    return { id, recipients: [...encryption.recipients], salt: null, sealed };
   }
   const crypter = await PassphraseCrypter.create(passphrase ?? '');
   return { id, recipients: [], salt: crypter.salt, sealed: crypter.encrypt(bytes) };

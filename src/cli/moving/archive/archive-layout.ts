@@ -41,7 +41,7 @@ const Counts = Type.Object({
 });
 export type ArchiveCounts = Static<typeof Counts>;
 
-const ManifestStack = Type.Object({
+export const ManifestStack = Type.Object({
   id: Id,
   project: Name,
   stack: Name,

@@ -68,6 +68,8 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     },
     /** null: there is no break-glass bundle. */
     bundleUrl: settings.HOLDFAST_BUNDLE_URL ?? null,
+    /** null: a passphrase encrypts its secrets. */
+    bundleKms: settings.HOLDFAST_BUNDLE_KMS ?? null,
     /** `dataKeySeconds` 0: data keys are not replaced by age. */
     encryption: {
       encryptsDocuments: settings.HOLDFAST_ENCRYPT_DOCUMENTS,

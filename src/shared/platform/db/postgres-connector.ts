@@ -171,7 +171,7 @@ function isBroken(error: unknown): boolean {
  */
 async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean> {
   const { rows } = await client.query<{ pid: number; readOnly: string; durability: string }>(
-    `select pg_backend_pid() as pid, current_setting('transaction_read_only') as "readOnly",
+    `/* connection.check */ select pg_backend_pid() as pid, current_setting('transaction_read_only') as "readOnly",
        current_setting('synchronous_commit') as durability`,
   );
   // Others, such as remote_apply, wait for more.

@@ -50,7 +50,10 @@ export function openAwsKms(key: Extract<KmsKey, { kind: 'aws' }>, { timeoutMs }:
       client.destroy();
     }
   };
-  const contextOf = (context: string) => ({ KeyId: key.key, EncryptionContext: { holdfast: context } });
+  const contextOf = (context: string | null) => ({
+    KeyId: key.key,
+    ...(context === null ? {} : { EncryptionContext: { holdfast: context } }),
+  });
 
   return {
     name,

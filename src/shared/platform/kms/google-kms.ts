@@ -21,7 +21,8 @@ export function openGoogleKms(google: Extract<KmsKey, { kind: 'google' }>, { tim
     if (bytes === null) throw new KmsError(kms, 'refused', 'the response lacks the bytes');
     return bytes;
   };
-  const boundTo = (context: string) => ({ additionalAuthenticatedData: Buffer.from(context).toString('base64') });
+  const boundTo = (context: string | null) =>
+    context === null ? {} : { additionalAuthenticatedData: Buffer.from(context).toString('base64') };
   return {
     ...kms,
     wrap: async (plain, context) =>

@@ -4,10 +4,10 @@ import { OperatorError } from '../errors/errors.ts';
 export interface Kms {
   /** For messages, such as `AWS KMS key alias/holdfast`. Contains no credentials. */
   readonly name: string;
-  /** Wraps up to 1 KiB, bound to `context`. Throws KmsError. */
-  wrap(plain: Buffer, context: string): Promise<Buffer>;
+  /** Wraps up to 1 KiB, bound to `context`; null: to nothing. Throws KmsError. */
+  wrap(plain: Buffer, context: string | null): Promise<Buffer>;
   /** Reverses `wrap`. Throws KmsError. */
-  unwrap(wrapped: Buffer, context: string): Promise<Buffer>;
+  unwrap(wrapped: Buffer, context: string | null): Promise<Buffer>;
 }
 
 /**

@@ -28,7 +28,8 @@ export function openVaultTransit(vault: Extract<KmsKey, { kind: 'vault' }>, acce
     if (bytes === null) throw new KmsError(kms, 'refused', 'the response lacks the bytes');
     return bytes;
   };
-  const boundTo = (context: string) => ({ associated_data: Buffer.from(context).toString('base64') });
+  const boundTo = (context: string | null) =>
+    context === null ? {} : { associated_data: Buffer.from(context).toString('base64') };
   return {
     ...kms,
     wrap: async (plain, context) => {

@@ -31,6 +31,24 @@ export function childOfRequest(logger: Logger, reqId: string): Logger {
   return Object.assign(logger.child({ reqId }), { [ofRequest]: true });
 }
 
+/** Levels of the log, most lines first. */
+export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
+
+/** Loggers of parts that live as long as the process; others take the level that is set when they are made. */
+const loggersOfParts = new WeakMap<Logger, Logger[]>();
+
+/** A logger for a part that lives as long as the process. */
+export function childOfProcess(logger: Logger, bindings: Readonly<Record<string, unknown>>): Logger {
+  const child = logger.child(bindings);
+  loggersOfParts.set(logger, [...(loggersOfParts.get(logger) ?? []), child]);
+  return child;
+}
+
+/** Changes the level of the process's logger and of the loggers of its parts. */
+export function setLogLevel(logger: Logger, level: string): void {
+  for (const each of [logger, ...(loggersOfParts.get(logger) ?? [])]) each.level = level;
+}
+
 /** Creates the process's logger: JSON lines on stdout (or `destination`), with secrets redacted. */
 export function createLogger(
   options: { level: string; name?: string },

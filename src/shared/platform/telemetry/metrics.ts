@@ -117,7 +117,7 @@ export function createMetrics() {
     jobSeconds: new Histogram({
       name: 'holdfast_job_seconds',
       help: 'Time a worker spent on one attempt at a job.',
-      labelNames: ['job'],
+      labelNames: ['name'],
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
       enableExemplars,
       registers,
@@ -125,13 +125,13 @@ export function createMetrics() {
     jobsEnded: new Counter({
       name: 'holdfast_jobs_ended_total',
       help: 'Jobs finished by this worker: committed, rejected, or failed permanently.',
-      labelNames: ['job', 'outcome'],
+      labelNames: ['name', 'outcome'],
       registers,
     }),
     jobErrors: new Counter({
       name: 'holdfast_job_errors_total',
       help: 'Job attempts that failed with an error. Most are retried.',
-      labelNames: ['job'],
+      labelNames: ['name'],
       registers,
     }),
     queueRejected: new Counter({

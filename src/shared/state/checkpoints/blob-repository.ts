@@ -44,7 +44,7 @@ const isMissed = sql.fragment`
  */
 export function createBlobRepository(db: Queryable) {
   return {
-    /** `sealingKeyId`: the data key that encrypts the object, if any. */
+    /** `encryptionKeyId`: the data key that encrypts the object, if any. */
     insert: (key: string, encryptionKeyId: string | null) =>
       db.query(sql.nothing`
         /* blobs.insert */ insert into blobs (key, encryption_key_id) values (${key}, ${encryptionKeyId}::uuid)`),

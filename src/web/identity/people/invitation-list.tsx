@@ -16,7 +16,7 @@ export function InvitationList({ organization }: { readonly organization: string
   const { data } = useQuery(trpc.members.invitations.queryOptions({ organization }));
   if (data === undefined || data.items.length === 0) return null;
   return (
-    <Section title="Invitations" lead="Open until they are answered, for 14 days.">
+    <Section title="Invitations" lead="An invitation expires after 14 days.">
       <Table
         label="Invitations"
         columns={columnsOf(setAsked)}
@@ -36,7 +36,7 @@ function columnsOf(withdraw: (login: string) => void): Column<InvitationItem>[] 
     { name: 'Login', isTitle: true, cell: ({ login }) => login },
     { name: 'Role', cell: ({ role }) => <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge> },
     { name: 'Invited by', isMinor: true, cell: ({ invitedBy }) => invitedBy },
-    { name: 'Ends', align: 'right', cell: ({ until }) => <Time at={until} /> },
+    { name: 'Expires', align: 'right', cell: ({ until }) => <Time at={until} /> },
     {
       name: 'Actions',
       isActions: true,

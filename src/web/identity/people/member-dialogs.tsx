@@ -135,7 +135,7 @@ export function ChangeRoleDialog({ member, onClose, organization }: MemberDialog
       onClose={onClose}
     >
       <RoleField role={role} onChange={setRole} />
-      {isLess ? <p>Updates of theirs that the new role does not permit lose their lock at once.</p> : null}
+      {isLess ? <p>Running updates that the new role does not permit lose their lock at once.</p> : null}
     </ActionDialog>
   );
 }
@@ -145,7 +145,7 @@ export function RemoveMemberDialog({ member, onClose, organization }: MemberDial
   return (
     <ActionDialog
       title={`Remove ${member.login}?`}
-      description={`${member.login} no longer sees ${organization}, and leaves its teams. Their grants end for good, even if they rejoin later, and their running updates lose their lock. The account and its other memberships stay.`}
+      description={`${member.login} no longer sees ${organization}, and leaves its teams. Their grants are deleted, even if they rejoin later, and their running updates lose their lock. The account and its other memberships stay.`}
       action="Remove the member"
       isDanger
       error={remove.error}

@@ -85,7 +85,7 @@ export function MembersPage() {
         hasMore={query.hasNextPage}
         onMore={() => void query.fetchNextPage()}
         empty={
-          <Empty title="Nobody matches" icon={<Users size={20} />}>
+          <Empty title="No member matches" icon={<Users size={20} />}>
             <p>The filter matches logins, names and roles. An operator creates new users on the server:</p>
             <Code>{`holdfast admin create-user LOGIN --organization ${organization}`}</Code>
           </Empty>

@@ -34,7 +34,7 @@ export function EditTeamDialog({ onClose, organization, shown, team }: DialogPro
       onClose={onClose}
     >
       <TextField
-        label="Shown as"
+        label="Display name"
         value={displayName}
         maxLength={200}
         required
@@ -70,7 +70,7 @@ export function DeleteTeamDialog({
   return (
     <ActionDialog
       title={`Delete ${item.displayName}?`}
-      description="Its grants and tokens end with it, and running updates that are no longer permitted lose their lock. Its members stay members of the organization."
+      description="This also deletes its grants and tokens. Running updates that are no longer permitted lose their lock. Its members stay in the organization."
       action="Delete the team"
       isDanger
       typed={team}
@@ -103,7 +103,7 @@ export function AddToTeamDialog({ onClose, organization, team }: DialogProps) {
         value={login}
         maxLength={100}
         required
-        hint={`Of a member of ${organization}`}
+        hint={`A member of ${organization}`}
         onChange={setLogin}
       />
     </ActionDialog>

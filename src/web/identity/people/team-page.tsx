@@ -125,7 +125,7 @@ function TeamMembers({
       isBusy={query.isFetchingNextPage}
       hasMore={query.hasNextPage}
       onMore={() => void query.fetchNextPage()}
-      empty={<p className={styles['note']}>Nobody yet.</p>}
+      empty={<p className={styles['note']}>No members yet.</p>}
     />
   );
 }
@@ -145,7 +145,7 @@ const memberColumns: readonly Column<TeamMemberItem>[] = [
     ),
   },
   {
-    name: 'In the team',
+    name: 'Team role',
     cell: ({ isAdmin }) => <Badge tone={isAdmin ? 'accent' : 'neutral'}>{isAdmin ? 'admin' : 'member'}</Badge>,
   },
 ];

@@ -143,7 +143,7 @@ function CreateTeamDialog({ onClose, organization }: { readonly organization: st
         onChange={({ target }) => setName(target.value)}
       />
       <TextField
-        label="Shown as"
+        label="Display name"
         value={displayName}
         maxLength={200}
         placeholder={team}

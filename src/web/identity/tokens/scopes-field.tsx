@@ -66,7 +66,7 @@ export function ScopesField({
       ))}
       <Button size="small" className={styles['start']} onClick={() => onChange([...scopes, newScope])}>
         <Plus size={14} aria-hidden="true" />
-        Another scope
+        Add a scope
       </Button>
     </>
   );

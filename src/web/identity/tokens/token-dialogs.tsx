@@ -127,7 +127,7 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
         label="Description"
         value={description}
         maxLength={300}
-        placeholder="What it is for"
+        placeholder="What the token is for"
         onChange={({ target }) => setDescription(target.value)}
       />
       <SelectField
@@ -139,7 +139,7 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
       />
       {owner.of === 'organization' ? (
         <SelectField
-          label="May do"
+          label="Permissions"
           value={power}
           options={powers}
           onChange={({ target }) => setPower(target.value as Power)}
@@ -187,7 +187,7 @@ function TokenValue({
 }
 
 const overlaps = [
-  ['0', 'No time: it ends now'],
+  ['0', 'No time: it is revoked now'],
   ['3600', 'An hour'],
   ['86400', 'A day'],
   ['604800', '7 days'],

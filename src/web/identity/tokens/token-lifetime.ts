@@ -13,7 +13,7 @@ const defaultDays = 90;
 
 /** The lifetimes to choose from: the ones that the organization permits with its maximum at the end, or also no expiry. */
 export function lifetimesWithin(maxSeconds: number | null): readonly (readonly [string, string])[] {
-  if (maxSeconds === null) return [...lives, ['0', 'No end']];
+  if (maxSeconds === null) return [...lives, ['0', 'Never expires']];
   const most = Math.floor(maxSeconds / daySeconds);
   const shorter = lives.filter(([days]) => Number(days) < most);
   // The server ends it then, to the second.

@@ -142,7 +142,7 @@ const columnsOfAll: readonly Column<TokenItem>[] = [
       </span>
     ),
   },
-  { name: 'May', cell: (token) => <Power token={token} /> },
+  { name: 'Permissions', cell: (token) => <Power token={token} /> },
   {
     name: 'Last used',
     align: 'right',
@@ -169,7 +169,7 @@ const columnsOfAll: readonly Column<TokenItem>[] = [
         {previousUntil === null ? null : (
           <span className={styles['second']}>
             {' '}
-            value before: <Time at={previousUntil} />
+            previous value: <Time at={previousUntil} />
           </span>
         )}
       </>

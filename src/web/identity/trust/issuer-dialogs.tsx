@@ -121,9 +121,9 @@ export function DeleteIssuerDialog({ issuer, onClose, organization }: DialogProp
   const remove = useMutation(trpc.issuers.delete.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
-      title={`Forget ${item.name}?`}
-      description="Its policies are removed as well. All tokens of its runs end at once, and updates that run with them lose their lock."
-      action="Forget the issuer"
+      title={`Remove ${item.name}?`}
+      description="This also removes its policies. The tokens of its runs are revoked at once, and updates that run with them lose their lock."
+      action="Remove the issuer"
       isDanger
       typed={item.name}
       {...dialog(remove)}

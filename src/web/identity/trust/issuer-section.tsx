@@ -54,9 +54,9 @@ export function IssuerSection({
       lead={
         <>
           <code className={styles['pattern']}>{issuer.url}</code> for <code>{issuer.audience}</code>.{' '}
-          {issuer.replay === 'once' ? 'Each id token is exchanged once' : 'Id tokens can be exchanged again'}; what is
-          given lives for {duration(issuer.maxSeconds ?? 7_200)} at most
-          {issuer.hasOwnKeys ? '; its keys were given by hand' : ''}.
+          {issuer.replay === 'once' ? 'Each id token is exchanged once' : 'Id tokens can be exchanged again'}; its runs
+          get tokens for at most {duration(issuer.maxSeconds ?? 7_200)}
+          {issuer.hasOwnKeys ? '; its keys were entered manually' : ''}.
         </>
       }
       actions={
@@ -67,7 +67,7 @@ export function IssuerSection({
           </Button>
           <RowMenu of={issuer.name}>
             <MenuItem onSelect={() => setAsked({ what: 'edit' })}>Edit…</MenuItem>
-            <MenuItem onSelect={() => setAsked({ what: 'delete' })}>Forget the issuer…</MenuItem>
+            <MenuItem onSelect={() => setAsked({ what: 'delete' })}>Remove the issuer…</MenuItem>
           </RowMenu>
         </>
       }
@@ -80,7 +80,7 @@ export function IssuerSection({
           columns={columns}
           items={details?.policies}
           keyOf={({ id }) => id}
-          empty={<p className={styles['note']}>No policy: its runs are given nothing.</p>}
+          empty={<p className={styles['note']}>No policies: its runs get no tokens.</p>}
         />
       )}
       {asked?.what === 'edit' ? <IssuerDialog organization={organization} issuer={issuer} onClose={close} /> : null}
@@ -104,7 +104,7 @@ export function IssuerSection({
 
 const columnsOfAll: readonly Column<Policy>[] = [
   {
-    name: 'Runs with',
+    name: 'Claims',
     isTitle: true,
     cell: ({ rules }) => (
       <span className={styles['name']}>
@@ -118,12 +118,12 @@ const columnsOfAll: readonly Column<Policy>[] = [
     ),
   },
   {
-    name: 'Are given',
+    name: 'Tokens',
     cell: (policy) => (
       <span className={styles['name']}>
         <span className={styles['badges']}>
-          {policy.decision === 'deny' ? <Badge tone="failure">nothing</Badge> : null}
-          {policy.decision === 'deny' ? 'instead of ' : ''}
+          {policy.decision === 'deny' ? <Badge tone="failure">denied</Badge> : null}
+          {policy.decision === 'deny' ? '' : ''}
           {given(policy)}
         </span>
         {policy.scopes?.map(({ permissions, stacks }) => (
@@ -135,20 +135,20 @@ const columnsOfAll: readonly Column<Policy>[] = [
     ),
   },
   {
-    name: 'For',
+    name: 'Lifetime',
     align: 'right',
     isMinor: true,
-    cell: ({ maxSeconds }) => (maxSeconds === null ? 'as the issuer' : duration(maxSeconds)),
+    cell: ({ maxSeconds }) => (maxSeconds === null ? 'same as the issuer' : duration(maxSeconds)),
   },
 ];
 
 /** A description of the tokens that a policy gives. */
 function given({ isAdmin, owner, tokenType }: Policy): string {
   if (tokenType === 'any') return 'any token';
-  if (tokenType === 'team') return owner === null ? 'a token of any team' : `a token of the team ${owner}`;
-  if (tokenType === 'personal') return owner === null ? 'a token of any user' : `a token of ${owner}`;
-  if (tokenType === 'service') return 'a token for a service';
-  return `a token of the organization${isAdmin ? ', with the role admin if asked for' : ''}`;
+  if (tokenType === 'team') return owner === null ? 'any team token' : `a token of the team ${owner}`;
+  if (tokenType === 'personal') return owner === null ? 'any personal token' : `a token of ${owner}`;
+  if (tokenType === 'service') return 'a service token';
+  return `an organization token${isAdmin ? ', with the role admin if requested' : ''}`;
 }
 
 function DropPolicyDialog({

@@ -13,10 +13,10 @@ import { isWhole, newScope, ScopesField } from '../tokens/scopes-field.tsx';
 import { decided, draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } from './policy-form.ts';
 
 const kinds = [
-  ['organization', 'A token of the organization'],
-  ['team', 'A token of a team'],
-  ['service', 'A token for a service: only its scopes'],
-  ['personal', 'A token of a user'],
+  ['organization', 'An organization token'],
+  ['team', 'A team token'],
+  ['service', 'A service token: only its scopes'],
+  ['personal', 'A personal token'],
 ] as const;
 const deniedKinds = [['any', 'Any token'], ...kinds] as const;
 
@@ -130,7 +130,7 @@ function Owner({
   const isTeam = tokenType === 'team';
   const hint = isTeam ? undefined : 'You can let CI act as yourself only.';
   const field = {
-    label: isTeam ? 'Name of the team' : 'Login',
+    label: isTeam ? 'Team name' : 'Login',
     value: owner,
     maxLength: 100,
     required: decision === 'allow',
@@ -190,7 +190,7 @@ function Rules({ draft: { rules }, onChange }: PartProps) {
         onClick={() => onChange({ rules: [...rules, { claim: '', patterns: '' }] })}
       >
         <Plus size={14} aria-hidden="true" />
-        Another rule
+        Add a rule
       </Button>
     </fieldset>
   );

@@ -1,6 +1,15 @@
 import { expect, test } from '@jest/globals';
 import { TRPCClientError } from '@trpc/client';
-import { errorCode, isGone, isUnreached, mayRetry, repeatAfter, retryDelay } from './api-error.ts';
+import {
+  errorCode,
+  isGone,
+  isUnreached,
+  mayRetry,
+  ProxyAnswerError,
+  proxyAnswer,
+  repeatAfter,
+  retryDelay,
+} from './api-error.ts';
 
 function answered(code: string, retryAfterSeconds: number | null = null): unknown {
   return TRPCClientError.from({ error: { message: 'no', code: -32_000, data: { code, retryAfterSeconds } } });
@@ -37,6 +46,14 @@ test('the retry waits as long as the server says, and longer each time', () => {
 test('an error from a procedure has a code, a missing answer has none', () => {
   expect(errorCode(answered('FORBIDDEN'))).toBe('FORBIDDEN');
   expect([unreached, answered('FORBIDDEN'), new Error('other')].map(isUnreached)).toEqual([true, false, false]);
+});
+
+test('what a proxy answers in place of the server is named, with its status', () => {
+  const of = (status: number) => TRPCClientError.from(new ProxyAnswerError(status));
+  expect([proxyAnswer(unreached), proxyAnswer(answered('FORBIDDEN'))]).toEqual([null, null]);
+  expect(proxyAnswer(of(502))).toMatch(/in place of the server \(status 502\)/);
+  expect(proxyAnswer(of(200))).toMatch(/page of its own \(status 200\).*reload/);
+  expect([isUnreached(of(502)), mayRetry(0, of(502)), of(502).message]).toEqual([true, true, proxyAnswer(of(502))]);
 });
 
 test('a page retries by itself while that may help, but not before it is allowed to', () => {

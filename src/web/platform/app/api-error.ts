@@ -30,6 +30,23 @@ export function isUnreached(error: unknown): boolean {
   return error instanceof TRPCClientError && errorCode(error) === null;
 }
 
+/** A proxy has answered in place of the server, such as with an HTML page. */
+export class ProxyAnswerError extends Error {
+  override readonly name = 'ProxyAnswerError';
+  constructor(status: number) {
+    super(
+      status < 400
+        ? `A proxy answered with a page of its own (status ${status}). Your session with it may have ended: reload this page.`
+        : `A proxy answered in place of the server (status ${status}). The server may be restarting or overloaded.`,
+    );
+  }
+}
+
+/** What a proxy answered in place of the server; null if none did. */
+export function proxyAnswer(error: unknown): string | null {
+  return error instanceof TRPCClientError && error.cause instanceof ProxyAnswerError ? error.cause.message : null;
+}
+
 /** Whether another user has changed the item in the meantime. */
 export function isEditConflict(error: unknown): boolean {
   return dataOf(error)?.kind === 'edit-conflict';

@@ -14,16 +14,16 @@ export function Breadcrumb() {
   ];
   if (organization !== undefined)
     parts.push(
-      <Link key="organization" to="/$organization" params={{ organization }}>
+      <Link key="organization" to="/$organization" params={{ organization }} title={organization}>
         <CutName text={organization} />
       </Link>,
     );
   if (organization !== undefined && project !== undefined && stack !== undefined) {
     parts.push(
-      <Link key="project" to="/$organization" params={{ organization }} search={{ project }}>
+      <Link key="project" to="/$organization" params={{ organization }} search={{ project }} title={project}>
         <CutName text={project} />
       </Link>,
-      <Link key="stack" to="/$organization/$project/$stack" params={{ organization, project, stack }}>
+      <Link key="stack" to="/$organization/$project/$stack" params={{ organization, project, stack }} title={stack}>
         <CutName text={stack} />
       </Link>,
     );

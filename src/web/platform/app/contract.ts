@@ -36,9 +36,12 @@ export type SecretPlace = Inputs['secrets']['reveal']['place'];
 export type FoundResource = Outputs['search']['list']['items'][number];
 export type SearchCounts = Outputs['search']['count'];
 export type SearchField = Inputs['search']['count']['by'];
-export type ReferenceNode = Outputs['references']['graph']['nodes'][number];
+export type ReferenceGraph = Outputs['references']['graph'];
+export type ReferenceNode = ReferenceGraph['nodes'][number];
 export type QueueItem = Outputs['queue']['list']['items'][number];
 export type ResourcePage = Outputs['resources']['list'];
+/** The graph of a stack's resources. */
+export type StackResources = Outputs['resources']['graph'];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
 export type VersionItem = Outputs['versions']['list']['items'][number];
 export type VersionDifference = Outputs['versions']['diff']['items'][number];

@@ -3,12 +3,12 @@ import { CircleAlert, Compass, Hourglass, Lock } from 'lucide-react';
 import { type ReactNode, useRef, useState } from 'react';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
-import { errorCode, isDeletedByRule, isGone, isUnreached, repeatAfter } from './api-error.ts';
+import { errorCode, isDeletedByRule, isGone, isUnreached, proxyAnswer, repeatAfter } from './api-error.ts';
 
 /** There is nothing at this path, or nothing that the user may see. */
 export function NotFoundPage() {
   return (
-    <Empty title="There is nothing here" isPage icon={<Compass size={20} />}>
+    <Empty title="Page not found" isPage icon={<Compass size={20} />}>
       <p>It may have been deleted or renamed, or you may not have permission to see it.</p>
       <WayOut />
     </Empty>
@@ -32,14 +32,14 @@ export function Problem({ error, onRetry }: ProblemProps) {
   const code = errorCode(error);
   if (isDeletedByRule(error))
     return (
-      <Empty title="Deleted by a rule about retention">
+      <Empty title="Deleted by a retention rule">
         <p>{messageOf(error)}.</p>
       </Empty>
     );
   if (code === 'NOT_FOUND') return <NotFoundPage />;
   if (code === 'FORBIDDEN')
     return (
-      <Empty title="You may not see this" icon={<Lock size={20} />} isPage isProblem>
+      <Empty title="You do not have access" icon={<Lock size={20} />} isPage isProblem>
         <p>{messageOf(error)}</p>
         <WayOut />
       </Empty>
@@ -53,12 +53,13 @@ export function Problem({ error, onRetry }: ProblemProps) {
     <Empty {...headOf(error)} isPage isProblem>
       <p>
         {isUnreached(error)
-          ? 'It may be restarting, or your connection is down. Running updates are not affected.'
+          ? (proxyAnswer(error) ??
+            'It may be restarting, or your connection is down. Running updates are not affected.')
           : messageOf(error)}
       </p>
-      {repeatAfter(error) === false ? null : <p>This page goes on by itself as soon as it can.</p>}
+      {repeatAfter(error) === false ? null : <p>This page continues automatically as soon as possible.</p>}
       <p>
-        <Button onClick={() => void retry()}>{isTrying ? 'Trying…' : 'Try again'}</Button>
+        <Button onClick={() => void retry()}>{isTrying ? 'Retrying…' : 'Try again'}</Button>
       </p>
     </Empty>
   );
@@ -68,8 +69,8 @@ function headOf(error: unknown): { readonly title: string; readonly icon: ReactN
   if (isUnreached(error)) return { title: 'The server does not answer', icon: <CircleAlert size={20} /> };
   const code = errorCode(error);
   if (code === 'TOO_MANY_REQUESTS') return { title: 'Too many requests', icon: <Hourglass size={20} /> };
-  if (code === 'SERVICE_UNAVAILABLE') return { title: 'Not available now', icon: <Hourglass size={20} /> };
-  return { title: 'This did not work', icon: <CircleAlert size={20} /> };
+  if (code === 'SERVICE_UNAVAILABLE') return { title: 'Temporarily unavailable', icon: <Hourglass size={20} /> };
+  return { title: 'Something went wrong', icon: <CircleAlert size={20} /> };
 }
 
 function WayOut() {

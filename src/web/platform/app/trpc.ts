@@ -1,7 +1,7 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { createTRPCClient, httpBatchLink, httpSubscriptionLink } from '@trpc/client';
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
-import { errorCode, isUnreached, mayRetry, repeatAfter, retryDelay } from './api-error.ts';
+import { errorCode, isUnreached, mayRetry, ProxyAnswerError, repeatAfter, retryDelay } from './api-error.ts';
 import type { AppRouter } from './contract.ts';
 import { noteReached } from './reachability.ts';
 import { noteSession, signIn } from './session.ts';
@@ -44,15 +44,22 @@ export const apiClient = createTRPCClient<AppRouter>({
   links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000, maxItems: 20, fetch: noticingFetch })],
 });
 
-/** The first call that nothing answers says so on the page; its retries take longer. */
+/** The first call that nothing answers says so on the page; its retries take longer. A proxy that answers in place of the server is named. */
 async function noticingFetch(input: RequestInfo | URL, init?: object): Promise<Response> {
   const options = init as RequestInit | undefined;
+  let answer: Response;
   try {
-    return await fetch(input, options);
+    answer = await fetch(input, options);
   } catch (error) {
     if (options?.signal?.aborted !== true) noteAway();
     throw error;
   }
+  if (!isJson(answer)) throw new ProxyAnswerError(answer.status);
+  return answer;
+}
+
+function isJson(answer: Response): boolean {
+  return (answer.headers.get('content-type') ?? '').includes('json');
 }
 
 const probeMs = 2_000;
@@ -89,7 +96,7 @@ export async function checkReached(): Promise<void> {
   try {
     const answer = await fetch('/trpc/me.get', { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
     // A proxy answers for a server that is away.
-    if (!(answer.headers.get('content-type') ?? '').includes('json')) return noteAway();
+    if (!isJson(answer)) return noteAway();
     noteReached(true);
     if (answer.ok) await queryClient.refetchQueries({ type: 'active' });
   } catch {

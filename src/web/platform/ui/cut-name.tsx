@@ -8,7 +8,10 @@ const minChars = 20;
 /** Letters of other scripts are joined, and some scripts run the other way. */
 const mayBeCut = /^[\x20-\x7e]+$/;
 
-/** A name on one line, in a row. If it does not fit, its beginning and its end stay visible. `className` is for the whole element. */
+/**
+ * A name on one line, in a row. If it does not fit, its beginning and its end stay visible, and the whole name while its link has the
+ * focus. `className` is for the whole element.
+ */
 export function CutName({ className = '', text }: { readonly text: string; readonly className?: string | undefined }) {
   const length = { '--chars': text.length } as CSSProperties;
   if (text.length < minChars || !mayBeCut.test(text)) {
@@ -19,7 +22,7 @@ export function CutName({ className = '', text }: { readonly text: string; reado
     );
   }
   return (
-    <span className={`${styles['parts']} ${className}`} style={length}>
+    <span className={`${styles['parts']} ${className}`} style={length} data-full={text}>
       <span className="unseen">{text}</span>
       <span className={styles['start']} aria-hidden="true">
         {text.slice(0, -endChars)}

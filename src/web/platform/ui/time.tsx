@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from 'react';
 import { duration, relativeTime } from './relative-time.ts';
+import { exactTime, shortTime, useTimeDisplay } from './time-display.ts';
 
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 const listeners = new Set<() => void>();
 let now = new Date();
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -26,12 +26,14 @@ function useNow(): Date {
   );
 }
 
-/** A relative time; the exact one is shown on hover. */
+/** A time as the user wants to see it. On hover, it is exact, in the reader's zone and in UTC. */
 export function Time({ at }: { readonly at: string }) {
   const time = new Date(at);
+  const now = useNow();
+  const display = useTimeDisplay();
   return (
-    <time dateTime={at} title={exact.format(time)}>
-      {relativeTime(time, useNow())}
+    <time dateTime={at} title={exactTime(time)}>
+      {display === 'relative' ? relativeTime(time, now) : shortTime(time, display)}
     </time>
   );
 }
@@ -40,7 +42,7 @@ export function Time({ at }: { readonly at: string }) {
 export function Since({ at }: { readonly at: string }) {
   const time = new Date(at);
   return (
-    <time dateTime={at} title={`since ${exact.format(time)}`}>
+    <time dateTime={at} title={`since ${exactTime(time)}`}>
       {duration((useNow().getTime() - time.getTime()) / 1000)}
     </time>
   );

@@ -2,11 +2,12 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { Waypoints } from 'lucide-react';
 import { useEffect, useMemo, useState } from 'react';
-import type { ReferenceNode } from '../../platform/app/contract.ts';
+import type { ReferenceGraph, ReferenceNode } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { lazyPart } from '../../platform/ui/chunks.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
+import type { GraphData } from '../../platform/ui/graph/graph-data.ts';
 import { Page } from '../../platform/ui/page.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
@@ -15,9 +16,14 @@ import styles from './references.module.css';
 import { StackName } from './stack-name.tsx';
 
 const FlowGraph = lazyPart(
-  async () => (await import('../../platform/ui/flow-graph.tsx')).FlowGraph,
+  async () => (await import('../../platform/ui/graph/flow-graph.tsx')).FlowGraph,
   <Skeleton width="60%" />,
 );
+
+/** More stacks are shown by project. */
+const maxAlone = 40;
+
+type References = Pick<ReferenceGraph, 'nodes' | 'edges'>;
 
 interface Row {
   readonly name: string;
@@ -40,18 +46,9 @@ export function ReferencesPage() {
     document.title = `References of ${organization} - Holdfast`;
   }, [organization]);
   const rows = useMemo(() => rowsOf(query.data?.nodes ?? [], query.data?.edges ?? []), [query.data]);
-  const nodes = useMemo(
-    () =>
-      query.data?.nodes.map((node) => ({
-        id: nameOf(node),
-        name: `${node.project}/${node.stack}`,
-        detail: node.organization === organization ? (node.isReadable ? '' : 'not readable') : node.organization,
-        isFaint: !node.isReadable,
-      })),
-    [query.data, organization],
-  );
-  const open = (id: string): void => {
-    const node = query.data?.nodes.find((each) => nameOf(each) === id);
+  const data = useMemo(() => query.data && readStacks(query.data, organization), [query.data, organization]);
+  const open = (thing: number): void => {
+    const node = query.data?.nodes[thing];
     if (node?.isReadable) {
       const { organization: of, project, stack } = node;
       void navigate({ to: '/$organization/$project/$stack', params: { organization: of, project, stack } });
@@ -85,14 +82,13 @@ export function ReferencesPage() {
       ) : shape === 'graph' ? (
         <FlowGraph
           label="Graph of stack references"
-          nodes={nodes}
-          edges={query.data?.edges ?? []}
+          data={data}
           chosen={null}
           onOpen={open}
           caption={
             <>
-              Stacks on the right read outputs of stacks on the left. Dashed boxes are stacks that you may not read, or
-              that do not exist.{query.data?.isCut ? ' Only the first 500 stacks are shown.' : ''}
+              Arrows lead from a stack to the stacks whose outputs it reads. Dashed boxes are stacks that you may not
+              read, or that do not exist.{query.data?.isCut ? ' Only the first 500 stacks are shown.' : ''}
             </>
           }
         />
@@ -138,6 +134,42 @@ function Names({ nodes, within }: { readonly nodes: readonly ReferenceNode[]; re
 
 function nameOf({ organization, project, stack }: ReferenceNode): string {
   return `${organization}/${project}/${stack}`;
+}
+
+/** Few stacks stand alone; the stacks of larger graphs belong to their projects. */
+function readStacks({ edges, nodes }: References, organization: string): GraphData {
+  const places = new Map(nodes.map((node, at) => [nameOf(node), at]));
+  const names = nodes.map(({ project, stack }) => `${project}/${stack}`);
+  const kinds = nodes.map(({ isReadable, organization: of }) =>
+    of === organization ? (isReadable ? '' : 'not readable') : of,
+  );
+  const parents = nodes.map(() => -1);
+  const faint = nodes.map(({ isReadable }) => !isReadable);
+  const holders = nodes.map(() => false);
+  const needs: number[][] = nodes.map(() => []);
+  for (const { from, to } of edges) {
+    const reader = places.get(from);
+    const read = places.get(to);
+    if (reader !== undefined && read !== undefined) needs[reader]?.push(read);
+  }
+  if (nodes.length > maxAlone) {
+    const projects = new Map<string, number>();
+    for (const [at, { organization: of, project }] of nodes.entries()) {
+      const name = of === organization ? project : `${of}/${project}`;
+      const place = projects.get(name) ?? names.length;
+      if (place === names.length) {
+        projects.set(name, place);
+        names.push(name);
+        kinds.push('project');
+        parents.push(-1);
+        faint.push(false);
+        needs.push([]);
+        holders.push(true);
+      }
+      parents[at] = place;
+    }
+  }
+  return { names, kinds, kindOf: kinds.map((_, at) => at), parents, needs, holders, faint };
 }
 
 function rowsOf(nodes: readonly ReferenceNode[], edges: readonly { from: string; to: string }[]): Row[] {

@@ -46,7 +46,7 @@ export function DeletedStacksPage() {
     },
     {
       name: 'Can be restored until',
-      cell: ({ isHeld, restorableUntil }) => (isHeld ? 'no end: legal hold' : <Time at={restorableUntil} />),
+      cell: ({ isHeld, restorableUntil }) => (isHeld ? 'indefinitely: legal hold' : <Time at={restorableUntil} />),
     },
     { name: 'Resources', isMinor: true, cell: ({ resourceCount }) => resourceCount },
     {

@@ -42,7 +42,7 @@ export function ImportPage() {
           <RunBadges run={run} />
         </FactRow>
         <FactRow name={came[run.kind] ?? 'Stacks'}>{countsOf(run)}</FactRow>
-        <FactRow name="Began">
+        <FactRow name="Started">
           <Time at={run.startedAt} />
         </FactRow>
         <FactRow name="Ended">
@@ -55,14 +55,14 @@ export function ImportPage() {
           </FactRow>
         ) : null}
       </FactList>
-      <Section title="Stacks" lead="Stacks that were already here completely are not listed.">
+      <Section title="Stacks" lead="Stacks that were already complete are not listed.">
         <Table
           {...pagedList(stacks)}
           label="Stacks"
           columns={columnsOf(organization, run)}
           keyOf={({ name }) => name}
           empty={
-            <Empty title="There was nothing new" icon={<PackageOpen size={20} />}>
+            <Empty title="Nothing new" icon={<PackageOpen size={20} />}>
               <p>A comparison with the source shows whether everything is here:</p>
               <Code>{`holdfast import --from ${run.source} --organization ${organization} --verify`}</Code>
             </Empty>
@@ -74,7 +74,7 @@ export function ImportPage() {
 }
 
 const came: Readonly<Record<string, string>> = { import: 'Imported', verify: 'Equal', rollback: 'Deleted' };
-const noteNames: Readonly<Record<string, string>> = { import: 'Left out', verify: 'Differences', rollback: 'Kept' };
+const noteNames: Readonly<Record<string, string>> = { import: 'Skipped', verify: 'Differences', rollback: 'Kept' };
 
 function columnsOf(organization: string, { kind }: ImportRun): Column<ImportedStack>[] {
   return [

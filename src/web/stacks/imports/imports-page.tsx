@@ -39,19 +39,22 @@ export function ImportsPage() {
       ),
     },
     { name: 'Source', cell: ({ source }) => <span className={styles['source']}>{source}</span> },
-    { name: 'What', cell: countsOf },
+    { name: 'Type', cell: countsOf },
     { name: 'Result', cell: (run) => <RunBadges run={run} /> },
     { name: 'By', isMinor: true, cell: ({ by }) => by },
   ];
   return (
-    <Page title="Imports" lead="Runs of holdfast import: what came from another backend, and what was left out.">
+    <Page
+      title="Imports"
+      lead="Runs of holdfast import: stacks and history from another backend, and what was skipped."
+    >
       <Table
         {...pagedList(query)}
         label="Imports"
         columns={columns}
         keyOf={({ id }) => id}
         empty={
-          <Empty title="Nothing was imported" icon={<PackageOpen size={20} />}>
+          <Empty title="No imports yet" icon={<PackageOpen size={20} />}>
             <p>An operator imports stacks with their history:</p>
             <Code>{`holdfast import --from https://api.pulumi.com --organization ${organization}`}</Code>
           </Empty>

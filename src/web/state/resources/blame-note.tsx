@@ -5,7 +5,7 @@ import type { Blame, StackRef } from '../../platform/app/contract.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { relativeTime } from '../../platform/ui/relative-time.ts';
-import { shortCommit } from '../../updates/update-status.ts';
+import { CommitLink } from '../../updates/commit-link.tsx';
 import styles from './blame-note.module.css';
 import { blameOf } from './blamed-path.ts';
 
@@ -51,7 +51,7 @@ function BlameNote({ blame, path, stack }: { readonly blame: Blame; readonly sta
       >
         version {version}
       </Link>
-      {change?.commit == null ? null : <code title={change.commit}>{shortCommit(change.commit)}</code>}
+      {change?.commit == null ? null : <CommitLink commit={change.commit} stack={stack} />}
       {change?.by == null ? null : <span>{change.by}</span>}
       {change?.ciUrl == null ? null : <ExternalLink href={change.ciUrl}>CI</ExternalLink>}
     </span>

@@ -1,14 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import type { StackRef } from '../../platform/app/contract.ts';
+import type { StackRef, StackResources } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { shortType } from '../../platform/app/resource-name.ts';
 import { trpc } from '../../platform/app/trpc.ts';
-import { FlowGraph } from '../../platform/ui/flow-graph.tsx';
+import { FlowGraph } from '../../platform/ui/graph/flow-graph.tsx';
+import type { GraphData } from '../../platform/ui/graph/graph-data.ts';
 
-const depth = 2;
+/** The data of a large stack is some megabytes. */
+const keptMs = 30_000;
 
-/** The dependency graph of a small stack, or of one resource's neighbourhood. */
+/** The dependencies of a stack's resources, collapsed by component and type. */
 export default function ResourceGraph({
   chosen,
   onOpen,
@@ -18,32 +20,52 @@ export default function ResourceGraph({
   readonly chosen: string | null;
   readonly onOpen: (urn: string) => void;
 }) {
-  const query = useQuery(
-    trpc.resources.graph.queryOptions({ ...stack, urn: chosen, depth }, { placeholderData: (before) => before }),
-  );
-  const nodes = useMemo(
-    () => query.data?.nodes.map(({ name, type, urn }) => ({ id: urn, name, detail: shortType(type) })),
-    [query.data],
-  );
-  const edges = useMemo(
-    () => query.data?.edges.map(({ from, kind, to }) => ({ from, to, isDotted: kind === 'parent' })) ?? [],
-    [query.data],
+  const query = useQuery(trpc.resources.graph.queryOptions(stack, { gcTime: keptMs }));
+  const data = useMemo(() => query.data && readResources(query.data), [query.data]);
+  const thing = useMemo(
+    () => (query.data === undefined || chosen === null ? -1 : placeOf(query.data, chosen)),
+    [query.data, chosen],
   );
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
+  const open = (at: number): void => {
+    if (query.data) onOpen(urnAt(query.data, at));
+  };
   return (
     <FlowGraph
       label="Graph of resources"
-      nodes={nodes}
-      edges={edges}
-      chosen={chosen}
-      onOpen={onOpen}
+      data={data}
+      chosen={thing < 0 ? null : thing}
+      onOpen={open}
+      onPick={open}
       caption={
         <>
-          Dotted lines lead to parents, other lines to dependencies.
-          {query.data?.isCut === true ? ' Only the first 500 resources are shown.' : ''}
+          Arrows lead to dependencies, dotted lines to parents.
+          {query.data?.isCut === true
+            ? ` Only the first ${query.data.names.length.toLocaleString('en')} resources are shown.`
+            : ''}
         </>
       }
     />
   );
+}
+
+/** Kinds are types: a URN's head has also the types of the parents. */
+function readResources({ headOf, heads, names, needs, parents }: StackResources): GraphData {
+  const kinds = new Map<string, number>();
+  const kindOfHead = heads.map((head) => {
+    const kind = shortType(head.split('::').at(-2)?.split('$').at(-1) ?? '');
+    const known = kinds.get(kind) ?? kinds.size;
+    kinds.set(kind, known);
+    return known;
+  });
+  return { names, kinds: [...kinds.keys()], kindOf: headOf.map((head) => kindOfHead[head] ?? 0), parents, needs };
+}
+
+function urnAt({ headOf, heads, names }: StackResources, at: number): string {
+  return `${heads[headOf[at] ?? 0]}${names[at]}`;
+}
+
+function placeOf({ headOf, heads, names }: StackResources, urn: string): number {
+  return names.findIndex((name, at) => urn.endsWith(name) && `${heads[headOf[at] ?? 0]}${name}` === urn);
 }

@@ -15,7 +15,7 @@ import { JsonView } from '../../platform/ui/json-view.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { Secret } from '../../secrets/secret.tsx';
-import { shortCommit } from '../../updates/update-status.ts';
+import { CommitLink } from '../../updates/commit-link.tsx';
 import { annotation, useBlame } from './blame-note.tsx';
 import styles from './resource-panel.module.css';
 
@@ -201,7 +201,7 @@ function History({ stack, urn }: { readonly stack: StackRef; readonly urn: strin
             <p className={styles['when']}>
               <Time at={item.at} />
               {item.by === null ? null : <span>{item.by}</span>}
-              {item.commit === null ? null : <code title={item.commit}>{shortCommit(item.commit)}</code>}
+              {item.commit === null ? null : <CommitLink commit={item.commit} stack={stack} />}
               {item.ciUrl === null ? null : <ExternalLink href={item.ciUrl}>CI run</ExternalLink>}
             </p>
             {item.paths === null || item.paths.length === 0 ? null : (

@@ -35,7 +35,7 @@ export function StackCompare({ search, stack }: { readonly stack: StackRef; read
               <span>{other.organization === stack.organization ? shortName(other) : fullName(other)}</span>
             </h2>
             <Button size="small" onClick={() => change({ other: undefined, secrets: undefined })}>
-              Another stack
+              Change stack
             </Button>
           </header>
           <Comparison stack={stack} other={other} search={search} onChange={change} />

@@ -26,7 +26,7 @@ const pageSize = 50;
 const views = [
   { value: undefined, label: 'Differences' },
   { value: 'state', label: 'State' },
-  { value: 'stacks', label: 'Another stack' },
+  { value: 'stacks', label: 'Compare stacks' },
 ] as const;
 
 interface VersionListProps {
@@ -138,7 +138,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
             </h2>
             <div className={styles['actions']}>
               <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(to) }}>
-                Its update
+                View update
               </Link>
               {chosen && !chosen.isStateDeleted && details.permissions.includes('write') ? (
                 <PinButton stack={stack} version={chosen} />

@@ -61,7 +61,7 @@ export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; re
         >
           {approval.request === '' ? null : <p>{approval.request}</p>}
           {approval.refusal === null ? null : <p>{approval.refusal}.</p>}
-          {approval.mayGive ? null : <p>An admin of the stack who has not asked can approve it.</p>}
+          {approval.mayGive ? null : <p>Any admin of the stack except the requester can approve it.</p>}
         </Notice>
       ))}
       {chosen === null ? null : (

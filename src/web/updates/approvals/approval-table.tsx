@@ -40,7 +40,7 @@ export function ApprovalTable({
       ),
     },
     {
-      name: 'Asked',
+      name: 'Requested',
       cell: ({ askedAt, askedBy }) => (
         <span>
           {askedBy}, <Time at={askedAt} />
@@ -115,7 +115,7 @@ export function ApprovalLinks({
   return (
     <span className={styles['inline']}>
       {updateId === null ? (
-        <span className={styles['kind']}>before any run</span>
+        <span className={styles['kind']}>Requested ahead of a run</span>
       ) : (
         <Link
           to="/$organization/$project/$stack/previews/$updateId"
@@ -157,7 +157,7 @@ function Validity({ approval: { expiresAt, isValid } }: { readonly approval: App
       </Badge>
       {expiresAt === null ? null : (
         <span className={styles['kind']}>
-          {isValid ? 'ends ' : ''}
+          {isValid ? 'until ' : ''}
           <Time at={expiresAt} />
         </span>
       )}

@@ -30,10 +30,10 @@ export function ApprovalsPage() {
     >
       <Tabs label="Approvals">
         <Tab to="." search={{}} isChosen={!isGiven}>
-          Asked for
+          Requested
         </Tab>
         <Tab to="." search={{ given: '1' }} isChosen={isGiven}>
-          Given
+          Approved
         </Tab>
       </Tabs>
       {problem ? (
@@ -45,7 +45,7 @@ export function ApprovalsPage() {
           empty={
             isGiven ? (
               <Empty title="No approvals yet" icon={<ShieldCheck size={20} />}>
-                <p>Given approvals stay here, with the approver and the reason.</p>
+                <p>Approvals stay here, with the approver and the reason.</p>
               </Empty>
             ) : (
               <Empty title="No pending requests" icon={<ShieldCheck size={20} />}>

@@ -33,13 +33,13 @@ export function AskButton({
   const [isAsked, setIsAsked] = useState(false);
   const isKnown = run === undefined || (run.commit !== null && whole.test(run.commit));
   const mayAsk = details.hasApprovals && details.permissions.includes('write') && isKnown;
-  usePageAction('Ask for an approval', mayAsk ? () => setIsAsked(true) : null);
+  usePageAction('Request approval', mayAsk ? () => setIsAsked(true) : null);
   if (!mayAsk) return null;
   return (
     <>
       <Button size="small" onClick={() => setIsAsked(true)}>
         <ShieldQuestion size={14} aria-hidden="true" />
-        Ask for an approval
+        Request approval
       </Button>
       {isAsked ? (
         <AskDialog
@@ -70,9 +70,9 @@ function AskDialog({
   const name = commit.trim().toLowerCase();
   return (
     <ActionDialog
-      title="Ask for an approval?"
+      title="Request approval?"
       description={`Once another user approves the commit, its runs on ${stack.project}/${stack.stack} may exceed the change limits and protected types of the rules for a limited time. A stopped run requests an approval automatically.`}
-      action="Ask"
+      action="Request approval"
       isReady={whole.test(name)}
       isPending={ask.isPending}
       error={ask.error}

@@ -12,7 +12,7 @@ export function isWithdrawable({ approvedAt, isValid, mayWithdraw }: Approval): 
 
 /** The label of the button. */
 export function withdrawWord({ approvedAt }: Approval): string {
-  return approvedAt === null ? 'Withdraw' : 'Take back';
+  return approvedAt === null ? 'Withdraw' : 'Revoke';
 }
 
 /** Withdraws an approval, or the request for it. */
@@ -29,7 +29,7 @@ export function WithdrawDialog({
   const withdraw = useMutation(trpc.approvals.withdraw.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
-      title={approvedAt === null ? 'Withdraw the request?' : 'Withdraw the approval?'}
+      title={approvedAt === null ? 'Withdraw the request?' : 'Revoke the approval?'}
       description={
         approvedAt === null
           ? `Nobody can approve ${shortCommit(commit)} for ${project}/${stack} then. A stopped run sends a new request.`

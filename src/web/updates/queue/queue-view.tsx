@@ -157,7 +157,7 @@ function Run({ run }: { readonly run: QueueItem }) {
 
 function NobodyWaits() {
   return (
-    <Empty title="Every stack is free" icon={<CirclePlay size={20} />}>
+    <Empty title="No stack is locked" icon={<CirclePlay size={20} />}>
       <p>Runs appear here while they hold a lock or wait for one. A second run is refused unless it may wait:</p>
       <Code>pulumi stack tag set lock-wait 30m</Code>
       <p>Runs start in the order in which they arrived, and each CLI shows why its run waits.</p>

@@ -11,7 +11,7 @@ const maxWindows = 20;
 const presets = [
   { name: 'Nights', cron: '0 22 * * *', hours: '8' },
   { name: 'Weekends', cron: '0 17 * * 5', hours: '61' },
-  { name: 'Own times', cron: '0 9 * * 1-5', hours: '2' },
+  { name: 'Custom times', cron: '0 9 * * 1-5', hours: '2' },
 ] as const;
 
 /** When a freeze is in force, and how it treats updates meanwhile. */
@@ -54,7 +54,7 @@ export function FreezeFields({ draft, onChange }: SettingsProps) {
           <legend className="unseen">Window {at + 1}</legend>
           <div className={styles['pair']}>
             <TextField
-              label="Begins (cron)"
+              label="Starts (cron)"
               hint="Minute, hour, day, month, day of the week."
               value={window.cron}
               onChange={({ target }) => put(at, { cron: target.value })}

@@ -53,13 +53,13 @@ export function RuleDialog({
   const place = stack && `${stack.project}/${stack.stack}`;
   return (
     <ActionDialog
-      title={!isNew ? `Change: ${name}` : isFreeze ? `Freeze ${place ?? 'stacks'}` : 'Add a rule'}
+      title={!isNew ? `Edit: ${name}` : isFreeze ? `Freeze ${place ?? 'stacks'}` : 'Add a rule'}
       description={
         isFreeze
           ? 'Updates, imports, renaming and deletion are refused. Previews and running updates go on.'
           : ruleKinds[draft.kind].about
       }
-      action={!isNew ? 'Save' : isFreeze ? 'Freeze' : 'Set the rule'}
+      action={!isNew ? 'Save' : isFreeze ? 'Freeze' : 'Add the rule'}
       isReady={rule !== null}
       {...dialog(isNew ? set : changed)}
       onClose={onClose}
@@ -118,7 +118,7 @@ function ScopeFields({
   return (
     <div className={styles['group']}>
       <SelectField
-        label="For"
+        label="Applies to"
         value={scope}
         options={Object.entries(scopeNames)}
         onChange={({ target }) => onChange({ scope: target.value as ScopeKind })}
@@ -162,7 +162,7 @@ function Preview({ organization, rule }: { readonly organization: string; readon
         <>
           <p>
             {data.stackCount === 0
-              ? 'No stack is selected by this now.'
+              ? 'No stack matches now.'
               : `For ${data.hasMoreStacks ? `more than ${data.stackCount.toLocaleString()}` : data.stackCount.toLocaleString()} ${data.stackCount === 1 ? 'stack' : 'stacks'}:`}{' '}
             {data.stacks.map(({ project, stack }) => `${project}/${stack}`).join(', ')}
             {data.stackCount > data.stacks.length ? ' …' : ''}

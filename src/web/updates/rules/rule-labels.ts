@@ -11,9 +11,9 @@ export interface FreezeWindow {
 /** The name and the purpose of each kind of rule. */
 export const ruleKinds = {
   freeze: { name: 'Freeze', about: 'No updates, always or at certain times.' },
-  concurrency: { name: 'Updates at once', about: 'More updates wait for others to end.' },
-  'lock-wait': { name: 'Waiting', about: 'How long an update waits for its stack.' },
-  'wait-alert': { name: 'Alert about waiting', about: 'Webhooks are notified of updates that wait this long.' },
+  concurrency: { name: 'Concurrent updates', about: 'More updates wait for others to end.' },
+  'lock-wait': { name: 'Time in queue', about: 'How long an update waits for its stack.' },
+  'wait-alert': { name: 'Alert on time in queue', about: 'Webhooks report updates that wait this long.' },
   supersede: { name: 'Superseding', about: 'Waiting runs of an older commit make way for runs of a newer one.' },
   'change-limit': {
     name: 'Change limit',
@@ -28,12 +28,13 @@ export const ruleKinds = {
     about: 'Updates make only the changes shown in a preview of the same commit.',
   },
   consumers: {
-    name: 'Stacks that others read',
+    name: 'Outputs in use',
     about: 'Updates that remove outputs read by other stacks are warned or refused.',
   },
   'keep-versions': {
     name: 'Versions',
-    about: 'States of other versions are deleted. Never the newest one, pinned ones, and stacks under a legal hold.',
+    about:
+      'States of other versions are deleted, except the newest one, pinned ones, and those of stacks under a legal hold.',
   },
   'keep-events': { name: 'Events', about: 'The logs of older updates and previews are deleted.' },
   'keep-previews': { name: 'Previews', about: 'Older previews are deleted.' },

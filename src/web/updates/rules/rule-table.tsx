@@ -28,9 +28,9 @@ export function RuleTable({ empty, ...list }: RuleTableProps & { readonly label:
       {...list}
       title={{ name: 'Rule', cell: ({ kind }) => nameOfKind(kind) }}
       columns={[
-        { name: 'For', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
+        { name: 'Applies to', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
         {
-          name: 'Says',
+          name: 'Setting',
           cell: ({ kind, note, settings }) => (
             <div className={styles['says']}>
               {describeSettings(kind, settings)}
@@ -51,7 +51,7 @@ export function FreezeTable({ items, ...list }: RuleTableProps) {
       {...list}
       items={items && inOrder(items)}
       label="Freezes"
-      title={{ name: 'For', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> }}
+      title={{ name: 'Applies to', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> }}
       columns={[
         { name: 'State', cell: (rule) => <FreezeState rule={rule} /> },
         { name: 'Note', cell: ({ note }) => (note === '' ? <span className={styles['none']}>none</span> : note) },
@@ -99,7 +99,7 @@ function EditableRules({
       ),
     },
     ...columns,
-    { name: 'Set', isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
+    { name: 'Set by', isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
     {
       name: 'Actions',
       isActions: true,
@@ -109,8 +109,8 @@ function EditableRules({
         const name = `${isFreeze ? 'the freeze' : nameOfKind(rule.kind)} of ${rule.scope}`;
         return (
           <span className={styles['buttons']}>
-            <Button size="small" kind="quiet" aria-label={`Change ${name}`} onClick={() => onEdit(rule)}>
-              Change
+            <Button size="small" kind="quiet" aria-label={`Edit ${name}`} onClick={() => onEdit(rule)}>
+              Edit
             </Button>
             <Button
               size="small"
@@ -179,16 +179,16 @@ function FreezeState({ rule: { freeze, settings } }: { readonly rule: Rule }) {
   if (next === undefined)
     return (
       <Badge tone="neutral" icon={<Sun aria-hidden="true" />}>
-        Over
+        Ended
       </Badge>
     );
   return (
     <span className={styles['state']}>
       <Badge tone="neutral" icon={<CalendarClock aria-hidden="true" />}>
-        Planned
+        Scheduled
       </Badge>
       <span>
-        begins <Time at={next.from} />
+        starts <Time at={next.from} />
         {waits}
       </span>
     </span>

@@ -77,10 +77,7 @@ export function RulesPage() {
           onRemove={setRemoved}
           empty={
             <Empty title="Nothing is frozen">
-              <p>
-                Freeze stacks for a release, a sale or each weekend. Users who run an update then see why it has to
-                wait.
-              </p>
+              <p>Freeze stacks for a release, a sale or each weekend. Users who run an update then see the reason.</p>
             </Empty>
           }
         />
@@ -88,7 +85,7 @@ export function RulesPage() {
       <Section
         title="Queues"
         lead="How many updates run at once, how long others wait, and which waiting runs are superseded."
-        actions={<Button onClick={() => add(queueKinds)}>Add to the queues</Button>}
+        actions={<Button onClick={() => add(queueKinds)}>Add a queue rule</Button>}
       >
         <RuleTable
           {...pagedList(queues)}
@@ -107,7 +104,7 @@ export function RulesPage() {
       <Section
         title="Change limits"
         lead="Changes that updates may not make without a preview or an approval."
-        actions={<Button onClick={() => add(limitedKinds)}>Add a limit</Button>}
+        actions={<Button onClick={() => add(limitedKinds)}>Add a change limit</Button>}
       >
         <RuleTable
           {...pagedList(changeLimits)}
@@ -120,8 +117,8 @@ export function RulesPage() {
       </Section>
       <Section
         title="Retention"
-        lead="How long versions, logs and previews are kept. What is older is deleted for good, within hours."
-        actions={<Button onClick={() => add(retentionKinds)}>Limit what is kept</Button>}
+        lead="How long versions, logs and previews are kept. Older ones are deleted for good, within hours."
+        actions={<Button onClick={() => add(retentionKinds)}>Add a retention rule</Button>}
       >
         <RuleTable
           {...pagedList(kept)}

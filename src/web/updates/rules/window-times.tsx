@@ -1,14 +1,13 @@
 import type { RulePreview } from '../../platform/app/contract.ts';
 import { Time } from '../../platform/ui/time.tsx';
+import { useTimeDisplay, zoneOf } from '../../platform/ui/time-display.ts';
 import styles from './window-times.module.css';
 
-const days = new Intl.DateTimeFormat(undefined, {
-  ...({ weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const),
-});
+const parts = { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const;
 
 type FreezeTimes = NonNullable<RulePreview['freeze']>;
 
-/** Whether a freeze is in force, and when its next windows are, in the reader's own time. */
+/** Whether a freeze is in force, and when its next windows are, in the reader's time or in UTC. */
 export function NextWindows({
   freeze,
   isStateShown = true,
@@ -18,6 +17,8 @@ export function NextWindows({
   readonly isStateShown?: boolean;
 }) {
   const { inForce, next } = freeze;
+  const timeZone = zoneOf(useTimeDisplay());
+  const days = new Intl.DateTimeFormat(undefined, timeZone === undefined ? parts : { ...parts, timeZone });
   return (
     <div className={styles['times']}>
       {inForce === null || !isStateShown ? null : (
@@ -33,7 +34,7 @@ export function NextWindows({
         ) : null
       ) : (
         <>
-          <p>Next windows, in your time:</p>
+          <p>Next windows, in {timeZone ?? 'your time'}:</p>
           <ul className={styles['windows']}>
             {next.map(({ from, until }) => (
               <li key={`${from} ${until}`}>{days.formatRange(new Date(from), new Date(until))}</li>

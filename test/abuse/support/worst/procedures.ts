@@ -64,7 +64,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'resources.get': (stack) => [thing(stack), { ...thing(stack), version: 1 }],
   'resources.blame': thing,
   'resources.history': (stack) => ({ ...thing(stack), ...page }),
-  'resources.graph': (stack) => [{ urn: null }, { ...thing(stack), depth: 20 }],
+  'resources.graph': {},
   'search.list': [
     { query, ...page },
     { query: 'name:*a*', ...page },

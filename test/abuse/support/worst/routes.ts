@@ -137,6 +137,16 @@ const samples: Readonly<Record<string, Samples>> = {
     body: { name: randomUUID(), details: { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] } },
   }),
   [`PATCH ${O}/roles/:role`]: { body: { description: 'd' } },
+  [`PATCH ${O}/managed-objects`]: () => ({
+    body: {
+      set: Array.from({ length: 1_000 }, (_, at) => ({
+        kind: 'Grant',
+        name: `${'n'.repeat(190)}${at}`,
+        object: `${randomUUID()}`,
+        labels: { l: 'v'.repeat(200) },
+      })),
+    },
+  }),
   [`POST ${O}/grants`]: {
     body: { effect: 'allow', permissions: ['read'], stacks: `${'*a'.repeat(40)}*/*`, team: 'team2' },
   },

@@ -58,7 +58,7 @@ export const storesSettings = {
   HOLDFAST_BUNDLE_URL: Type.Optional(
     Type.String({
       description:
-        '`file:///DIR` or `s3://bucket/prefix` for the [break-glass bundle](moving.md#break-glass-bundle). Needs HOLDFAST_BUNDLE_PASSPHRASE.',
+        '`file:///DIR` or `s3://bucket/prefix` for the [break-glass bundle](moving.md#break-glass-bundle). Needs HOLDFAST_BUNDLE_PASSPHRASE or HOLDFAST_BUNDLE_KMS.',
       pattern: '^(file:///[^\\s]+|s3://[^/\\s]+\\S*)$',
       form: 'file:///DIR or s3://bucket/prefix',
     }),
@@ -68,6 +68,13 @@ export const storesSettings = {
       description: 'Passphrase that encrypts secrets in the bundle.',
       minLength: 12,
       form: 'a passphrase of at least 12 characters',
+    }),
+  ),
+  HOLDFAST_BUNDLE_KMS: Type.Optional(
+    Type.String({
+      description: '[KMS key](keys.md) that encrypts secrets in the bundle, instead of a passphrase.',
+      pattern: '^(awskms|gcpkms|vault)://\\S+$',
+      form: 'awskms://…, gcpkms://… or vault://…',
     }),
   ),
   HOLDFAST_S3_BUCKET: Type.Optional(

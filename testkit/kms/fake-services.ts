@@ -27,16 +27,18 @@ export async function startFakeAws(): Promise<FakeService> {
   const answer = ({ headers, json, method, path }: FakeRequest, { keys, mode }: FakeKms): FakeAnswer => {
     if (method !== 'POST' || path !== '/' || headers['content-type'] !== 'application/x-amz-json-1.1')
       return refuse('SerializationException', 'not a request of the JSON protocol');
-    const [, id, signed] =
+    const [, user, signed] =
       /^AWS4-HMAC-SHA256 Credential=([^/]+)\/\d{8}\/eu-central-1\/kms\/aws4_request, SignedHeaders=([^,]+), Signature=[0-9a-f]{64}$/.exec(
         headers.authorization ?? '',
       ) ?? [];
-    if (id !== accessKeyId || !signed?.includes('x-amz-target'))
+    if (user !== accessKeyId || !signed?.includes('x-amz-target'))
       return refuse('UnrecognizedClientException', 'The security token included in the request is invalid.');
     if (mode === 'denied') return refuse('AccessDeniedException', 'User is not authorized to perform: kms:Decrypt');
-    const key = keys.get(json.KeyId);
-    if (!key) return refuse('NotFoundException', `Key '${json.KeyId}' does not exist`);
-    if (!key.isEnabled) return refuse('DisabledException', `${json.KeyId} is disabled.`);
+    // Without the id of a key, the ciphertext names it.
+    const id = json.KeyId ?? unbase64(json.CiphertextBlob).toString('latin1').split('\0')[0];
+    const key = keys.get(id);
+    if (!key) return refuse('NotFoundException', `Key '${id}' does not exist`);
+    if (!key.isEnabled) return refuse('DisabledException', `${id} is disabled.`);
     if (headers['x-amz-target'] === 'TrentService.Encrypt') {
       const { bytes, version } = key.wrap(unbase64(json.Plaintext), contextOf(json));
       const blob = Buffer.concat([Buffer.from(`${json.KeyId}\0${String(version).padStart(4, '0')}`), bytes]);
@@ -46,11 +48,11 @@ export async function startFakeAws(): Promise<FakeService> {
     const blob = unbase64(json.CiphertextBlob);
     const at = blob.indexOf(0);
     if (at < 0) return refuse('InvalidCiphertextException', '');
-    if (blob.subarray(0, at).toString() !== json.KeyId)
+    if (blob.subarray(0, at).toString() !== id)
       return refuse('IncorrectKeyException', 'The key ID in the request does not identify a CMK that can perform this');
     const plain = key.unwrap(Number(blob.subarray(at + 1, at + 5).toString()), blob.subarray(at + 5), contextOf(json));
     return plain
-      ? { status: 200, body: { Plaintext: base64(plain), KeyId: json.KeyId } }
+      ? { status: 200, body: { Plaintext: base64(plain), KeyId: id } }
       : refuse('InvalidCiphertextException', '');
   };
   const kms = await startFakeKms(answer);

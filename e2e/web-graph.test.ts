@@ -1,0 +1,121 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
+import { largeState } from '../testkit/large-state.ts';
+import { pollUntil } from '../testkit/poll.ts';
+import { ScriptedStack } from '../testkit/scripted-runs.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { findFlaws, signIn } from '../testkit/web-session.ts';
+
+const sizes = [6_002, 50_002] as const;
+const manifest = { time: '2026-01-01T00:00:00Z', magic: '', version: '' };
+
+await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, () => {
+  const web = fileWebServer();
+  let server: OwnHoldfastServer;
+  let page: Page;
+  let refused: string[];
+
+  beforeAll(async () => {
+    const { browser, server: started } = await web();
+    server = started;
+    for (const size of sizes) {
+      const stack = await ScriptedStack.create(server, { project: `with-${size}` });
+      const deployment = { manifest, resources: largeState(stack, size) };
+      await stack.call('POST', `${server.organization}/${stack.project}/dev/import`, { version: 3, deployment });
+    }
+    ({ page, refused } = await signIn(browser, server.url, 'ada'));
+    await pollUntil('both states are indexed', async () => (await countFound('type:pulumi:pulumi:Stack')) === 2, {
+      timeoutMs: 600_000,
+    });
+  }, scenarioTimeoutMs);
+
+  const boxes = () => page.locator('[data-box]');
+  const box = (name: string | RegExp) => boxes().getByRole('button', { name });
+  /** Boxes that are at least partly in the picture, and the smallest text in them, in pixels on the screen. */
+  const look = () =>
+    page.evaluate(`(() => {
+      const canvas = document.querySelector('.react-flow').getBoundingClientRect();
+      const found = [...document.querySelectorAll('.react-flow__node')].filter((each) => {
+        const { bottom, left, right, top } = each.getBoundingClientRect();
+        return right > canvas.left && left < canvas.right && bottom > canvas.top && top < canvas.bottom;
+      });
+      const sizes = found.flatMap((each) => [...each.querySelectorAll('span')]).filter((text) => text.offsetWidth > 0)
+        .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getBoundingClientRect().width / text.offsetWidth);
+      return { boxes: found.length, smallestText: Math.min(...sizes) };
+    })()`) as Promise<{ boxes: number; smallestText: number }>;
+  const open = async (size: number, more = '') => {
+    await page.goto(`${server.url}/${server.organization}/with-${size}/dev?tab=resources&shape=graph${more}`);
+    await page.locator('.react-flow__node').first().waitFor();
+  };
+
+  test.each(sizes)(
+    'the graph of %d resources opens collapsed and readable, expands by clicks, and finds a resource',
+    async (size) => {
+      await open(size);
+      const services = Math.floor((size - 2) / 10);
+      const group = box(new RegExp(`acme:shop:Service ${services.toLocaleString('en')} resources`));
+      await group.waitFor();
+      expect(await boxes().count()).toBeLessThanOrEqual(40);
+      await pollUntil('text is readable', async () => {
+        const { boxes: inView, smallestText } = await look();
+        return inView >= 3 && smallestText >= 11;
+      });
+      await group.focus();
+      await page.keyboard.press('Enter');
+      await box(`${(services - 25).toLocaleString('en')} more`).waitFor();
+      await box('Expand service-0').click();
+      // The buckets of the first service depend on the database of another one, which the rest of the services stands for.
+      await box(/^database-0 aws:rds:Instance/).waitFor();
+      expect(await boxes().count()).toBeLessThanOrEqual(100);
+      await box('Collapse service-0').click();
+      await box(/^database-0 aws:rds:Instance/).waitFor({ state: 'detached' });
+
+      await page.getByRole('searchbox', { name: 'Search in: Graph of resources' }).fill('database-77');
+      await page.getByRole('button', { name: 'database-77 aws:rds:Instance', exact: true }).click();
+      await page.getByRole('region', { name: 'Resource database-77' }).waitFor();
+      const near = ['network aws:ec2:Vpc', 'service-77 acme:shop:Service, 9 inside', 'bucket-77-0 aws:s3:Bucket'];
+      for (const name of near) await box(name).waitFor();
+      expect(await boxes().count()).toBe(11);
+      await page.getByRole('button', { name: 'All', exact: true }).click();
+      await box('Collapse service-77').waitFor();
+      await box('database-77 aws:rds:Instance').and(page.locator('[aria-current]')).waitFor();
+      await pollUntil('text is readable', async () => (await look()).smallestText >= 11);
+      expect(refused).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'only what is in view is drawn, long lists go on, and the outline says the same in words',
+    async () => {
+      const [size] = sizes;
+      await open(size);
+      await box(/acme:shop:Service \d+ resources/).click();
+      await page.getByText('Outline', { exact: true }).click();
+      const outline = page.getByRole('group').filter({ has: page.getByText('Outline', { exact: true }) });
+      for (let shown = 25; shown < 125; shown += 25)
+        await outline.getByRole('button', { name: `${600 - shown} more` }).click();
+      const map = page.locator('.react-flow__minimap-node');
+      await pollUntil('the map has all boxes', async () => (await map.count()) > 125);
+      expect(await boxes().count()).toBeLessThan(100);
+      await outline.getByRole('button', { name: 'Expand service-1', exact: true }).click();
+      await outline.getByText('needs network').first().waitFor();
+      await open(size, `&urn=${encodeURIComponent(`urn:pulumi:dev::with-${size}::aws:ec2/vpc:Vpc::network`)}`);
+      await box('588 more').click();
+      await box('563 more').waitFor();
+      await open(size);
+      await box(/acme:shop:Service/).waitFor();
+      expect(await findFlaws(page)).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  /** Resources that the index finds. */
+  const countFound = async (query: string): Promise<number> => {
+    const path = `${server.url}/api/orgs/${server.organization}/search/resources?query=${encodeURIComponent(query)}`;
+    const headers = { authorization: `token ${server.token}`, accept: 'application/vnd.pulumi+9' };
+    return ((await (await fetch(path, { headers })).json()) as { total: number }).total;
+  };
+});

@@ -1,0 +1,91 @@
+import {
+  createManagedObjectRepository,
+  type ManagedObjectKey,
+  type ManagedObjectRow,
+} from '../../shared/access/managed-object-repository.ts';
+import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { lockManagement } from './locked-access.ts';
+import type { ChangeManagedObjectsRequest } from './managed-objects.schemas.ts';
+import { getOrganization } from './organizations.ts';
+
+const pageSize = 1_000;
+const maxObjects = 20_000;
+
+interface ManagedObjectPage {
+  readonly objects: readonly ManagedObjectRow[];
+  /** Null on the last page. */
+  readonly continuationToken: string | null;
+}
+
+/** Says which objects of an organization a configuration under version control declares. The objects themselves know nothing of it. */
+export class ManagedObjectService {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  /** Throws InvalidRequestError, NotFoundError. */
+  async list(organization: string, continuationToken: string | undefined): Promise<ManagedObjectPage> {
+    const after = continuationToken ? keyOf(continuationToken) : null;
+    const { id } = await getOrganization(this.#db, organization);
+    const rows = await createManagedObjectRepository(this.#db).listPage(id, after, pageSize + 1);
+    const objects = rows.slice(0, pageSize);
+    const last = objects.at(-1);
+    return { objects, continuationToken: last && rows.length > pageSize ? tokenOf(last) : null };
+  }
+
+  /** Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError. */
+  async change(
+    caller: Caller,
+    organization: string,
+    { remove = [], set = [] }: ChangeManagedObjectsRequest,
+    audit: AuditTrail,
+  ): Promise<void> {
+    const names = set.map(tokenOf);
+    if (new Set(names).size < names.length) throw new InvalidRequestError('set names an object twice');
+    const rows = set.map(({ labels, secretDigest = null, ...each }) => ({
+      ...each,
+      secretDigest,
+      labels: JSON.stringify(labels),
+    }));
+    if (!rows.every(({ labels, name, object }) => [labels, name, object].every((each) => each.isWellFormed())))
+      throw new InvalidRequestError('A name or label is not valid text');
+    await this.#db.inTransaction(async (tx) => {
+      await lockManagement(tx, organization, caller);
+      if (set.length + remove.length === 0) return audit.settle();
+      const { id } = await getOrganization(tx, organization);
+      const managed = createManagedObjectRepository(tx);
+      await managed.remove(id, remove);
+      await managed.set(id, caller.login ?? '', rows);
+      if ((await managed.count(id, maxObjects + 1)) > maxObjects)
+        throw new ConflictError(`A configuration can declare at most ${maxObjects} objects of an organization`);
+      return audit.record(tx, {
+        organization,
+        object: organization,
+        details: { managed: set.length, released: remove.length },
+      });
+    });
+  }
+}
+
+function tokenOf({ kind, name }: ManagedObjectKey): string {
+  return Buffer.from(JSON.stringify([kind, name])).toString('base64url');
+}
+
+function keyOf(token: string): ManagedObjectKey {
+  try {
+    const [kind, name] = JSON.parse(Buffer.from(token, 'base64url').toString('utf8')) as unknown[];
+    if (typeof kind === 'string' && typeof name === 'string' && isText(kind) && isText(name)) return { kind, name };
+  } catch {
+    // Refused below.
+  }
+  throw new InvalidRequestError('The continuationToken is not valid');
+}
+
+function isText(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
+}

@@ -1,0 +1,83 @@
+import type { StateScan } from '../../platform/scans/state-scans.ts';
+import type { createResourceRepository, ResourceEdges, ResourcePlace } from '../../search/resource-repository.ts';
+
+/** Limits of a graph: resources, dependencies (a resource may have 2,000), and characters of URNs (a URN may have 8,000). */
+const maxRows = 100_000;
+const maxEdges = 250_000;
+const maxCharacters = 32 * 1024 * 1024;
+const rowsPerPage = 5_000;
+/** Text and JSON of an answer in memory, per character and per number. */
+const bytesPerCharacter = 4;
+const bytesPerNumber = 32;
+
+/** The dependencies of a stack's resources, by their places in `names`. A URN is its head followed by its name. */
+interface StackGraph {
+  readonly heads: readonly string[];
+  readonly names: readonly string[];
+  /** By resource: its place in `heads`. */
+  readonly headOf: readonly number[];
+  /** By resource: its parent, or -1. */
+  readonly parents: readonly number[];
+  /** By resource: its dependencies. */
+  readonly needs: readonly (readonly number[])[];
+  /** Whether resources were left out. */
+  readonly isCut: boolean;
+}
+
+/** Reads the graph of all resources, in the order of type and name. Throws the errors of `scan`. */
+export async function readGraph(
+  scan: StateScan,
+  rows: ReturnType<typeof createResourceRepository>,
+  stackId: string,
+  organization: string,
+): Promise<StackGraph> {
+  const { edges, isCut } = await listEdges(scan, rows, stackId, organization);
+  const at = new Map(edges.map(({ key }, place) => [key, place]));
+  const heads = new Map<string, number>();
+  const headOf: number[] = [];
+  for (const { name, urn } of edges) {
+    const head = urn.endsWith(name) ? urn.slice(0, urn.length - name.length) : `${urn}::`;
+    const known = heads.get(head) ?? heads.size;
+    if (known === heads.size) heads.set(head, known);
+    headOf.push(known);
+  }
+  await scan.pause();
+  return {
+    heads: [...heads.keys()],
+    names: edges.map(({ name }) => name),
+    headOf,
+    parents: edges.map(({ parent }) => (parent === null ? -1 : (at.get(parent) ?? -1))),
+    needs: edges.map(({ dependencies }) => [...new Set(dependencies)].flatMap((key) => at.get(key) ?? [])),
+    isCut,
+  };
+}
+
+/** Page by page, up to the limits. */
+async function listEdges(
+  scan: StateScan,
+  rows: ReturnType<typeof createResourceRepository>,
+  stackId: string,
+  organization: string,
+): Promise<{ readonly edges: readonly ResourceEdges[]; readonly isCut: boolean }> {
+  await scan.begin();
+  const edges: ResourceEdges[] = [];
+  let count = 0;
+  let characters = 0;
+  let after: ResourcePlace | null = null;
+  for (;;) {
+    const page: readonly ResourceEdges[] = await rows.listEdges(stackId, after, rowsPerPage);
+    for (const row of page) {
+      edges.push(row);
+      count += row.dependencies.length;
+      characters += row.urn.length;
+      if (edges.length >= maxRows || count >= maxEdges || characters >= maxCharacters) break;
+    }
+    const isFull = edges.length >= maxRows || count >= maxEdges || characters >= maxCharacters;
+    if (isFull || page.length < rowsPerPage) {
+      await scan.hold(bytesPerCharacter * characters + bytesPerNumber * (count + 2 * edges.length), organization);
+      return { edges, isCut: isFull };
+    }
+    after = page.at(-1) ?? null;
+    await scan.pause();
+  }
+}

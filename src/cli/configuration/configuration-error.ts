@@ -1,0 +1,14 @@
+import { OperatorError } from '../../shared/platform/errors/errors.ts';
+
+/** Something is wrong with a configuration, or the server refuses it. The message is all that is needed to mend it. */
+export class ConfigurationError extends OperatorError {}
+
+/** The server refuses one call. */
+export class CallRefusedError extends ConfigurationError {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}

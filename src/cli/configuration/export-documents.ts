@@ -1,0 +1,56 @@
+import { Document as YamlDocument } from 'yaml';
+import { apiVersion } from './document.ts';
+import { type KindName, kindNames, type PresentObject } from './kinds/kind.ts';
+import { kinds } from './kinds/kinds.ts';
+import { listRecords, type ManagedRecord } from './managed-records.ts';
+import type { OrganizationApi } from './organization-api.ts';
+
+/** Writes what the organization has as a configuration: names and labels of declared objects are as they were declared. */
+export async function* exportDocuments(api: OrganizationApi): AsyncGenerator<string> {
+  const records = await listRecords(api);
+  for (const kind of kindNames) {
+    const declared = new Map(records.filter((each) => each.kind === kind).map((each) => [each.object, each]));
+    const names = new Set([...declared.values()].map(({ name }) => name));
+    for (const present of await kinds[kind].list(api)) {
+      const record = declared.get(present.object);
+      const name = record?.name ?? freeName(present.name, names);
+      names.add(name);
+      yield writeDocument(api.organization, kind, present, name, record);
+    }
+  }
+}
+
+function writeDocument(
+  organization: string,
+  kind: KindName,
+  present: PresentObject,
+  name: string,
+  record: ManagedRecord | undefined,
+): string {
+  const { secretField = '' } = kinds[kind];
+  const labels = record?.labels ?? {};
+  const { [secretField]: secret, ...spec } = present.spec;
+  const document = new YamlDocument({
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      ...(kind === 'Organization' ? {} : { organization }),
+      ...(Object.keys(labels).length === 0 ? {} : { labels }),
+    },
+    // Null: the same as a field that is missing, or no limit.
+    spec: Object.fromEntries(Object.entries(spec).filter(([field, value]) => value !== null || isKept(kind, field))),
+  });
+  if (secret === true) document.comment = ` The secret is not exported. In the spec: ${secretField}: { env: NAME }`;
+  return `---\n${document.toString({ lineWidth: 120 })}`;
+}
+
+function isKept(kind: KindName, field: string): boolean {
+  return kind === 'Organization' && field === 'defaultPermissions';
+}
+
+/** The name, or the name with a number. */
+function freeName(name: string, taken: ReadonlySet<string>): string {
+  if (!taken.has(name)) return name;
+  for (let at = 2; ; at++) if (!taken.has(`${name}-${at}`)) return `${name}-${at}`;
+}

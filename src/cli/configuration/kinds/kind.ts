@@ -1,0 +1,92 @@
+import type { TObject } from 'typebox';
+import type { OrganizationApi } from '../organization-api.ts';
+
+export type Spec = Readonly<Record<string, unknown>>;
+
+/** ETags of an object, by part. */
+export type Tags = Readonly<Record<string, string | null>>;
+
+/** An object of an organization, as the server has it. */
+export interface PresentObject {
+  /** How paths of the API name it. */
+  readonly object: string;
+  /** Its name in an exported configuration. */
+  readonly name: string;
+  readonly spec: Spec;
+  /** Why it cannot be deleted. */
+  readonly fixed?: string;
+}
+
+export interface SeenObject {
+  readonly spec: Spec;
+  readonly tags: Tags;
+}
+
+export interface Edit {
+  readonly object: string;
+  readonly name: string;
+  readonly from: Spec;
+  readonly to: Spec;
+  /** The fields that differ. */
+  readonly fields: readonly string[];
+  readonly tags: Tags;
+}
+
+/** An object that a document refers to. */
+export interface Reference {
+  readonly kind: KindName;
+  readonly name: string;
+  /** Of the field in the spec. */
+  readonly path: readonly (string | number)[];
+}
+
+export const kindNames = [
+  'Organization',
+  'Member',
+  'Role',
+  'Team',
+  'Issuer',
+  'Grant',
+  'UpdateRule',
+  'RetentionRule',
+  'PolicyGroup',
+  'Webhook',
+] as const;
+/** In the order in which they are created. */
+export type KindName = (typeof kindNames)[number];
+
+/** A kind of object in a configuration. Fields that a document omits are neither compared nor changed, except those that `complete` adds. */
+export interface Kind {
+  readonly kind: KindName;
+  readonly description: string;
+  readonly spec: TObject;
+  /** The schema of one document, if it depends on its fields. */
+  schemaOf?(spec: Spec): TObject;
+  /** The spec as it is compared: sorted, and with the defaults of fields that say which object it is. */
+  complete(spec: Spec): Spec;
+  /** Identifies an object that no configuration has declared yet. */
+  keyOf(name: string, spec: Spec): string;
+  /** Fields that cannot be changed. */
+  readonly fixedFields?: readonly string[];
+  /** The field with a reference to a secret. */
+  readonly secretField?: string;
+  references?(spec: Spec): readonly Reference[];
+  list(api: OrganizationApi): Promise<readonly PresentObject[]>;
+  /** As in the list, with ETags; null if there is none. */
+  read(api: OrganizationApi, object: string): Promise<SeenObject | null>;
+  /** Returns how paths of the API name it. */
+  create(api: OrganizationApi, name: string, spec: Spec): Promise<string>;
+  /** Returns how paths of the API name it from now on. */
+  change(api: OrganizationApi, edit: Edit): Promise<string>;
+  remove(api: OrganizationApi, object: string, tags: Tags): Promise<void>;
+}
+
+/** A part of a path. */
+export function part(name: string): string {
+  return encodeURIComponent(name);
+}
+
+/** The given names, sorted, each once. */
+export function sorted(names: readonly string[]): string[] {
+  return [...new Set(names)].toSorted();
+}

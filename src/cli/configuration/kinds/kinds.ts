@@ -1,0 +1,21 @@
+import { issuerKind } from './issuer-kind.ts';
+import type { Kind, KindName } from './kind.ts';
+import { memberKind, organizationKind, roleKind } from './people-kinds.ts';
+import { policyGroupKind } from './policy-group-kind.ts';
+import { retentionRuleKind, updateRuleKind } from './rule-kinds.ts';
+import { grantKind, teamKind } from './team-kinds.ts';
+import { webhookKind } from './webhook-kind.ts';
+
+/** Every kind of object that a configuration can declare. */
+export const kinds: Readonly<Record<KindName, Kind>> = {
+  Organization: organizationKind,
+  Member: memberKind,
+  Role: roleKind,
+  Team: teamKind,
+  Issuer: issuerKind,
+  Grant: grantKind,
+  UpdateRule: updateRuleKind,
+  RetentionRule: retentionRuleKind,
+  PolicyGroup: policyGroupKind,
+  Webhook: webhookKind,
+};

@@ -1,0 +1,185 @@
+import { Type } from 'typebox';
+import { allowedBy, deniedBy, type Grantable, namesOf, permissions } from '../../../shared/access/permissions.ts';
+import type { OrganizationApi } from '../organization-api.ts';
+import { type Kind, type PresentObject, part, type Reference, type Spec, sorted } from './kind.ts';
+
+const closed = { additionalProperties: false } as const;
+const Logins = Type.Array(Type.String({ minLength: 1 }), { maxItems: 10_000 });
+
+interface TeamResponse {
+  readonly name: string;
+  readonly displayName: string;
+  readonly description: string;
+  readonly members: readonly { readonly githubLogin: string; readonly role: string }[];
+}
+
+export const teamKind: Kind = {
+  kind: 'Team',
+  description: 'A team; its name is metadata.name',
+  spec: Type.Object(
+    {
+      displayName: Type.Optional(Type.String({ minLength: 1 })),
+      description: Type.Optional(Type.String()),
+      members: Type.Optional({ ...Logins, description: 'Logins; if omitted, members stay as they are' }),
+      admins: Type.Optional({ ...Logins, description: 'Logins of members who administer the team' }),
+    },
+    closed,
+  ),
+  complete: ({ admins, members, ...spec }) => {
+    const split = splitMembers(members as string[] | undefined, admins as string[] | undefined);
+    return {
+      ...spec,
+      ...(members === undefined ? {} : { members: split.members }),
+      ...(admins === undefined ? {} : { admins: split.admins }),
+    };
+  },
+  keyOf: (name) => name,
+  references: ({ admins = [], members = [] }) =>
+    Object.entries({ members, admins }).flatMap(([field, logins]) =>
+      (logins as string[]).map((name): Reference => ({ kind: 'Member', name, path: [field] })),
+    ),
+  list: async (api) =>
+    (await api.get('teams')).json.teams.map(
+      (team: TeamResponse): PresentObject => ({ object: team.name, name: team.name, spec: teamSpec(team) }),
+    ),
+  read: async (api, object) => {
+    const answer = await api.find(`teams/${part(object)}`);
+    return answer && { spec: teamSpec(answer.json), tags: { team: answer.etag } };
+  },
+  create: async (api, name, spec) => {
+    const { description, displayName } = spec;
+    await api.post('teams/pulumi', { name, displayName, description });
+    await setMembers(api, name, { members: [], admins: [] }, spec);
+    return name;
+  },
+  change: async (api, { fields, from, object, tags, to }) => {
+    const { description, displayName } = to;
+    if (fields.some((field) => field === 'displayName' || field === 'description'))
+      await api.patch(
+        `teams/${part(object)}`,
+        { newDisplayName: displayName, newDescription: description },
+        tags['team'],
+      );
+    if (fields.some((field) => field === 'members' || field === 'admins')) await setMembers(api, object, from, to);
+    return object;
+  },
+  remove: async (api, object, tags) => void (await api.delete(`teams/${part(object)}`, tags['team'])),
+};
+
+/** Members who are no admins, and admins. */
+function splitMembers(members: readonly string[] = [], admins: readonly string[] = []) {
+  return { members: sorted(members.filter((login) => !admins.includes(login))), admins: sorted(admins) };
+}
+
+function teamSpec({ description, displayName, members }: TeamResponse): Spec {
+  const loginsOf = (role: string) => members.filter((each) => each.role === role).map((each) => each.githubLogin);
+  return { displayName, description, ...splitMembers(loginsOf('member'), loginsOf('admin')) };
+}
+
+async function setMembers(api: OrganizationApi, team: string, from: Spec, to: Spec): Promise<void> {
+  const roles = ({ admins, members }: Spec) =>
+    new Map([
+      ...((members as string[] | undefined) ?? []).map((login) => [login, 'member'] as const),
+      ...((admins as string[] | undefined) ?? []).map((login) => [login, 'admin'] as const),
+    ]);
+  const [before, after] = [roles(from), roles(to)];
+  const change = (member: string, memberAction: string) => api.patch(`teams/${part(team)}`, { member, memberAction });
+  for (const [login, role] of after) {
+    const old = before.get(login);
+    if (old === role) continue;
+    if (old === undefined) await change(login, 'add');
+    if (role === 'admin') await change(login, 'promote');
+    else if (old === 'admin') await change(login, 'demote');
+  }
+  // A list that is omitted stays as it is.
+  for (const [login, role] of before)
+    if (!after.has(login) && to[role === 'admin' ? 'admins' : 'members'] !== undefined) await change(login, 'remove');
+}
+
+interface GrantResponse {
+  readonly id: string;
+  readonly effect: 'allow' | 'deny';
+  readonly permissions: readonly string[];
+  readonly role?: { readonly name: string };
+  readonly stacks: string;
+  readonly tag?: { readonly name: string; readonly value?: string };
+  readonly user?: string;
+  readonly team?: string;
+  readonly token?: { readonly id: string; readonly name: string };
+}
+
+export const grantKind: Kind = {
+  kind: 'Grant',
+  description: 'Allows or denies permissions on stacks to one team, user or token: give permissions or a role',
+  spec: Type.Object(
+    {
+      effect: Type.Optional(Type.Enum(['allow', 'deny'])),
+      team: Type.Optional(Type.String()),
+      user: Type.Optional(Type.String({ description: 'Login' })),
+      token: Type.Optional(Type.String({ description: 'Id' })),
+      role: Type.Optional(Type.String({ description: 'Name' })),
+      permissions: Type.Optional(Type.Array(Type.Enum([...permissions]), { minItems: 1 })),
+      stacks: Type.Optional(Type.String({ description: 'project/stack, with * for any characters; default */*' })),
+      tag: Type.Optional(Type.Object({ name: Type.String(), value: Type.Optional(Type.String()) }, closed)),
+    },
+    closed,
+  ),
+  complete: ({ effect = 'allow', permissions: names, role, stacks = '*/*', tag, team, token, user }) => ({
+    effect,
+    ...(team === undefined ? {} : { team }),
+    ...(user === undefined ? {} : { user }),
+    ...(token === undefined ? {} : { token }),
+    ...(role === undefined
+      ? { permissions: granted(effect as string, names as string[] | undefined) }
+      : { role: (role as string).toLowerCase() }),
+    stacks,
+    tag: tag ?? null,
+  }),
+  keyOf: (_name, spec) => JSON.stringify(Object.entries(spec).toSorted(([one], [other]) => (one < other ? -1 : 1))),
+  references: ({ role, team, user }) => [
+    ...(team === undefined ? [] : [{ kind: 'Team' as const, name: team as string, path: ['team'] }]),
+    ...(user === undefined ? [] : [{ kind: 'Member' as const, name: user as string, path: ['user'] }]),
+    ...(role === undefined ? [] : [{ kind: 'Role' as const, name: role as string, path: ['role'] }]),
+  ],
+  list: async (api) => {
+    const grants: GrantResponse[] = await api.list('grants', 'grants');
+    return grants.map((grant) => ({ object: grant.id, name: grantName(grant), spec: grantSpec(grant) }));
+  },
+  // A grant never changes: a removed one is missing when it is removed again.
+  read: async () => ({ spec: {}, tags: {} }),
+  create: async (api, _name, { role, tag, ...spec }) => {
+    const roleId = role === undefined ? {} : { role: await api.roleId(role as string) };
+    return (await api.post('grants', { ...spec, ...roleId, ...(tag === null ? {} : { tag }) })).json.id;
+  },
+  // The new grant comes first, so that nobody lacks what both allow, or has what both deny.
+  change: async (api, { name, object, to }) => {
+    const id = await grantKind.create(api, name, to);
+    await api.delete(`grants/${part(object)}`);
+    return id;
+  },
+  remove: async (api, object) => void (await api.delete(`grants/${part(object)}`)),
+};
+
+function granted(effect: string, names: readonly string[] = []): string[] {
+  const set = (effect === 'deny' ? deniedBy : allowedBy)(names as Grantable[]);
+  return sorted(namesOf(set));
+}
+
+function grantSpec({ effect, permissions: names, role, stacks, tag, team, token, user }: GrantResponse): Spec {
+  return {
+    effect,
+    ...(team === undefined ? {} : { team }),
+    ...(user === undefined ? {} : { user }),
+    ...(token === undefined ? {} : { token: token.id }),
+    ...(role === undefined ? { permissions: sorted(names) } : { role: role.name.toLowerCase() }),
+    stacks,
+    tag: tag ?? null,
+  };
+}
+
+function grantName({ effect, permissions: names, role, stacks, team, token, user }: GrantResponse): string {
+  const what = role?.name ?? (effect === 'deny' ? 'deny' : (names.at(-1) ?? ''));
+  return [team ?? user ?? token?.name ?? '', what, stacks === '*/*' ? '' : stacks]
+    .filter((each) => each !== '')
+    .join('-');
+}

@@ -1,0 +1,147 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { CliLogin } from '../../shared/platform/config/cli-login.ts';
+import { holdfastVersion } from '../../shared/platform/config/config.ts';
+import { unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
+import { CallRefusedError, ConfigurationError } from './configuration-error.ts';
+
+const attempts = 6;
+const maxWaitMs = 30_000;
+/** Also as long as a call may wait for its turn at the server. */
+const timeoutMs = 60_000;
+
+export interface Answer {
+  // biome-ignore lint/suspicious/noExplicitAny: each kind reads the responses of its own routes.
+  readonly json: any;
+  readonly etag: string | null;
+}
+
+interface CallOptions {
+  readonly body?: object;
+  /** Sent as If-Match. */
+  readonly etag?: string | null | undefined;
+}
+
+/** Calls the API for one organization, or for one of its stacks. Repeats what a server or a proxy refuses for a moment. */
+export class OrganizationApi {
+  readonly organization: string;
+  readonly #login: CliLogin;
+  readonly #root: string;
+  #roleIds: Promise<ReadonlyMap<string, string>> | null = null;
+
+  /** `root`: the part of the API that paths are below. */
+  constructor(login: CliLogin, organization: string, root = `orgs/${encodeURIComponent(organization)}`) {
+    this.#login = login;
+    this.#root = root;
+    this.organization = organization;
+  }
+
+  get = (path: string): Promise<Answer> => this.#call('GET', path, {});
+  post = (path: string, body: object): Promise<Answer> => this.#call('POST', path, { body });
+  put = (path: string, body: object, etag?: string | null): Promise<Answer> => this.#call('PUT', path, { body, etag });
+  patch = (path: string, body: object, etag?: string | null): Promise<Answer> =>
+    this.#call('PATCH', path, { body, etag });
+  delete = (path: string, etag?: string | null): Promise<Answer> => this.#call('DELETE', path, { etag });
+
+  /** Null if there is nothing at the path. */
+  async find(path: string): Promise<Answer | null> {
+    try {
+      return await this.get(path);
+    } catch (error) {
+      if (error instanceof CallRefusedError && error.status === 404) return null;
+      throw error;
+    }
+  }
+
+  /** All items of a list that comes in pages. */
+  // biome-ignore lint/suspicious/noExplicitAny: as in Answer.
+  async list(path: string, member: string): Promise<any[]> {
+    // biome-ignore lint/suspicious/noExplicitAny: as in Answer.
+    const items: any[] = [];
+    for (let token: string | undefined = ''; token !== undefined; ) {
+      const { json } = await this.get(`${path}?continuationToken=${encodeURIComponent(token)}`);
+      items.push(...json[member]);
+      token = json.continuationToken;
+    }
+    return items;
+  }
+
+  /** The id of a role by its name. Throws ConfigurationError. */
+  async roleId(name: string): Promise<string> {
+    this.#roleIds ??= this.get('roles').then(
+      ({ json }) => new Map(json.roles.map((role: { id: string; name: string }) => [role.name.toLowerCase(), role.id])),
+    );
+    const id = (await this.#roleIds).get(name.toLowerCase());
+    if (id === undefined) throw new ConfigurationError(`There is no role ${JSON.stringify(name)}`);
+    return id;
+  }
+
+  /** After a change of roles. */
+  forgetRoles(): void {
+    this.#roleIds = null;
+  }
+
+  async #call(method: string, path: string, options: CallOptions): Promise<Answer> {
+    for (let attempt = 1; ; attempt++) {
+      let response: Response;
+      try {
+        response = await this.#send(method, path, options);
+      } catch (error) {
+        if (attempt === attempts)
+          throw new ConfigurationError(`${this.#login.origin}: ${unreachableReason(error)}`, { cause: error });
+        await wait(backOff(attempt, null));
+        continue;
+      }
+      const text = await response.text();
+      if (response.ok)
+        return { json: text === '' ? null : parse(text, this.#login), etag: response.headers.get('etag') };
+      const isPassing = response.status === 429 || response.status === 503;
+      if (!isPassing || attempt === attempts) throw this.#refused(response.status, text);
+      await wait(backOff(attempt, response.headers.get('retry-after')));
+    }
+  }
+
+  /** A redirect would send the token elsewhere. */
+  #send(method: string, path: string, { body, etag }: CallOptions): Promise<Response> {
+    const { origin, token } = this.#login;
+    return fetch(`${origin}/api/${this.#root}${path === '' ? '' : `/${path}`}`, {
+      ...{ method, redirect: 'manual', signal: AbortSignal.timeout(timeoutMs) },
+      headers: {
+        accept: 'application/vnd.pulumi+9',
+        authorization: `token ${token}`,
+        'user-agent': `holdfast/${holdfastVersion}`,
+        ...(body ? { 'content-type': 'application/json' } : {}),
+        ...(etag ? { 'if-match': etag } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+  }
+
+  #refused(status: number, text: string): CallRefusedError {
+    if (status === 401) return new CallRefusedError(status, `${this.#login.origin} does not accept the token`);
+    return new CallRefusedError(status, messageIn(text) ?? `${this.#login.origin} answers with status ${status}`);
+  }
+}
+
+function parse(text: string, { origin }: CliLogin): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new ConfigurationError(`${origin} does not answer with JSON: name the address of the server`, { cause });
+  }
+}
+
+function messageIn(text: string): string | null {
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown };
+    return typeof message === 'string' ? message : null;
+  } catch {
+    // A page of a proxy; its status says enough.
+    return null;
+  }
+}
+
+/** In ms: what the server asks for, otherwise twice as long each time. Spread, because several calls wait at once. */
+function backOff(attempt: number, retryAfter: string | null): number {
+  const asked = Number(retryAfter ?? Number.NaN) * 1000;
+  return Math.min(asked >= 0 ? asked : 500 * 2 ** (attempt - 1), maxWaitMs) * (1 + Math.random() / 4);
+}

@@ -1,0 +1,226 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Document, keyOf, type Labels, type SecretReference, titleOf } from './document.ts';
+import { type Kind, type KindName, kindNames, type PresentObject, type Spec } from './kinds/kind.ts';
+import { kinds } from './kinds/kinds.ts';
+import { listRecords, type ManagedRecord, type RecordKey } from './managed-records.ts';
+import type { OrganizationApi } from './organization-api.ts';
+import { findProblems, type PresentState } from './plan-problems.ts';
+import { throwProblems } from './read-documents.ts';
+import { digestSecret, isSecretOf, readSecret } from './secret-reference.ts';
+
+/** A field that differs. Secrets are never in it. */
+export interface FieldChange {
+  readonly field: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+export interface Change {
+  readonly action: 'create' | 'change' | 'delete';
+  readonly kind: KindName;
+  readonly organization: string;
+  readonly name: string;
+  readonly fields: readonly FieldChange[];
+  /** With the secret itself; undefined for a deletion. */
+  readonly wanted?: Spec;
+  /** Undefined for a creation. */
+  readonly present?: PresentObject;
+  readonly document?: Document;
+  readonly secretDigest?: string;
+}
+
+/** What would happen in one organization. */
+export interface OrganizationPlan {
+  readonly api: OrganizationApi;
+  readonly changes: readonly Change[];
+  readonly unchanged: number;
+  /** Objects that are as declared, but not yet noted so. */
+  readonly noted: readonly ManagedRecord[];
+  /** Notes about objects that are gone. */
+  readonly released: readonly RecordKey[];
+}
+
+export interface PlanOptions {
+  /** Delete the declared objects with all these labels that no document declares any longer. */
+  readonly prune: Labels | null;
+}
+
+/** Compares the documents of one organization with the server. Changes nothing. Throws ConfigurationError. */
+export async function planOrganization(
+  api: OrganizationApi,
+  documents: readonly Document[],
+  { prune }: PlanOptions,
+): Promise<OrganizationPlan> {
+  const records = await listRecords(api);
+  const isPruned = ({ labels }: ManagedRecord): boolean =>
+    prune !== null && Object.entries(prune).every(([name, value]) => labels[name] === value);
+  const pruned = records.filter(isPruned);
+  const needed = new Set<KindName>([...documents, ...pruned].map(({ kind }) => kind));
+  for (const { kind, spec } of documents)
+    for (const each of kinds[kind].references?.(spec) ?? []) needed.add(each.kind);
+  const objects = new Map(
+    await Promise.all(
+      [...needed].map(
+        async (name): Promise<[KindName, readonly PresentObject[]]> => [name, await kinds[name].list(api)],
+      ),
+    ),
+  );
+  const state: PresentState = { objects, records };
+  throwProblems(findProblems(documents, state));
+  const found = await matchDocuments(api, documents, state);
+  const declared = new Set(documents.map(keyOf));
+  const claimed = new Set(found.taken.map(({ kind, object }) => JSON.stringify([kind, object])));
+  const { organization } = api;
+  const gone = pruned.filter((record) => !declared.has(keyOf({ ...record, organization })));
+  const deletions = gone.flatMap(({ kind, name, object }): Change[] => {
+    const present = objects.get(kind)?.find((each) => each.object === object);
+    const isKept = claimed.has(JSON.stringify([kind, object]));
+    return present && !isKept ? [{ action: 'delete', kind, organization, name, fields: [], present }] : [];
+  });
+  throwProblems(
+    deletions.flatMap((change) =>
+      change.present?.fixed === undefined ? [] : [`${titleOf(change)} cannot be deleted: ${change.present.fixed}`],
+    ),
+  );
+  const changes = [...found.changes, ...deletions];
+  throwProblems(lastAdmin(state, changes));
+  const isDeleted = ({ kind, name }: RecordKey): boolean =>
+    deletions.some((each) => each.kind === kind && each.name === name);
+  return {
+    api,
+    changes: inOrder(changes),
+    unchanged: documents.length - found.changes.length,
+    noted: found.noted,
+    released: gone.filter((record) => !isDeleted(record)),
+  };
+}
+
+interface Matched {
+  readonly changes: readonly Change[];
+  readonly noted: readonly ManagedRecord[];
+  /** Present objects that documents declare. */
+  readonly taken: readonly { readonly kind: KindName; readonly object: string }[];
+}
+
+async function matchDocuments(
+  api: OrganizationApi,
+  documents: readonly Document[],
+  { objects, records }: PresentState,
+): Promise<Matched> {
+  const changes: Change[] = [];
+  const noted: ManagedRecord[] = [];
+  const taken: { kind: KindName; object: string }[] = [];
+  const problems: string[] = [];
+  const recordOf = new Map(records.map((record) => [`${record.kind} ${record.name}`, record]));
+  for (const kind of kindNames) {
+    const own = documents.filter((each) => each.kind === kind);
+    if (own.length === 0) continue;
+    const present = objects.get(kind) ?? [];
+    const byObject = new Map(present.map((each) => [each.object, each]));
+    const byKey = new Map(present.map((each) => [kinds[kind].keyOf(each.name, each.spec), each]));
+    const declaredBy = new Map<string, Document>();
+    for (const document of own) {
+      const record = recordOf.get(`${kind} ${document.name}`);
+      const key = kinds[kind].keyOf(document.name, document.spec);
+      const match = (record && byObject.get(record.object)) ?? byKey.get(key);
+      const places = [`key ${key}`, ...(match ? [`object ${match.object}`] : [])];
+      const other = places.map((place) => declaredBy.get(place)).find((each) => each !== undefined);
+      for (const place of places) declaredBy.set(place, other ?? document);
+      if (other) {
+        problems.push(
+          `${document.locate()}: ${titleOf(document)} is the same object as ${titleOf(other)} at ${other.locate()}`,
+        );
+        continue;
+      }
+      if (match) taken.push({ kind, object: match.object });
+      const change = await compare(api, document, match, record).catch((error: unknown) => {
+        problems.push(`${document.locate()}: ${(error as Error).message}`);
+        return null;
+      });
+      if (change) changes.push(change);
+      else if (
+        match &&
+        !(record && record.object === match.object && isDeepStrictEqual(record.labels, document.labels))
+      )
+        noted.push({
+          ...{ kind, name: document.name, object: match.object, labels: document.labels },
+          ...(record?.secretDigest === undefined ? {} : { secretDigest: record.secretDigest }),
+        });
+    }
+  }
+  throwProblems(problems);
+  return { changes, noted, taken };
+}
+
+/** Null if the object is as declared. Throws ConfigurationError. */
+async function compare(
+  { organization }: OrganizationApi,
+  document: Document,
+  present: PresentObject | undefined,
+  record: ManagedRecord | undefined,
+): Promise<Change | null> {
+  const { folder, kind, name } = document;
+  const { fixedFields = [], secretField = '' } = kinds[kind] as Kind;
+  const { [secretField]: reference, ...rest } = document.spec;
+  const wanted: Record<string, unknown> = { ...rest };
+  const fields = Object.entries(rest).flatMap(([field, to]): FieldChange[] => {
+    const from = present?.spec[field] ?? null;
+    return present && isDeepStrictEqual(from, to ?? null) ? [] : [{ field, from, to }];
+  });
+  let digest = record?.secretDigest;
+  if (reference === null) {
+    digest = undefined;
+    if (present?.spec[secretField] !== null) {
+      wanted[secretField] = null;
+      if (present) fields.push({ field: secretField, from: '(secret)', to: null });
+    }
+  } else if (reference !== undefined) {
+    const secret = await readSecret(reference as SecretReference, folder);
+    const isKnown = present?.spec[secretField] === true && digest !== undefined;
+    if (!isKnown || !isSecretOf(digest as string, secret)) {
+      wanted[secretField] = secret;
+      digest = digestSecret(secret);
+      const to = isKnown ? '(secret) changed' : '(secret)';
+      const from = present?.spec[secretField] === true ? '(secret)' : null;
+      fields.push({
+        field: secretField,
+        from,
+        to: from !== null && !isKnown ? '(secret), not known to be the same' : to,
+      });
+    }
+  }
+  const fixed = present && fields.find(({ field }) => fixedFields.includes(field));
+  if (fixed)
+    throw new Error(
+      `${fixed.field} of ${titleOf(document)} cannot be changed: delete it, or give the new one another name`,
+    );
+  if (present && fields.length === 0) return null;
+  const about = {
+    kind,
+    organization,
+    name,
+    fields,
+    wanted,
+    document,
+    ...(digest === undefined ? {} : { secretDigest: digest }),
+  };
+  return present ? { action: 'change', ...about, present } : { action: 'create', ...about };
+}
+
+/** An organization always has an admin. */
+function lastAdmin({ objects }: PresentState, changes: readonly Change[]): string[] {
+  const members = changes.filter(({ kind, present }) => kind === 'Member' && present?.spec['role'] === 'admin');
+  if (members.length === 0) return [];
+  const lost = new Set(members.map(({ present }) => present?.object));
+  const admins = (objects.get('Member') ?? []).filter(
+    ({ object, spec }) => spec['role'] === 'admin' && !lost.has(object),
+  );
+  return admins.length > 0 ? [] : members.map((change) => `${titleOf(change)} is the last admin of the organization`);
+}
+
+/** What others refer to comes first, and is deleted last. */
+function inOrder(changes: readonly Change[]): Change[] {
+  const rank = ({ action, kind }: Change): number =>
+    action === 'delete' ? 2 * kindNames.length - kindNames.indexOf(kind) : kindNames.indexOf(kind);
+  return changes.toSorted((one, other) => rank(one) - rank(other));
+}

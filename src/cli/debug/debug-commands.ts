@@ -1,0 +1,166 @@
+import { createWriteStream } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { Argument, type Command, InvalidArgumentError } from 'commander';
+import {
+  type DebugStatus,
+  debugFolder,
+  maxLevelSeconds,
+  maxProfileSeconds,
+} from '../../shared/platform/debug/debug-socket.ts';
+import { OperatorError } from '../../shared/platform/errors/errors.ts';
+import { logLevels } from '../../shared/platform/logger/logger.ts';
+import type { CommandRun } from '../command-run.ts';
+import { jsonOption, printResult } from '../output/outputs.ts';
+
+class DebugError extends OperatorError {
+  override readonly name = 'DebugError';
+}
+
+interface Target {
+  readonly process?: string;
+}
+
+/** A process with its socket. */
+interface Found {
+  readonly name: string;
+  readonly socket: string;
+}
+
+const processOption = ['--process <name>', 'as `holdfast debug list` prints it'] as const;
+
+/** Adds the commands of `holdfast debug`. */
+export function addDebugCommands(debug: Command, run: CommandRun): void {
+  const folder = (): string => debugFolder(run.loadConfig().dataDir);
+  debug.addHelpText(
+    'after',
+    `
+The commands reach processes on this machine, as their system user, by sockets in the folder "run" of HOLDFAST_DATA_DIR. A server
+makes the folder; API replicas and workers listen if it is there when they start.`,
+  );
+  debug
+    .command('list')
+    .description('list the processes with their log levels')
+    .option(...jsonOption)
+    .action(async ({ json }: { readonly json?: true }) => {
+      const processes = [];
+      for (const { name, socket } of await findProcesses(folder())) processes.push({ name, ...(await status(socket)) });
+      const lines = processes.map((each) => `${each.name}  up ${each.upSeconds} s  log level ${each.logLevel}`);
+      printResult('debug list', { processes }, { json, text: lines.join('\n') });
+    });
+  debug
+    .command('log-level')
+    .description('change the log level of all processes, or of one, for a time')
+    .addArgument(new Argument('<level>').choices(logLevels))
+    .option('--for <time>', 'such as 90s, 10m or 2h', toSeconds, 600)
+    .option(...processOption)
+    .action(async (level: string, given: Target & { readonly for: number }) => {
+      for (const { name, socket } of await select(folder(), given)) {
+        await call(socket, 'POST /log-level', { level, seconds: given.for });
+        console.log(`${name} logs ${level} for ${given.for} s.`);
+      }
+    });
+  debug
+    .command('cpu-profile')
+    .description('write a CPU profile of a process, for the developer tools of Chromium')
+    .requiredOption('-o, --output <file>', 'new file, such as api.cpuprofile (required)')
+    .option('--seconds <count>', 'how long', toProfileSeconds, 10)
+    .option(...processOption)
+    .action(async ({ output, seconds, ...target }: Target & { readonly output: string; readonly seconds: number }) =>
+      write(await selectOne(folder(), target), 'POST /cpu-profile', { output, body: { seconds } }),
+    );
+  debug
+    .command('heap-snapshot')
+    .description('write the heap of a process, which stops for it; the file has secrets')
+    .requiredOption('-o, --output <file>', 'new file, such as api.heapsnapshot (required)')
+    .option(...processOption)
+    .action(async ({ output, ...target }: Target & { readonly output: string }) =>
+      write(await selectOne(folder(), target), 'POST /heap-snapshot', { output, body: null }),
+    );
+}
+
+/** Processes that answer; sockets of killed ones stay behind. */
+async function findProcesses(folder: string): Promise<Found[]> {
+  const names = await readdir(folder).catch(() => []);
+  const found: Found[] = [];
+  for (const name of names.filter((each) => each.endsWith('.sock')).sort()) {
+    const socket = path.join(folder, name);
+    const isAlive = await status(socket).then(
+      () => true,
+      (error: NodeJS.ErrnoException) => {
+        if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') return false;
+        throw error;
+      },
+    );
+    if (isAlive) found.push({ name: name.slice(0, -'.sock'.length), socket });
+  }
+  return found;
+}
+
+async function select(folder: string, { process: name }: Target): Promise<Found[]> {
+  const all = await findProcesses(folder);
+  const found = all.filter((each) => name === undefined || each.name === name);
+  if (found.length === 0)
+    throw new DebugError(
+      name === undefined ? `no process listens in ${folder}` : `no process ${name} listens in ${folder}`,
+    );
+  return found;
+}
+
+async function selectOne(folder: string, target: Target): Promise<Found> {
+  const [first, ...others] = await select(folder, target);
+  if (first === undefined || others.length > 0)
+    throw new DebugError(`name one with --process: ${[first, ...others].map((each) => each?.name).join(', ')}`);
+  return first;
+}
+
+async function status(socket: string): Promise<DebugStatus> {
+  return JSON.parse(await text(await call(socket, 'GET /', null))) as DebugStatus;
+}
+
+/** Nobody else may read the file: a heap has secrets. */
+async function write(
+  { name, socket }: Found,
+  what: string,
+  { body, output }: { readonly output: string; readonly body: object | null },
+): Promise<void> {
+  // First, so that a name that cannot be used is refused at once.
+  const file = createWriteStream(output, { flags: 'wx', mode: 0o600 });
+  await new Promise<void>((resolve, reject) => {
+    file.once('open', () => resolve());
+    file.once('error', (error) => reject(new DebugError(`${output} cannot be written: ${error.message}`)));
+  });
+  await pipeline(await call(socket, what, body), file);
+  console.log(`${output} is of ${name}.`);
+}
+
+async function call(socketPath: string, what: string, body: object | null): Promise<IncomingMessage> {
+  const [method, url] = what.split(' ');
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const sent = request({ socketPath, method, path: url }, resolve);
+    sent.once('error', reject);
+    sent.end(body === null ? '' : JSON.stringify(body));
+  });
+  if (response.statusCode !== 200) throw new DebugError(await text(response));
+  return response;
+}
+
+const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
+
+function toSeconds(given: string): number {
+  const [, count = '', unit = 's'] = /^(\d{1,6})([smh]?)$/.exec(given) ?? [];
+  const seconds = Number(count) * (unitSeconds[unit || 's'] as number);
+  if (count === '' || seconds < 1 || seconds > maxLevelSeconds)
+    throw new InvalidArgumentError('It must be a time up to 24 hours, such as 90s, 10m or 2h.');
+  return seconds;
+}
+
+function toProfileSeconds(given: string): number {
+  const seconds = /^\d{1,3}$/.test(given) ? Number(given) : 0;
+  if (seconds < 1 || seconds > maxProfileSeconds)
+    throw new InvalidArgumentError(`It must be a number of seconds from 1 to ${maxProfileSeconds}.`);
+  return seconds;
+}

@@ -1,0 +1,72 @@
+import { CloudCrypter } from '../diy/cloud-crypter.ts';
+import { PassphraseCrypter } from '../diy/passphrase-crypter.ts';
+import type { SecretsCrypter } from '../diy/secrets-crypter.ts';
+import { type Config, ConfigError } from '../platform/config/config.ts';
+import { type KmsKey, parseKmsUrl } from '../platform/kms/kms-url.ts';
+import { openKms } from '../platform/kms/open-kms.ts';
+import { kmsAccess } from '../secrets/open-master-keys.ts';
+
+/** What encrypts the secrets of the bundle. */
+export type BundleSecret = { readonly passphrase: string } | { readonly kms: KmsKey };
+
+/** A key of the bundle with the text that opens it again. */
+export interface BundleKey {
+  readonly crypter: SecretsCrypter;
+  /** Of a passphrase its salt, of a KMS the wrapped key. */
+  readonly stored: string;
+}
+
+type Parts = Pick<Config, 'kms' | 'secrets'>;
+
+/** What the settings name. Throws ConfigError. */
+export function bundleSecretOf({ bundleKms, secrets }: Pick<Config, 'bundleKms' | 'secrets'>): BundleSecret {
+  const refuse = (reason: string): never => {
+    throw new ConfigError(`Invalid settings:\n  ${reason}`);
+  };
+  const passphrase = secrets.bundlePassphrase;
+  if (bundleKms === null)
+    return passphrase === null
+      ? refuse('HOLDFAST_BUNDLE_URL: needs HOLDFAST_BUNDLE_PASSPHRASE or HOLDFAST_BUNDLE_KMS')
+      : { passphrase };
+  if (passphrase !== null) return refuse('HOLDFAST_BUNDLE_KMS: cannot be set with HOLDFAST_BUNDLE_PASSPHRASE');
+  const kms = parseKmsUrl(bundleKms);
+  return typeof kms === 'string' ? refuse(`HOLDFAST_BUNDLE_KMS: ${kms}`) : { kms };
+}
+
+/** Makes a key for a bundle. Throws KmsError. */
+export async function createBundleKey(secret: BundleSecret, config: Parts): Promise<BundleKey> {
+  if ('passphrase' in secret) {
+    const crypter = await PassphraseCrypter.create(secret.passphrase);
+    return { crypter, stored: crypter.salt };
+  }
+  const crypter = await CloudCrypter.create(await openKms(secret.kms, kmsAccess(config)), cliUrlOf(secret.kms));
+  return { crypter, stored: toStored(crypter) };
+}
+
+/** Opens the key of a bundle; null if the settings name another passphrase or KMS key. Throws KmsError. */
+export async function openBundleKey(secret: BundleSecret, stored: string, config: Parts): Promise<BundleKey | null> {
+  if ('passphrase' in secret) {
+    const crypter = await PassphraseCrypter.open(secret.passphrase, stored);
+    return crypter && { crypter, stored };
+  }
+  const url = cliUrlOf(secret.kms);
+  const [wrapped = '', storedUrl] = stored.split(' ');
+  if (storedUrl !== url) return null;
+  const crypter = await CloudCrypter.open(await openKms(secret.kms, kmsAccess(config)), url, wrapped);
+  return crypter && { crypter, stored };
+}
+
+/** No salt has a space. */
+function toStored({ provider, wrapped }: CloudCrypter): string {
+  return `${wrapped} ${String(provider.state['url'])}`;
+}
+
+/** The URL by which the CLI finds the key (gocloud.dev/secrets). It takes the address of Vault from its environment. */
+export function cliUrlOf(kms: KmsKey): string {
+  if (kms.kind === 'google') return `gcpkms://${kms.key}`;
+  if (kms.kind === 'vault')
+    return `hashivault://${kms.key}${kms.mount === 'transit' ? '' : `?engine=${encodeURIComponent(kms.mount)}`}`;
+  const { endpoint, key, region } = kms;
+  const parameters = new URLSearchParams({ ...(region && { region }), ...(endpoint && { endpoint }) });
+  return `awskms://${key.startsWith('arn:') ? '/' : ''}${key}${parameters.size === 0 ? '' : `?${parameters}`}`;
+}

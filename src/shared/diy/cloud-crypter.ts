@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto';
+import { type Kms, KmsError } from '../platform/kms/kms.ts';
+import { SecretsCrypter } from './secrets-crypter.ts';
+
+const keyBytes = 32;
+
+/**
+ * The CLI's secrets providers of key management services (pkg/secrets/cloud): a data key encrypts the secrets, and a state has it as the
+ * service has wrapped it, bound to nothing.
+ */
+export class CloudCrypter extends SecretsCrypter {
+  /** The data key as the service has wrapped it, in base64. */
+  readonly wrapped: string;
+
+  private constructor(key: Buffer, url: string, wrapped: string) {
+    super(key, { type: 'cloud', state: { url, encryptedkey: wrapped } });
+    this.wrapped = wrapped;
+  }
+
+  /** Makes a data key. `url` is the key's name for the CLI. Throws KmsError. */
+  static async create(kms: Kms, url: string): Promise<CloudCrypter> {
+    const key = randomBytes(keyBytes);
+    const wrapped = await kms.wrap(key, null);
+    return new CloudCrypter(key, url, wrapped.toString('base64'));
+  }
+
+  /** Unwraps a data key; null if another key of the service has wrapped it. Throws KmsError. */
+  static async open(kms: Kms, url: string, wrapped: string): Promise<CloudCrypter | null> {
+    try {
+      const key = await kms.unwrap(Buffer.from(wrapped, 'base64'), null);
+      return key.length === keyBytes ? new CloudCrypter(key, url, wrapped) : null;
+    } catch (error) {
+      if (error instanceof KmsError && error.fault === 'mismatch') return null;
+      throw error;
+    }
+  }
+}

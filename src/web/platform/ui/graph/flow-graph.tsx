@@ -1,0 +1,217 @@
+import { BaseEdge, Controls, type Edge, type EdgeProps, MarkerType, MiniMap, ReactFlow } from '@xyflow/react';
+import '@xyflow/react/dist/style.css';
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { Button } from '../button.tsx';
+import { Segments } from '../segments.tsx';
+import { Skeleton } from '../skeleton.tsx';
+import styles from './flow-graph.module.css';
+import { type BoxActions, BoxActionsContext, type BoxNode, BoxOfGraph } from './graph-box.tsx';
+import { GraphCamera } from './graph-camera.tsx';
+import { boxSize, type GraphBox, type GraphChoice, type GraphData } from './graph-data.ts';
+import { GraphOutline } from './graph-outline.tsx';
+import { GraphSearch } from './graph-search.tsx';
+import { listOfMore, membersShown } from './graph-view.ts';
+import type { GraphDrawing } from './graph-worker.ts';
+import { useDrawing } from './use-drawing.ts';
+
+type RoutedEdge = Edge<{ readonly path: string } & Record<string, unknown>, 'routed'>;
+
+const nodeTypes = { box: BoxOfGraph };
+const edgeTypes = { routed: RoutedLine };
+/** More boxes are drawn only where they are in view. */
+const maxAlwaysDrawn = 100;
+/** Fewer boxes need no map. */
+const minForMap = 15;
+const mapSize = { width: 160, height: 110 };
+const nearOrAll = [
+  { value: 'near', label: 'Neighbourhood' },
+  { value: 'all', label: 'All' },
+] as const;
+
+interface FlowGraphProps {
+  readonly label: string;
+  readonly caption: ReactNode;
+  /** Undefined while it is loading. */
+  readonly data: GraphData | undefined;
+  readonly chosen: number | null;
+  readonly onOpen: (thing: number) => void;
+  /** What the search does with a thing; without it, the graph shows its neighbourhood. */
+  readonly onPick?: (thing: number) => void;
+}
+
+/** A dependency graph: collapsed by what things belong to and by kind, with search, a map, and an outline in words. */
+export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: FlowGraphProps) {
+  const [picked, setPicked] = useState<number | null>(null);
+  const focus = chosen ?? picked;
+  const [choice, setChoice] = useState<GraphChoice>({
+    ...{ expanded: null, more: {}, focus, isRevealed: true, isNear: focus !== null },
+  });
+  // Another thing is another picture.
+  if (choice.focus !== focus) setChoice({ ...choice, focus, isRevealed: true, isNear: focus !== null });
+  const { drawing, hasFailed, retry } = useDrawing(data, choice);
+  const [held, setHeld] = useState<string | null>(null);
+  const figure = useRef<HTMLElement>(null);
+  const expanded = drawing?.view.boxes.flatMap(({ id, isExpanded }) => (isExpanded ? [id] : [])) ?? [];
+  const toggle = (box: GraphBox): void => {
+    setHeld(box.id);
+    const next = box.isExpanded ? expanded.filter((id) => id !== box.id) : [...expanded, box.id];
+    setChoice({ ...choice, expanded: next, isRevealed: false });
+  };
+  const activate = (box: GraphBox): void => {
+    setHeld(box.id);
+    if (box.shape === 'thing') onOpen(box.thing ?? 0);
+    else if (box.shape === 'group') toggle(box);
+    else {
+      setHeld(box.parent);
+      const list = listOfMore(box.id);
+      const more = { ...choice.more, [list]: (choice.more[list] ?? 0) + membersShown };
+      setChoice({ ...choice, more, expanded: choice.isNear ? choice.expanded : expanded });
+    }
+  };
+  useKeptFocus(figure, drawing, focus);
+  const actions: BoxActions = { chosen: focus, activate, toggle };
+  const isNear = choice.isNear && focus !== null;
+  return (
+    <BoxActionsContext value={actions}>
+      <figure ref={figure} className={styles['graph']} aria-label={label} aria-busy={drawing === null && !hasFailed}>
+        <div className={styles['bar']}>
+          <GraphSearch data={data} label={`Search in: ${label}`} onPick={onPick ?? setPicked} />
+          {focus === null ? null : (
+            <Segments
+              label="What is shown"
+              options={nearOrAll}
+              value={isNear ? 'near' : 'all'}
+              onChange={(value) => setChoice({ ...choice, isNear: value === 'near', isRevealed: true })}
+            />
+          )}
+          {chosen === null && picked !== null ? (
+            <Button size="small" kind="quiet" onClick={() => setPicked(null)}>
+              Clear
+            </Button>
+          ) : null}
+        </div>
+        {hasFailed ? (
+          <p className={styles['failed']} role="alert">
+            The graph cannot be drawn. <Button onClick={retry}>Try again</Button>
+          </p>
+        ) : drawing === null ? (
+          <div className={styles['canvas']}>
+            <Skeleton width="40%" />
+          </div>
+        ) : (
+          <Picture
+            drawing={drawing}
+            centre={focus === null ? null : `t${focus}`}
+            held={held}
+            subject={`${focus} ${isNear}`}
+          />
+        )}
+        <figcaption className={styles['caption']}>
+          {caption}
+          {drawing !== null && drawing.view.omittedBoxes > 0
+            ? ` ${drawing.view.omittedBoxes.toLocaleString('en')} boxes are left out: collapse some.`
+            : ''}
+          {drawing !== null && drawing.view.omittedEdges > 0
+            ? ` ${drawing.view.omittedEdges.toLocaleString('en')} lines of single dependencies are left out.`
+            : ''}
+        </figcaption>
+        {drawing === null ? null : (
+          <details className={styles['outline']}>
+            <summary>Outline</summary>
+            <GraphOutline view={drawing.view} />
+          </details>
+        )}
+      </figure>
+    </BoxActionsContext>
+  );
+}
+
+/** If the box that had the focus is gone, the chosen one gets it, or the first one. */
+function useKeptFocus(
+  figure: { readonly current: HTMLElement | null },
+  drawing: GraphDrawing | null,
+  focus: number | null,
+): void {
+  const hadFocus = useRef(false);
+  useEffect(() => {
+    const note = (): void => {
+      hadFocus.current = document.activeElement?.closest('[data-box]') != null;
+    };
+    document.addEventListener('focusin', note);
+    return () => document.removeEventListener('focusin', note);
+  }, []);
+  useEffect(() => {
+    if (drawing === null || !hadFocus.current || document.activeElement !== document.body) return;
+    const boxes = figure.current?.querySelectorAll<HTMLElement>('[data-box]') ?? [];
+    const next = [...boxes].find((box) => box.dataset['box'] === `t${focus}`) ?? boxes[0];
+    next?.querySelector('button')?.focus({ preventScroll: true });
+  }, [drawing, figure, focus]);
+}
+
+interface PictureProps {
+  readonly drawing: GraphDrawing;
+  readonly centre: string | null;
+  readonly held: string | null;
+  readonly subject: string;
+}
+
+function Picture({ centre, drawing, held, subject }: PictureProps) {
+  const [pointed, setPointed] = useState<string | null>(null);
+  const nodes = useMemo(() => {
+    const places = new Map(drawing.layout.boxes.map((box) => [box.id, box]));
+    return drawing.view.boxes.map((box): BoxNode => {
+      const { x = 0, y = 0 } = places.get(box.id) ?? {};
+      return { id: box.id, type: 'box', position: { x, y }, ...boxSize, data: { box } };
+    });
+  }, [drawing]);
+  const edges = useMemo(
+    () =>
+      drawing.layout.edges.map(({ from, isParent, path, to }): RoutedEdge => {
+        const isPointed = pointed === from || pointed === to;
+        const look = [isParent && styles['dotted'], isPointed && styles['pointed']];
+        return {
+          ...{ id: `${from} ${to}`, type: 'routed', source: to, target: from, data: { path } },
+          ...{ className: look.filter(Boolean).join(' '), zIndex: isPointed ? 1 : 0 },
+          ...(isParent ? {} : { markerStart: { type: MarkerType.ArrowClosed, width: 16, height: 16 } }),
+        };
+      }),
+    [drawing, pointed],
+  );
+  const point = useCallback((target: EventTarget | null): void => {
+    setPointed((target as HTMLElement | null)?.closest<HTMLElement>('[data-box]')?.dataset['box'] ?? null);
+  }, []);
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only marks the lines of the box under the pointer or with the focus.
+    <div
+      className={styles['canvas']}
+      onFocus={({ target }) => point(target)}
+      onBlur={() => setPointed(null)}
+      onPointerOver={({ target }) => point(target)}
+    >
+      <ReactFlow
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={nodeTypes}
+        edgeTypes={edgeTypes}
+        minZoom={0.1}
+        maxZoom={2}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        nodesFocusable={false}
+        edgesFocusable={false}
+        elementsSelectable={false}
+        onlyRenderVisibleElements={nodes.length > maxAlwaysDrawn}
+      >
+        <GraphCamera drawing={drawing} centre={centre} held={held} subject={subject} />
+        <Controls showInteractive={false} />
+        {nodes.length >= minForMap ? (
+          <MiniMap style={mapSize} pannable zoomable maskStrokeWidth={2} ariaLabel="Map of the graph" />
+        ) : null}
+      </ReactFlow>
+    </div>
+  );
+}
+
+function RoutedLine({ data, id, markerStart }: EdgeProps<RoutedEdge>) {
+  return <BaseEdge id={id} path={data?.path ?? ''} {...(markerStart === undefined ? {} : { markerStart })} />;
+}

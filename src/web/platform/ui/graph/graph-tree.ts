@@ -1,0 +1,62 @@
+import type { GraphData } from './graph-data.ts';
+
+/** The things of a graph by their parents. */
+export interface GraphTree {
+  readonly data: GraphData;
+  readonly roots: readonly number[];
+  /** By thing: what belongs to it. */
+  readonly children: readonly (readonly number[])[];
+  /** By thing: how many are below it. */
+  readonly below: readonly number[];
+  /** Every parent before its children. */
+  readonly order: readonly number[];
+  /** By thing: its parent, or -1; also for circles, which a damaged state may have. */
+  readonly parents: readonly number[];
+  /** By thing: what depends on it. */
+  readonly neededBy: readonly (readonly number[])[];
+}
+
+/** Orders the things of a graph by their parents. */
+export function growTree(data: GraphData): GraphTree {
+  const count = data.names.length;
+  const parents = [...data.parents];
+  const children: number[][] = Array.from({ length: count }, () => []);
+  const neededBy: number[][] = Array.from({ length: count }, () => []);
+  const roots: number[] = [];
+  for (let at = 0; at < count; at++) {
+    const parent = parents[at] ?? -1;
+    if (parent < 0) roots.push(at);
+    else children[parent]?.push(at);
+    for (const need of data.needs[at] ?? []) neededBy[need]?.push(at);
+  }
+  const order: number[] = [];
+  const isPlaced = new Uint8Array(count);
+  const place = (from: number): void => {
+    const first = order.length;
+    order.push(from);
+    isPlaced[from] = 1;
+    for (let next = first; next < order.length; next++) {
+      for (const child of children[order[next] as number] ?? []) {
+        if (isPlaced[child]) continue;
+        isPlaced[child] = 1;
+        order.push(child);
+      }
+    }
+  };
+  for (const root of roots) place(root);
+  for (let at = 0; at < count; at++) {
+    if (isPlaced[at]) continue;
+    // A circle of parents: it begins here.
+    const circle = children[parents[at] as number] ?? [];
+    circle.splice(circle.indexOf(at), 1);
+    parents[at] = -1;
+    roots.push(at);
+    place(at);
+  }
+  const below = new Array<number>(count).fill(0);
+  for (const at of order.toReversed()) {
+    const parent = parents[at] as number;
+    if (parent >= 0) below[parent] = (below[parent] as number) + (below[at] as number) + 1;
+  }
+  return { data, roots, children, below, order, parents, neededBy };
+}

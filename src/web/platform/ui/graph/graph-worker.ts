@@ -1,0 +1,35 @@
+import { boxSize, type GraphChoice, type GraphData, type GraphView } from './graph-data.ts';
+import { type GraphLayout, layOutGraph } from './graph-layout.ts';
+import { type GraphTree, growTree } from './graph-tree.ts';
+import { viewNeighbourhood, viewTree } from './graph-view.ts';
+
+/** What the page asks for. `data` comes with the first question about it. */
+export interface GraphQuestion {
+  readonly number: number;
+  readonly data: GraphData | null;
+  readonly choice: GraphChoice;
+}
+
+/** The answer to a question. */
+export interface GraphDrawing {
+  readonly number: number;
+  readonly view: GraphView;
+  readonly layout: GraphLayout;
+}
+
+let tree: GraphTree | null = null;
+
+// The page waits for the newest answer only.
+addEventListener('message', ({ data: question }: MessageEvent<GraphQuestion>) => {
+  const { choice, data, number } = question;
+  if (data !== null) tree = growTree(data);
+  if (tree === null) return;
+  const view =
+    choice.isNear && choice.focus !== null ? viewNeighbourhood(tree, choice, choice.focus) : viewTree(tree, choice);
+  const layout = layOutGraph(
+    view.boxes.map(({ id }) => id),
+    view.edges,
+    boxSize,
+  );
+  postMessage({ number, view, layout } satisfies GraphDrawing);
+});

@@ -1,0 +1,79 @@
+import { useSyncExternalStore } from 'react';
+
+export const timeDisplays = ['relative', 'local', 'utc'] as const;
+export type TimeDisplay = (typeof timeDisplays)[number];
+export const timeDisplayNames = {
+  relative: 'Relative times',
+  local: 'Local times',
+  utc: 'Times in UTC',
+} as const satisfies Record<TimeDisplay, string>;
+
+const key = 'holdfast.times';
+const listeners = new Set<() => void>();
+let chosen = read();
+
+function read(): TimeDisplay {
+  try {
+    const stored = localStorage.getItem(key);
+    return timeDisplays.find((each) => each === stored) ?? 'relative';
+  } catch {
+    return 'relative';
+  }
+}
+
+/** Chooses how times are shown, for this browser. */
+export function chooseTimeDisplay(display: TimeDisplay): void {
+  chosen = display;
+  try {
+    localStorage.setItem(key, display);
+  } catch {
+    // Storage may be disabled; the choice then lasts until the user leaves the page.
+  }
+  for (const listener of listeners) listener();
+}
+
+/** How the user wants to see times. */
+export function useTimeDisplay(): TimeDisplay {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      // Another tab changed it.
+      const onStorage = (event: StorageEvent): void => {
+        if (event.key !== key) return;
+        chosen = read();
+        listener();
+      };
+      addEventListener('storage', onStorage);
+      return () => {
+        listeners.delete(listener);
+        removeEventListener('storage', onStorage);
+      };
+    },
+    () => chosen,
+  );
+}
+
+/** The zone in which exact times are shown. Undefined: the reader's own. */
+export function zoneOf(display: TimeDisplay): 'UTC' | undefined {
+  return display === 'utc' ? 'UTC' : undefined;
+}
+
+function format(timeZone: 'UTC' | undefined) {
+  const zone = timeZone === undefined ? {} : { timeZone };
+  return {
+    exact: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long', ...zone }),
+    short: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', ...zone }),
+  };
+}
+const formats = { local: format(undefined), utc: format('UTC') };
+
+/** A time for a row. */
+export function shortTime(time: Date, display: Exclude<TimeDisplay, 'relative'>): string {
+  return formats[display].short.format(time);
+}
+
+/** A time to the second, in the reader's zone and in UTC. */
+export function exactTime(time: Date): string {
+  const [local, utc] = [formats.local.exact.format(time), formats.utc.exact.format(time)];
+  return local === utc ? utc : `${local} (${utc})`;
+}

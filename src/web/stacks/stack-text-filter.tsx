@@ -1,0 +1,113 @@
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Search } from 'lucide-react';
+import { useId, useRef, useState } from 'react';
+import { useDebouncedText, useSlashKey } from '../platform/app/debounced-text.ts';
+import { type Suggesting, type Suggestion, useSuggestions } from './stack-suggestions.ts';
+import { filteringText, typedTerm } from './stack-terms.ts';
+import styles from './stack-text-filter.module.css';
+
+const pauseMs = 250;
+
+/** The text of the filter, with suggestions for the term that is typed. The arrow keys choose one, Enter takes it. */
+export function StackTextFilter({ items }: { readonly items: readonly Suggesting[] }) {
+  const { organization } = useParams({ strict: false });
+  const { text = '' } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const field = useRef<HTMLInputElement>(null);
+  const id = useId();
+  const apply = (typed: string, part: Readonly<Record<string, string>> = {}): void =>
+    void navigate({ to: '.', replace: true, search: (before) => ({ ...before, ...part, text: typed || undefined }) });
+  const [draft, setDraft] = useDebouncedText(text, apply, pauseMs, filteringText);
+  const [isOpen, setIsOpen] = useState(false);
+  const [chosen, setChosen] = useState(-1);
+  useSlashKey(field);
+  const term = typedTerm(draft);
+  const found = useSuggestions(term, organization, items, isOpen);
+  const shown = isOpen ? found : [];
+  const at = Math.min(chosen, shown.length - 1);
+
+  const type = (typed: string): void => {
+    const [ended = '', space = '', name = '', value = ''] = /(^|\s)(tag|project):(\S+)\s$/i.exec(typed) ?? [];
+    const rest = typed.slice(0, typed.length - ended.length) + space;
+    setDraft(rest);
+    if (name !== '') apply(filteringText(rest), { [name.toLowerCase()]: value });
+    setIsOpen(true);
+    setChosen(-1);
+  };
+  const take = (value: string): void => {
+    if (term.field === null) {
+      type(`${term.before}${value}`);
+      return;
+    }
+    if (term.field === 'tag' || term.field === 'project') {
+      setDraft(term.before);
+      apply(filteringText(term.before), { [term.field]: value });
+    } else setDraft(`${term.before}${term.field}:${value} `);
+    setIsOpen(false);
+  };
+  const onKey = (event: React.KeyboardEvent<HTMLInputElement>): void => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined && shown.length > 0) {
+      setChosen(at < 0 && step < 0 ? shown.length - 1 : (at + step + shown.length) % shown.length);
+    } else if (event.key === 'Enter') {
+      const value = shown[at]?.value ?? (term.field === null ? '' : term.text);
+      if (value !== '') take(value);
+    } else if (event.key === 'Escape' && shown.length > 0) setIsOpen(false);
+    else if (event.key === 'Escape') {
+      setDraft('');
+      event.currentTarget.blur();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <div className={styles['text']}>
+      <Search size={15} aria-hidden="true" />
+      <input
+        ref={field}
+        type="search"
+        role="combobox"
+        aria-autocomplete="list"
+        aria-expanded={shown.length > 0}
+        aria-controls={id}
+        aria-activedescendant={at < 0 ? undefined : `${id}-${at}`}
+        value={draft}
+        maxLength={200}
+        placeholder="Project or stack"
+        aria-label="Find a project or stack"
+        aria-keyshortcuts="/"
+        spellCheck={false}
+        autoComplete="off"
+        autoCapitalize="off"
+        onFocus={() => setIsOpen(true)}
+        onBlur={() => setIsOpen(false)}
+        onClick={() => setIsOpen(true)}
+        onChange={({ target }) => type(target.value)}
+        onKeyDown={onKey}
+      />
+      <span className={styles['key']} aria-hidden="true">
+        /
+      </span>
+      <div id={id} role="listbox" aria-label="Suggestions" className={styles['list']} hidden={shown.length === 0}>
+        {shown.map(({ hint, value }: Suggestion, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys.
+          <div
+            key={value}
+            id={`${id}-${index}`}
+            role="option"
+            aria-selected={index === at}
+            tabIndex={-1}
+            className={styles['option']}
+            onMouseMove={() => setChosen(index)}
+            // The field keeps the focus.
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => take(value)}
+          >
+            <span className={styles['value']}>{value}</span>
+            {hint === undefined ? null : <span className={styles['hint']}>{hint}</span>}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,510 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { stringify } from 'yaml';
+import { runCommandLine } from '../../src/cli/command-line.ts';
+import { documentSchema } from '../../src/cli/configuration/document.ts';
+import { kindNames } from '../../src/cli/configuration/kinds/kind.ts';
+import { listEvents } from '../support/audit.ts';
+import { query } from '../support/database.ts';
+import { person } from '../support/grants.ts';
+import { creation } from '../support/journal-entries.ts';
+import { assertOutput } from '../support/outputs.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+import { makeKey } from '../support/test-issuer.ts';
+import { append, complete } from '../support/update-calls.ts';
+
+const app = testApp();
+let url: string;
+let folder: string;
+let stack: TestStack;
+let jwk: object;
+let logins: { ada: string; bob: string };
+
+beforeAll(async () => {
+  ({ jwk } = await makeKey('ES256', 'one'));
+  url = await app.app.listen({ host: '127.0.0.1', port: 0 });
+  folder = mkdtempSync(path.join(tmpdir(), 'configuration-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(async () => {
+  stack = await createStack(app);
+  const { organization } = stack;
+  logins = {
+    ada: (await person(app, organization, 'member')).login,
+    bob: (await person(app, organization, 'viewer')).login,
+  };
+});
+
+type Declared = Record<string, unknown> & { kind: string; name: string; spec?: object };
+
+function write(...documents: (Declared | string)[]): string {
+  const file = path.join(folder, 'configuration.yaml');
+  const text = documents.map((each) => {
+    if (typeof each === 'string') return each;
+    const { kind, labels, name, spec } = each;
+    const metadata = { name, ...(kind === 'Organization' ? {} : { organization: stack.organization }), labels };
+    return stringify({ apiVersion: 'holdfast/v1', kind, metadata, spec });
+  });
+  writeFileSync(file, text.join('---\n'));
+  return file;
+}
+
+async function run(...words: string[]) {
+  const printed = { log: '', error: '' };
+  const spies = (['log', 'error'] as const).map((stream) =>
+    jest.spyOn(console, stream).mockImplementation((text: unknown) => {
+      printed[stream] += `${text}\n`;
+    }),
+  );
+  try {
+    const code = await runCommandLine(
+      [...words, '--url', url, ...(words.includes('--token') ? [] : ['--token', stack.auth.slice(6)])],
+      () => {
+        throw new Error('No settings are needed');
+      },
+    );
+    return { code, stdout: printed.log, stderr: printed.error };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+const plan = async (file: string, ...words: string[]) =>
+  parsed('plan', await done(run('plan', '-f', file, '--json', ...words)));
+const parsed = (name: string, { stdout }: { stdout: string }) => {
+  assertOutput([name], stdout);
+  return JSON.parse(stdout);
+};
+const apply = (file: string, ...words: string[]) => run('apply', '-f', file, '--yes', ...words);
+
+async function done(ran: ReturnType<typeof run>) {
+  const result = await ran;
+  expect(result).toMatchObject({ code: 0, stderr: '' });
+  return result;
+}
+
+const call = (method: string, below: string, body?: object) =>
+  ok(app.call(method, `/api/orgs/${stack.organization}/${below}`, { auth: stack.auth, ...(body ? { body } : {}) }));
+
+interface KindCase {
+  readonly kind: (typeof kindNames)[number];
+  readonly name?: () => string;
+  /** Others that must be there. */
+  readonly with?: () => Declared[];
+  readonly one: () => object;
+  readonly other: () => object;
+  readonly fields: readonly string[];
+  /** A change by somebody else. */
+  readonly elsewhere?: (object: string) => Promise<unknown>;
+  /** The kind is not deleted by a configuration. */
+  readonly stays?: true;
+}
+
+const team = (): Declared => ({ kind: 'Team', name: 'blue', spec: {} });
+const policy = (branch: string) => ({
+  decision: 'allow',
+  tokenType: 'team',
+  teamName: 'blue',
+  rules: { sub: [`repo:acme:ref:${branch}`] },
+});
+
+const cases: readonly KindCase[] = [
+  {
+    kind: 'Organization',
+    name: () => stack.organization,
+    one: () => ({ decryptByRole: false }),
+    other: () => ({ decryptByRole: true, defaultPermissions: ['preview', 'decrypt'] }),
+    fields: ['decryptByRole', 'defaultPermissions'],
+    elsewhere: () => call('PATCH', 'access-policy', { defaultPermissions: ['read'] }),
+    stays: true,
+  },
+  {
+    kind: 'Member',
+    name: () => 'carol',
+    one: () => ({ role: 'viewer' }),
+    other: () => ({ role: 'member' }),
+    fields: ['role'],
+    elsewhere: () => call('POST', 'invitations', { login: 'carol', role: 'admin' }),
+  },
+  {
+    kind: 'Role',
+    one: () => ({ description: 'Releases', permissions: ['write'] }),
+    other: () => ({ permissions: ['write', 'decrypt'] }),
+    fields: ['permissions'],
+    elsewhere: (role) => call('PATCH', `roles/${role}`, { description: 'other' }),
+  },
+  {
+    kind: 'Team',
+    one: () => ({ displayName: 'One', members: [logins.ada] }),
+    other: () => ({ description: 'two', members: [logins.bob], admins: [logins.ada] }),
+    fields: ['description', 'members', 'admins'],
+    elsewhere: (name) => call('PATCH', `teams/${name}`, { newDescription: 'other' }),
+  },
+  {
+    kind: 'Issuer',
+    with: () => [team()],
+    one: () => ({ url: 'https://ci.example', jwks: { keys: [jwk] }, policies: [policy('main')] }),
+    other: () => ({ url: 'https://ci.example', replay: 'within-life', policies: [policy('main'), policy('next')] }),
+    fields: ['replay', 'policies'],
+    elsewhere: (id) => call('PATCH', `oidc/issuers/${id}`, { maxExpiration: 60 }),
+  },
+  {
+    kind: 'Grant',
+    with: () => [team(), { kind: 'Role', name: 'Releaser', spec: { permissions: ['write'] } }],
+    one: () => ({ team: 'blue', permissions: ['write'], stacks: 'shop/*' }),
+    other: () => ({ team: 'blue', role: 'releaser', stacks: 'shop/*', tag: { name: 'env' } }),
+    fields: ['role', 'tag'],
+    elsewhere: (id) => call('DELETE', `grants/${id}`),
+  },
+  {
+    kind: 'UpdateRule',
+    one: () => ({ rule: 'change-limit', project: 'shop', settings: { changes: 5 } }),
+    other: () => ({ rule: 'change-limit', project: 'shop', settings: { changes: 9 }, note: 'more' }),
+    fields: ['settings', 'note'],
+    elsewhere: (id) =>
+      call('PUT', `update-rules/${id}`, { kind: 'change-limit', project: 'shop', settings: { changes: 7 } }),
+  },
+  {
+    kind: 'RetentionRule',
+    one: () => ({ rule: 'keep-events', settings: { days: 30 } }),
+    other: () => ({ rule: 'keep-events', settings: { days: 60 } }),
+    fields: ['settings'],
+    elsewhere: (id) => call('DELETE', `update-rules/${id}`),
+  },
+  {
+    kind: 'PolicyGroup',
+    one: () => ({ stacks: [] }),
+    other: () => ({
+      stacks: [`${stack.project}/${stack.stack}`],
+      packs: [{ name: 'pack', version: '1.0.0', config: { 'no-buckets': { allowed: [] } } }],
+    }),
+    fields: ['stacks', 'packs'],
+    elsewhere: (name) =>
+      call('PATCH', `policygroups/${name}`, { addStack: { name: stack.stack, routingProject: stack.project } }),
+  },
+  {
+    kind: 'Webhook',
+    one: () => ({ url: 'https://hooks.example/a', filters: ['stack_created'] }),
+    other: () => ({ url: 'https://hooks.example/b', filters: ['stack_created', 'stack_deleted'] }),
+    fields: ['url', 'filters'],
+    elsewhere: (name) => call('PATCH', `hooks/${name}`, { active: false }),
+  },
+];
+
+test('every kind has a case', () => {
+  expect(cases.map(({ kind }) => kind)).toEqual([...kindNames]);
+});
+
+describe.each(cases)('$kind', ({ elsewhere, fields, kind, name = () => 'one', one, other, stays, with: others }) => {
+  const labels = { from: 'git' };
+  const declared = (spec: object): string =>
+    write(...(others?.() ?? []).map((each) => ({ ...each, labels })), { kind, name: name(), labels, spec });
+  const change = (action: string) => expect.objectContaining({ action, kind, name: name() });
+
+  test('is created, changed, left alone, exported and deleted', async () => {
+    const packs = new PolicyCalls(app, stack);
+    if (kind === 'PolicyGroup') await packs.publish();
+    expect((await plan(declared(one()))).changes).toContainEqual(change(stays ? 'change' : 'create'));
+    await done(apply(declared(one())));
+    expect(await plan(declared(one()))).toMatchObject({ changes: [] });
+    const planned = await plan(declared(other()));
+    expect(planned.changes).toEqual([change('change')]);
+    expect(planned.changes[0].fields.map(({ field }: { field: string }) => field)).toEqual(
+      expect.arrayContaining([...fields]),
+    );
+    await done(apply(declared(other())));
+    expect(await plan(declared(other()))).toMatchObject({ changes: [] });
+    // What was exported declares the same, even if the notes about it are lost.
+    const exported = path.join(folder, 'exported.yaml');
+    await done(run('export-config', '--organization', stack.organization, '--to', exported));
+    expect(await plan(exported)).toMatchObject({ changes: [], counts: { unchanged: expect.any(Number) } });
+    await query(
+      app,
+      'delete from managed_objects where organization_id = (select id from organizations where name = $1)',
+      [stack.organization],
+    );
+    expect(await plan(exported)).toMatchObject({ changes: [] });
+    await done(apply(declared(other())));
+    if (stays) return;
+    const rest = write(...(others?.() ?? []).map((each) => ({ ...each, labels })));
+    const prune = ['--organization', stack.organization, '--prune', '-l', 'from=git'];
+    expect(await plan(rest, ...prune)).toMatchObject({ counts: { create: 0, change: 0, delete: 1 } });
+    await done(apply(rest, ...prune));
+    expect(await plan(rest, ...prune)).toMatchObject({ changes: [] });
+    expect((await plan(declared(other()))).changes).toEqual([change('create')]);
+  });
+
+  test('is left alone if it has changed since the plan', async () => {
+    if (kind === 'PolicyGroup') await new PolicyCalls(app, stack).publish();
+    await done(apply(declared(one())));
+    const [record] = await query<{ object: string }>(
+      app,
+      'select object from managed_objects where kind = $1 and name = $2 and organization_id = (select id from organizations where name = $3)',
+      [kind, name(), stack.organization],
+    );
+    const file = declared(other());
+    const real = globalThis.fetch;
+    let isChanged = false;
+    const spy = jest.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      // The first write comes after the plan; the read before it must see what somebody else has done.
+      if (!isChanged && spy.mock.calls.length > reads) {
+        isChanged = true;
+        await elsewhere?.(record?.object ?? '');
+      }
+      return real(input, init);
+    });
+    let reads = Number.POSITIVE_INFINITY;
+    try {
+      await done(run('plan', '-f', file));
+      reads = spy.mock.calls.length;
+      spy.mockClear();
+      const refused = await apply(file);
+      expect([isChanged, refused.code, refused.stderr]).toEqual([true, 1, expect.stringContaining(`${kind} `)]);
+    } finally {
+      spy.mockRestore();
+    }
+  });
+});
+
+describe('wrong documents', () => {
+  const head = (kind: string, name = 'x') =>
+    `apiVersion: holdfast/v1\nkind: ${kind}\nmetadata: { name: ${name}, organization: ORG }\n`;
+
+  test.each<[string, string, string]>([
+    [
+      'a field that there is not',
+      `${head('Team')}spec:\n  membres: [ada]\n`,
+      '5:3: there is no field "membres" here: did you mean "members"?',
+    ],
+    [
+      'a field beside the spec',
+      `${head('Team')}spce: {}\n`,
+      '4:1: there is no field "spce" here: did you mean "spec"?',
+    ],
+    ['another kind', head('Taem'), '2:1: kind is one of Organization, Member'],
+    ['another version', head('Team').replace('v1', 'v2'), '1:1: apiVersion is "holdfast/v1"'],
+    ['a missing field', `${head('Member')}spec: {}\n`, '4:1: role is missing'],
+    ['a missing name', `${head('Team').replace('name: x, ', '')}`, '3:1: name is missing'],
+    [
+      'a wrong value',
+      `${head('Role')}spec:\n  permissions:\n    - read\n    - wriet\n`,
+      '7:7: permissions.1 is one of read',
+    ],
+    [
+      'a wrong setting of a rule',
+      `${head('UpdateRule')}spec:\n  rule: lock-wait\n  settings: { second: 3 }\n`,
+      '6:15: there is no field "second" here: did you mean "seconds"?',
+    ],
+    [
+      'a rule that a schema cannot express',
+      `${head('Issuer')}spec:\n  url: https://ci.example\n  policies: [{ decision: allow, tokenType: organization, rules: {} }]\n`,
+      '4:1: A policy that allows needs a rule',
+    ],
+    ['no valid YAML', `${head('Team')}spec: [\n`, '5:1: Flow sequence'],
+    ['a key twice', `${head('Team')}kind: Role\n`, '4:1: Map keys must be unique'],
+    ['an object twice', `${head('Team')}---\n${head('Team')}`, '5:1: Team ORG/x is declared twice: first at FILE:1:1'],
+    [
+      'one object as two',
+      `${head('Role', 'one')}spec: { permissions: [read] }\n---\n${head('Role', 'ONE')}spec: { permissions: [read] }\n`,
+      '6:1: Role ORG/ONE is the same object as Role ORG/one at FILE:1:1',
+    ],
+    [
+      'a secret that is not set',
+      `${head('Webhook')}spec: { url: 'https://hooks.example', secret: { env: NO_SUCH_VARIABLE } }\n`,
+      '1:1: the variable NO_SUCH_VARIABLE is not set',
+    ],
+    [
+      'a secret as it is',
+      `${head('Webhook')}spec: { url: 'https://hooks.example', secret: planted-secret }\n`,
+      '4:39: secret is not valid: object or null',
+    ],
+    [
+      'a team that there is not',
+      `${head('Team', 'blue')}---\n${head('Grant')}spec:\n  team: bleu\n  permissions: [read]\n`,
+      '9:3: Grant ORG/x refers to Team "bleu", which is neither declared nor present: did you mean "blue"?',
+    ],
+  ])('%s is refused with its line', async (_, text, sentence) => {
+    const file = write(text.replaceAll('ORG', stack.organization));
+    const { code, stderr, stdout } = await run('plan', '-f', file);
+    const expected = `${file}:${sentence}`.replaceAll('ORG', stack.organization).replaceAll('FILE', file);
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining(expected)]);
+    expect(stderr).not.toContain('planted-secret');
+  });
+
+  test('all of a folder are reported at once', async () => {
+    write(`${head('Taem')}---\n${head('Team')}spec: { a: 1 }\n`);
+    const { stderr } = await run('plan', '-f', folder);
+    expect(stderr).toContain('kind is one of');
+    expect(stderr).toContain('there is no field "a"');
+  });
+});
+
+test('a plan shows what changes, and says so by its exit code', async () => {
+  const file = write({ kind: 'Team', name: 'blue', spec: { description: 'one', members: [logins.ada] } });
+  const created = await run('plan', '-f', file, '--detailed-exitcode');
+  expect(created).toEqual({
+    code: 2,
+    stderr: '',
+    stdout: `+ Team ${stack.organization}/blue\n    description: "one"\n    members: ["${logins.ada}"]\nPlan: 1 to create, 0 to change, 0 to delete, 0 unchanged.\n`,
+  });
+  await done(apply(file));
+  expect(await run('plan', '-f', file, '--detailed-exitcode')).toEqual({
+    code: 0,
+    stderr: '',
+    stdout: 'No changes: 1 object is as declared.\n',
+  });
+  const changed = write({ kind: 'Team', name: 'blue', spec: { description: 'two', members: [logins.bob] } });
+  expect((await run('plan', '-f', changed)).stdout).toBe(
+    `~ Team ${stack.organization}/blue\n    description: "one" → "two"\n    members: - "${logins.ada}", + "${logins.bob}"\nPlan: 0 to create, 1 to change, 0 to delete, 0 unchanged.\n`,
+  );
+  const asked = await run('apply', '-f', changed);
+  expect([asked.code, asked.stderr]).toEqual([1, 'holdfast: There is no terminal to ask at: give --yes\n']);
+});
+
+test('a second run changes nothing and leaves no event', async () => {
+  const file = write({ kind: 'Team', name: 'blue', labels: { from: 'git' }, spec: { members: [logins.ada] } });
+  await done(apply(file));
+  const count = async () => (await listEvents(app, stack.organization)).length;
+  const before = await count();
+  expect((await done(apply(file))).stdout).toBe('No changes: 1 object is as declared.\n');
+  expect(await count()).toBe(before);
+});
+
+test('pruning deletes only what was applied with the labels and is no longer declared', async () => {
+  const prune = ['--organization', stack.organization, '--prune', '-l', 'from=git'];
+  const declare = (name: string, from: string): Declared => ({ kind: 'Team', name, labels: { from } });
+  await call('POST', 'teams/pulumi', { name: 'by-hand' });
+  await done(apply(write(declare('one', 'git'), declare('two', 'git'), declare('other', 'elsewhere'))));
+  await done(apply(write(declare('one', 'git')), ...prune));
+  const names = async () => (await call('GET', 'teams')).json.teams.map(({ name }: { name: string }) => name);
+  expect(await names()).toEqual(['by-hand', 'one', 'other']);
+  const file = write({ kind: 'Team', name: 'one' });
+  for (const [words, sentence] of [
+    [['--prune'], '--prune needs --selector'],
+    [prune, 'lacks the labels of --selector'],
+  ] as const)
+    expect([(await apply(file, ...words)).stderr, await names()]).toEqual([
+      expect.stringContaining(sentence),
+      ['by-hand', 'one', 'other'],
+    ]);
+});
+
+test('the last admin stays', async () => {
+  const [{ login = '' } = {}] = await query<{ login: string }>(
+    app,
+    `select u.login from users u join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id
+     where o.name = $1 and m.role = 'admin'`,
+    [stack.organization],
+  );
+  const { code, stderr } = await apply(write({ kind: 'Member', name: login, spec: { role: 'member' } }));
+  expect([code, stderr]).toEqual([1, expect.stringContaining('is the last admin of the organization')]);
+});
+
+test('a secret is set from a file, seen to change, and never shown', async () => {
+  const file = write({
+    kind: 'Webhook',
+    name: 'ci',
+    spec: { url: 'https://hooks.example', secret: { file: 'hook.txt' } },
+  });
+  const set = (secret: string) => writeFileSync(path.join(folder, 'hook.txt'), `${secret}\n`);
+  const stored = async () =>
+    (
+      await query<{ secret: string }>(
+        app,
+        `select encode(secret, 'hex') as secret from webhooks w join organizations o on o.id = w.organization_id where o.name = $1`,
+        [stack.organization],
+      )
+    )[0]?.secret;
+  set('planted-secret-one');
+  const shown = [(await run('plan', '-f', file)).stdout, (await done(apply(file))).stdout];
+  expect((await plan(file)).changes).toEqual([]);
+  const first = await stored();
+  set('planted-secret-two');
+  const changed = await run('plan', '-f', file);
+  expect(changed.stdout).toContain('secret: (secret) → (secret) changed');
+  shown.push(changed.stdout, JSON.stringify(parsed('apply', await done(apply(file, '--json')))));
+  expect(await stored()).not.toBe(first);
+  expect((await plan(file)).changes).toEqual([]);
+  const { json } = await call('GET', 'managed-objects');
+  shown.push(JSON.stringify(json), JSON.stringify(await listEvents(app, stack.organization)));
+  expect(shown.join()).not.toContain('planted-secret');
+});
+
+test('after a refusal, what was done is noted, and the next run does the rest', async () => {
+  const both = write({ kind: 'Team', name: 'blue' }, { kind: 'Webhook', name: 'ci', spec: { url: 'ftp://nowhere' } });
+  const { code, stderr } = await apply(both);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`Webhook ${stack.organization}/ci: `)]);
+  const rest = write(
+    { kind: 'Team', name: 'blue' },
+    { kind: 'Webhook', name: 'ci', spec: { url: 'https://hooks.example' } },
+  );
+  expect((await plan(rest)).counts).toEqual({ create: 1, change: 0, delete: 0, unchanged: 1 });
+  await done(apply(rest));
+  expect((await plan(rest)).changes).toEqual([]);
+});
+
+test('the schema that editors read names each kind', () => {
+  const schema = documentSchema() as { oneOf: { properties: { kind: { const: string } } }[] };
+  expect(schema.oneOf.map(({ properties }) => properties.kind.const)).toEqual([...kindNames]);
+});
+
+test('a token that administers nothing, and a server that is not there, are said in a sentence', async () => {
+  const file = write({ kind: 'Team', name: 'blue' });
+  const { auth } = await person(app, stack.organization, 'viewer');
+  stack = { ...stack, auth };
+  expect((await run('plan', '-f', file)).stderr).toMatch(/^holdfast: .*admin/);
+  stack = { ...stack, auth: 'token none' };
+  expect((await run('plan', '-f', file)).stderr).toBe(`holdfast: ${url} does not accept the token\n`);
+});
+
+describe('wait, approve and drain call the API for a stack', () => {
+  const nameOf = (): string => stack.path.replace('/api/stacks/', '');
+
+  test('drain stops the running update, and wait ends when it has ended', async () => {
+    expect(await done(run('wait', nameOf()))).toMatchObject({ stdout: `No update of ${nameOf()} is running.\n` });
+    expect(await run('drain', nameOf())).toMatchObject({
+      ...{ code: 1, stderr: `holdfast: no update of ${nameOf()} is running\n` },
+    });
+    const update = await startUpdate(app, stack, { journal: true });
+    const updateId = update.path.split('/').at(-1);
+    const late = await run('wait', nameOf(), '--seconds', '1', '--every', '1');
+    expect([late.code, late.stderr]).toEqual([1, `holdfast: the update ${updateId} still runs\n`]);
+    const waiting = done(run('wait', nameOf(), '--every', '1'));
+    const drained = await done(run('drain', nameOf(), '--reason', 'node pool is replaced'));
+    expect(drained.stdout).toContain(`The update ${updateId} starts no new steps.\n`);
+    const refused = await append(app, update, [creation(1, 'a', stack)[0]]);
+    expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('node pool is replaced')]);
+    await ok(complete(app, update, 'failed'));
+    await waiting;
+  });
+
+  test('approve gives an approval that somebody else has requested', async () => {
+    const commit = 'b'.repeat(40);
+    const approve = (...words: string[]) => run('approve', nameOf(), commit, '--reason', 'reviewed', ...words);
+    const early = await approve();
+    expect([early.code, early.stderr]).toEqual([
+      1,
+      expect.stringContaining(`nobody has requested an approval of ${commit}`),
+    ]);
+    const runner = await person(app, stack.organization, 'admin');
+    await ok(app.call('POST', `${stack.path}/approvals`, { auth: runner.auth, body: { commit, reason: 'clean up' } }));
+    const own = await approve('--token', runner.auth.slice(6));
+    expect([own.code, own.stderr]).toEqual([1, expect.stringContaining('holdfast: ')]);
+    const { stdout } = await done(approve('--minutes', '5'));
+    expect(stdout).toBe(`Approved: runs of ${commit} (update) on ${nameOf()} pass for 5 minutes.\n`);
+    const { json } = await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }));
+    expect(json.approvals).toMatchObject([{ commit, valid: true, reason: 'reviewed' }]);
+  });
+
+  test.each([
+    ['another stack', ['wait', 'acme/web'], 'argument'],
+    ['a wrong time', ['wait', 'acme/web/prod', '--seconds', '0'], '--seconds'],
+  ])('%s is refused', async (_, words, named) => {
+    const { code, stderr } = await run(...words);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(named)]);
+  });
+});

@@ -1,0 +1,147 @@
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, expect, jest, test } from '@jest/globals';
+import { runCommandLine } from '../../src/cli/command-line.ts';
+import { parseConfig } from '../../src/shared/platform/config/config.ts';
+import { debugFolder, startDebugSocket } from '../../src/shared/platform/debug/debug-socket.ts';
+import { Lifecycle } from '../../src/shared/platform/lifecycle/lifecycle.ts';
+import { childOfProcess, createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { assertOutput } from '../support/outputs.ts';
+import { until } from '../support/until.ts';
+
+const folders: string[] = [];
+const lifecycles: Lifecycle[] = [];
+afterEach(async () => {
+  for (const each of lifecycles.splice(0)) await each.close();
+  for (const each of folders.splice(0)) rmSync(each, { recursive: true });
+});
+
+function newFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'hf-debug-'));
+  folders.push(folder);
+  return folder;
+}
+
+async function start(dataDir: string, makesFolder = true, role = 'server') {
+  const lines: string[] = [];
+  const logger = createLogger({ level: 'info' }, { write: (line) => void lines.push(line) });
+  const lifecycle = new Lifecycle(logger, { drainMs: 0, shutdownMs: 1_000 });
+  lifecycles.push(lifecycle);
+  const file = await startDebugSocket({ dataDir, role, makesFolder, logger, lifecycle });
+  return { file, lines, lifecycle, logger };
+}
+
+/** Runs `holdfast debug` in this process. */
+async function debug(dataDir: string, ...words: string[]) {
+  const printed = { log: '', error: '' };
+  const spies = (['log', 'error'] as const).map((stream) =>
+    jest.spyOn(console, stream).mockImplementation((text: unknown) => {
+      printed[stream] += `${text}\n`;
+    }),
+  );
+  try {
+    const code = await runCommandLine(['debug', ...words], () => parseConfig({ HOLDFAST_DATA_DIR: dataDir }));
+    return { code, stdout: printed.log, stderr: printed.error };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+test('only the user of the process can open the socket, and its folder is made only by a server', async () => {
+  const dataDir = newFolder();
+  expect((await start(dataDir, false, 'worker')).file).toBeNull();
+  expect(existsSync(debugFolder(dataDir))).toBe(false);
+  const { file, lifecycle } = await start(dataDir);
+  expect([statSync(file as string).mode & 0o777, statSync(debugFolder(dataDir)).mode & 0o777]).toEqual([0o600, 0o700]);
+  expect(readdirSync(debugFolder(dataDir))).toEqual([`server-${process.pid}.sock`]);
+  expect((await start(dataDir, false, 'worker')).file).toBe(
+    path.join(debugFolder(dataDir), `worker-${process.pid}.sock`),
+  );
+  await lifecycle.close();
+  expect(readdirSync(debugFolder(dataDir))).toEqual([`worker-${process.pid}.sock`]);
+});
+
+test('a process without a place for the socket runs without it', async () => {
+  expect((await start(path.join(newFolder(), 'x'.repeat(100)))).file).toBeNull();
+  const file = path.join(newFolder(), 'file');
+  writeFileSync(file, '');
+  const blocked = await start(path.join(file, 'data'));
+  expect([blocked.file, blocked.lines.join('')]).toEqual([null, expect.stringContaining('no debug socket')]);
+});
+
+test('the log level changes for a time, also in the logger of a part', async () => {
+  const dataDir = newFolder();
+  const { lines, logger } = await start(dataDir);
+  const part = childOfProcess(logger, { queue: 'q' });
+  part.debug('before');
+  const run = await debug(dataDir, 'log-level', 'debug', '--for', '1s');
+  expect([run.code, run.stdout]).toEqual([0, `server-${process.pid} logs debug for 1 s.\n`]);
+  const { stdout } = await debug(dataDir, 'list', '--json');
+  assertOutput(['debug', 'list'], stdout);
+  part.debug('during');
+  logger.debug('during, too');
+  await until(
+    async () => lines.join('').includes('debug: log level restored'),
+    'the level is that of the settings again',
+  );
+  part.debug('after');
+  expect([logger.level, part.level]).toEqual(['info', 'info']);
+  const messages = lines.map((line) => (JSON.parse(line) as { msg: string }).msg);
+  expect(messages).toEqual(['debug: log level changed', 'during', 'during, too', 'debug: log level restored']);
+});
+
+test('a CPU profile and a heap snapshot are files that only their owner can read, and overwrite none', async () => {
+  const dataDir = newFolder();
+  await start(dataDir);
+  const [cpu, heap] = [path.join(dataDir, 'a.cpuprofile'), path.join(dataDir, 'a.heapsnapshot')];
+  expect(await debug(dataDir, 'cpu-profile', '--seconds', '1', '-o', cpu)).toMatchObject({ code: 0, stderr: '' });
+  expect(JSON.parse(readFileSync(cpu, 'utf8'))).toMatchObject({ nodes: expect.any(Array), samples: expect.any(Array) });
+  expect(await debug(dataDir, 'heap-snapshot', '-o', heap)).toMatchObject({ code: 0, stderr: '' });
+  expect(readFileSync(heap).subarray(0, 12).toString()).toBe('{"snapshot":');
+  expect([cpu, heap].map((file) => statSync(file).mode & 0o777)).toEqual([0o600, 0o600]);
+  const again = await debug(dataDir, 'cpu-profile', '--seconds', '1', '-o', cpu);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('cannot be written: EEXIST')]);
+});
+
+test('a socket that a killed process has left is not listed, and several processes must be named', async () => {
+  const dataDir = newFolder();
+  expect(await debug(dataDir, 'log-level', 'debug')).toMatchObject({
+    ...{ code: 1, stderr: `holdfast: no process listens in ${debugFolder(dataDir)}\n` },
+  });
+  await start(dataDir);
+  const left = createServer();
+  await new Promise<void>((resolve) => left.listen(path.join(debugFolder(dataDir), 'x'), resolve));
+  // Its end would delete the file of its own name.
+  renameSync(path.join(debugFolder(dataDir), 'x'), path.join(debugFolder(dataDir), 'x.sock'));
+  await new Promise((resolve) => left.close(resolve));
+  await start(dataDir, true, 'worker');
+  const output = path.join(dataDir, 'b.cpuprofile');
+  const several = await debug(dataDir, 'cpu-profile', '-o', output);
+  expect([several.code, several.stderr]).toEqual([
+    1,
+    `holdfast: name one with --process: server-${process.pid}, worker-${process.pid}\n`,
+  ]);
+  expect(existsSync(output)).toBe(false);
+  const named = await debug(dataDir, 'log-level', 'warn', '--process', `worker-${process.pid}`);
+  expect(named.stdout).toBe(`worker-${process.pid} logs warn for 600 s.\n`);
+  expect(await debug(dataDir, 'list')).toMatchObject({
+    stdout: expect.stringMatching(
+      /^server-\d+ {2}up \d+ s {2}log level info\nworker-\d+ {2}up \d+ s {2}log level warn\n$/,
+    ),
+  });
+});
+
+test.each(['0s', '25h', 'soon', '', '5d'])('--for %j is refused', async (time) => {
+  expect(await debug(newFolder(), 'log-level', 'debug', '--for', time)).toMatchObject({ code: 2 });
+});
