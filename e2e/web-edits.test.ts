@@ -80,7 +80,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       const hook = { displayName: 'Chat', payloadUrl: 'https://a.example.com/', active: true };
       const { name } = await call('POST', ofOrganization('hooks'), hook);
       await open(`webhooks/${name}`);
-      await page.getByRole('button', { name: 'Change', exact: true }).click();
+      await page.getByRole('button', { name: 'Edit', exact: true }).click();
       await dialog().getByLabel('Name', { exact: true }).fill('Alarms');
       await call('PATCH', ofOrganization(`hooks/${name}`), { filters: ['stack_deleted'] }, colleague);
       await saveTooLate('Save');

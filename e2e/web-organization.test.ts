@@ -123,7 +123,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
 
     await page.goto(`${server.url}${accessTab}`);
     const members = page.getByRole('table', { name: 'Members' });
-    await members.getByRole('button', { name: 'Why zoe may do this' }).click();
+    await members.getByRole('button', { name: 'Why zoe has these permissions' }).click();
     await members.getByText('by the role member').first().waitFor();
     await page.getByRole('table', { name: 'Grants' }).getByRole('link', { name: 'red' }).waitFor();
     await choose('the grant on web/*', 'Revoke');
@@ -164,7 +164,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await dialog().getByLabel('Name').fill('github');
     await dialog().getByLabel('URL').fill('https://ci.example.com');
     await confirm('Trust the issuer');
-    await page.getByText('its runs are given nothing').waitFor();
+    await page.getByText('its runs get no tokens').waitFor();
     await page.getByRole('button', { name: 'Add a policy' }).click();
     await dialog().getByLabel('Patterns').fill('*');
     await dialog().getByRole('button', { name: 'Add the policy' }).click();
@@ -174,7 +174,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await row('sub = repo:acme/web:*').getByText('an organization token').waitFor();
     await choose('the policy', 'Remove');
     await confirm('Remove the policy');
-    await page.getByText('its runs are given nothing').waitFor();
+    await page.getByText('its runs get no tokens').waitFor();
   });
 
   test('the audit log has all of it, by filters in the URL, with details, and as a file', async () => {

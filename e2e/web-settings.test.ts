@@ -138,7 +138,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       expect(received[1]).toBe(received[0]);
       expect(await page.content()).not.toContain('very-secret-word');
       await expectSound(page);
-      await page.getByRole('button', { name: 'Change', exact: true }).click();
+      await page.getByRole('button', { name: 'Edit', exact: true }).click();
       await dialog().getByLabel('Active').uncheck();
       await confirm('Save');
       await page.getByText('Paused').waitFor();
@@ -237,7 +237,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
         (await api('GET', `stacks/${organization}/web/prod`, undefined, token)).status;
       const second = await rotate('An hour');
       expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200]);
-      await row('deploy').getByText('value before').waitFor();
+      await row('deploy').getByText('previous value').waitFor();
       const third = await rotate('No time: it is revoked now');
       expect([await statusOf(second), await statusOf(third)]).toEqual([401, 200]);
       expect(await page.content()).not.toContain(third);
@@ -265,13 +265,13 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await page.getByRole('button', { name: 'Edit role permissions' }).click();
       await dialog().getByLabel('Role permissions').selectOption('some');
       await dialog().getByRole('checkbox', { name: 'decrypt' }).uncheck();
-      await dialog().getByText('Viewers and members lose decrypt by their roles').waitFor();
+      await dialog().getByText('Viewers and members lose decrypt unless a grant allows it').waitFor();
       const take = dialog().getByRole('button', { name: 'Remove permissions' });
       expect(await take.isEnabled()).toBe(false);
       await dialog().getByLabel('to confirm').fill(organization);
       await expectSound(page);
       await confirm('Remove permissions');
-      await page.getByText('Only admins, and anyone a grant allows, can decrypt them').waitFor();
+      await page.getByText('Only admins, and holders of a grant, can decrypt them').waitFor();
       await page.getByRole('button', { name: 'Allow by role' }).click();
       await confirm('Allow by role');
       await page.getByText('All permissions of the role').waitFor();
@@ -312,7 +312,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await signInAs('vera');
       await open('web/prod');
       await page.getByRole('heading', { name: 'web/prod' }).waitFor();
-      expect(await page.getByRole('button', { name: /Ask for|Freeze/ }).count()).toBe(0);
+      expect(await page.getByRole('button', { name: /Request approval|Freeze/ }).count()).toBe(0);
       expect(await page.getByRole('link', { name: 'Webhooks' }).count()).toBe(0);
       await page.keyboard.press('Control+k');
       await page.getByRole('option', { name: 'Approvals' }).waitFor();

@@ -7,7 +7,7 @@ export const permissionLabels = {
   write: 'create, update, destroy, import, cancel, rename and tag',
   admin: 'delete the stack',
   decrypt: 'read secrets',
-  manage: 'change tags by which grants select stacks, and see who may do what',
+  manage: 'change tags that grants use, and see who has access',
   outputs: 'read the outputs and nothing else',
 } as const;
 
@@ -36,6 +36,6 @@ export const reasonLabels: Readonly<Record<Reason, string>> = {
 
 /** Reasons for a denial, where the label differs. */
 export function reasonOf({ allowed, reason }: { readonly allowed: boolean; readonly reason: Reason }): string {
-  if (!allowed && reason === 'scopes') return 'left out by the scopes of the token';
+  if (!allowed && reason === 'scopes') return 'excluded by the token’s scopes';
   return reasonLabels[reason] ?? reason;
 }

@@ -149,7 +149,7 @@ function TakeDialog({
       title="Revoke this grant?"
       description={
         grant.effect === 'deny'
-          ? `${whose} can again do on ${grant.stacks} everything that roles and other grants allow.`
+          ? `${whose} again has all permissions on ${grant.stacks} that roles and other grants give.`
           : `${whose} keeps only the permissions on ${grant.stacks} that roles and other grants give. Running updates that are no longer permitted lose their lock at once.`
       }
       action="Revoke the grant"

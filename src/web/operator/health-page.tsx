@@ -36,7 +36,7 @@ export function HealthPage() {
         {data?.queue === null ? (
           <li className={styles['part']}>
             <h2>Redis</h2>
-            <p className={styles['facts']}>Not used: jobs run in the process that asks for them.</p>
+            <p className={styles['facts']}>Not used: jobs run in the process that creates them.</p>
           </li>
         ) : (
           <PartItem name="Redis" part={data?.queue} facts={[]} />

@@ -33,7 +33,7 @@ export function TasksPage() {
   const late = (seconds: number | null | undefined) =>
     seconds && seconds > lateSeconds ? ('warning' as const) : undefined;
   return (
-    <Page title="Tasks" lead="Background work, which one process does at a time. It never delays an update.">
+    <Page title="Tasks" lead="Background tasks. Each runs in one process at a time, and never delays an update.">
       <StatTiles
         statistics={[
           { name: 'States to index', value: waiting && countText(waiting.index) },

@@ -35,7 +35,7 @@ export function FirstSteps({ organization }: { readonly organization: string | u
   const name = organization ?? me?.organizations[0]?.name ?? me?.login ?? 'ORGANIZATION';
   return (
     <Empty title="No stacks yet" icon={<Layers size={20} />}>
-      <p>Three steps in a terminal bring the first one here.</p>
+      <p>Create the first one in three steps, in a terminal.</p>
       <ol className={styles['steps']}>
         <li>
           <h3>Log in with the Pulumi CLI</h3>
@@ -48,7 +48,7 @@ export function FirstSteps({ organization }: { readonly organization: string | u
               </Button>
             </p>
           )}
-          {data ? <p className={styles['quiet']}>The token is shown only now. The CLI keeps it.</p> : null}
+          {data ? <p className={styles['quiet']}>The token is shown only once. The CLI stores it.</p> : null}
           {error ? <p role="alert">{error.message}</p> : null}
         </li>
         <li>

@@ -75,7 +75,7 @@ export function StackPage() {
       <LockNotice stack={stack} details={details} />
       {pendingCount === 0 || tab === 'interrupted' ? null : (
         <PendingNotice stack={stack} count={pendingCount}>
-          <p>An update ended while it worked on these resources, so their outcome is unknown.</p>
+          <p>An update ended while it was changing these resources, so the outcome is unknown.</p>
         </PendingNotice>
       )}
       <Tabs label="Views of the stack">

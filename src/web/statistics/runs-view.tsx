@@ -60,7 +60,7 @@ export function RunsView({
       <div className={styles['charts']}>{data && sum ? <Charts data={data} sum={sum} /> : <ChartSkeletons />}</div>
       <Projects organization={organization} items={data?.projects} />
       {data?.isTrimmed ? (
-        <p className={styles['note']}>Only of stacks that you may read. Runs of deleted stacks are not counted.</p>
+        <p className={styles['note']}>Only runs of stacks that you can read are counted, and none of deleted stacks.</p>
       ) : null}
     </>
   );

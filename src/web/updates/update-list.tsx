@@ -150,7 +150,7 @@ function Row({ stack, update }: { readonly stack: StackRef; readonly update: Upd
       </span>
       <span className={styles['by']}>{update.by}</span>
       <span className={styles['when']}>
-        {update.startedAt === null ? 'waits' : <Time at={update.startedAt} />}
+        {update.startedAt === null ? 'waiting' : <Time at={update.startedAt} />}
         <span className={styles['took']}>
           <Took update={update} />
         </span>

@@ -13,12 +13,12 @@ export function nameOfFormat(format: string): string {
 }
 
 export const groupNames: Readonly<Record<string, string>> = {
-  stacks: 'all about stacks and updates',
+  stacks: 'all stack and update events',
   deployments: 'drift',
   policies: 'policies (no events yet)',
   environments: 'environments (no events yet)',
   change_requests: 'change requests (no events yet)',
-  holdfast: 'all about queues, freezes and approvals',
+  holdfast: 'all queue, freeze and approval events',
 };
 
 export function nameOfGroup(group: string): string {

@@ -55,7 +55,7 @@ export function MembersPage() {
   return (
     <Page
       title="Members"
-      lead="The members, and the role that each has on every stack of the organization. Teams and grants can give more, or deny some."
+      lead="The members, and the role that each has on every stack of the organization. Teams and grants can add or deny permissions."
       actions={
         mayManage ? (
           <Button kind="main" onClick={() => setAsked({ what: mayAdd ? 'add' : 'invite' })}>

@@ -61,7 +61,7 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
       <TextField
         label="Compare with"
         type="search"
-        hint="Part of the name of a stack that you may read"
+        hint="Part of a stack name"
         value={typed}
         onChange={({ target }) => setTyped(target.value)}
       />

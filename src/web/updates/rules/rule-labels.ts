@@ -11,7 +11,7 @@ export interface FreezeWindow {
 /** The name and the purpose of each kind of rule. */
 export const ruleKinds = {
   freeze: { name: 'Freeze', about: 'No updates, always or at certain times.' },
-  concurrency: { name: 'Concurrent updates', about: 'More updates wait for others to end.' },
+  concurrency: { name: 'Concurrent updates', about: 'Further updates wait until others end.' },
   'lock-wait': { name: 'Time in queue', about: 'How long an update waits for its stack.' },
   'wait-alert': { name: 'Alert on time in queue', about: 'Webhooks report updates that wait this long.' },
   supersede: { name: 'Superseding', about: 'Waiting runs of an older commit make way for runs of a newer one.' },

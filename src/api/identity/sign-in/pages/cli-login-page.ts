@@ -7,9 +7,9 @@ import type { CliLogin } from '../cli-login-service.ts';
 export function renderCliLoginPage({ description, nonce, port }: CliLogin, { login }: Session): string {
   return renderPage(
     'Log in the Pulumi CLI?',
-    html`<p>A command on this computer asks for an access token with which it can do everything that <strong>${login}</strong> may do.</p>
+    html`<p>A command on this computer requests an access token with all permissions of <strong>${login}</strong>.</p>
 <p class="code">${description || 'no description'}</p>
-<p class="quiet">Go on only if you have just run <code>pulumi login</code> on this computer.</p>
+<p class="quiet">Continue only if you have just run <code>pulumi login</code> on this computer.</p>
 <form method="post" action="/cli-login">
 <input type="hidden" name="cliSessionPort" value="${port}">
 <input type="hidden" name="cliSessionNonce" value="${nonce}">
@@ -24,7 +24,7 @@ export function renderCliLoginPage({ description, nonce, port }: CliLogin, { log
 export function renderWelcomePage(): string {
   return renderPage(
     'The Pulumi CLI is logged in',
-    html`<p>You can close this page and go on in the terminal.</p>
+    html`<p>You can close this page and continue in the terminal.</p>
 <p><a href="/account">Your sessions</a></p>`,
   );
 }

@@ -11,6 +11,6 @@ export function renderSignInLinkPage({ problem = null }: { readonly problem?: st
 <label>Code at the end of the link <input id="sign-in-link" name="link" autocomplete="off" autocapitalize="none" spellcheck="false" required maxlength="100"></label>
 <button class="main">Sign in</button>
 </form>
-<p><a href="/sign-in">Sign in in another way</a></p>`,
+<p><a href="/sign-in">Sign in another way</a></p>`,
   );
 }
