@@ -12,16 +12,18 @@ import { deploymentOf, RawClient } from './support/raw-client.ts';
 /**
  * Creates, verifies and restores backups of an embedded server under writers.
  * Prints times, rates by stored bytes, and the latency of the writers without and during each step.
- * Usage: npm run bench backup -- [--stacks 2000] [--bytes 100000] [--writers 8]
+ * Usage: npm run bench backup -- [--stacks 2000] [--bytes 100000] [--writers 8] [--writer-bytes 100000]
  */
 const { values } = parseArgs({
   options: {
     stacks: { type: 'string', default: '2000' },
     bytes: { type: 'string', default: '100000' },
     writers: { type: 'string', default: '8' },
+    'writer-bytes': { type: 'string' },
   },
 });
 const [stacks, bytes, writers] = [Number(values.stacks), Number(values.bytes), Number(values.writers)];
+const writerBytes = Number(values['writer-bytes'] ?? bytes);
 const seedersAtOnce = 8;
 const idleMs = 15_000;
 
@@ -51,7 +53,7 @@ async function underWriters(work: () => Promise<void>): Promise<{ seconds: numbe
       await client.call(
         'POST',
         `/api/stacks/${server.organization}/writers/stack-${writer}/import`,
-        deploymentOf(bytes, 100_000 * (writer + 1) + number),
+        deploymentOf(writerBytes, 100_000 * (writer + 1) + number),
       );
       writes.push(performance.now() - began);
     }
@@ -75,7 +77,9 @@ async function backup(dataDir: string, ...words: string[]): Promise<string> {
 }
 
 console.log(`Seeding ${stacks} stacks of ${bytes} bytes`);
+const seedingBegan = performance.now();
 await seed();
+console.log(`Seeded in ${((performance.now() - seedingBegan) / 1000).toFixed(0)} s`);
 for (let writer = 0; writer < writers; writer++)
   await client.createStack(server.organization, 'writers', `stack-${writer}`);
 const identity = await generateX25519Identity();
@@ -93,10 +97,10 @@ const steps: Record<string, () => Promise<unknown>> = {
   'no backup': () => new Promise((resolve) => setTimeout(resolve, idleMs)),
   'create, the first': () => create(plain),
   'create, the next': () => create(plain),
-  'create, encrypted': () => create(sealed, '--recipient', recipient),
   verify: () => backup(nothing, 'verify', '--from', plain),
-  'verify, encrypted': () => backup(nothing, 'verify', '--from', sealed, '--identity', identityFile),
   restore: () => backup(path.join(home, 'restored'), 'restore', '--from', plain),
+  'create, encrypted': () => create(sealed, '--recipient', recipient),
+  'verify, encrypted': () => backup(nothing, 'verify', '--from', sealed, '--identity', identityFile),
 };
 const rows: (string | number)[][] = [];
 for (const [name, step] of Object.entries(steps)) {
@@ -104,7 +108,8 @@ for (const [name, step] of Object.entries(steps)) {
   const { seconds, writes } = await underWriters(async () => void (await step()));
   const rates = stored === 0 ? ['', ''] : [stored / 1e6 / seconds, stacks / seconds];
   rows.push([name, seconds, ...rates, percentile(writes, 0.5), percentile(writes, 0.99), load]);
+  console.log(`${name}: ${seconds.toFixed(0)} s, ${writes.length} writes`);
 }
-console.log(`\n${(stored / 1e6).toFixed(0)} MB stored, ${writers} writers\n`);
+console.log(`\n${(stored / 1e6).toFixed(0)} MB stored, ${writers} writers of ${writerBytes} bytes\n`);
 printTable(['step', 's', 'MB/s', 'stacks/s', 'write p50 ms', 'p99 ms', 'load before'], rows);
 rmSync(home, { recursive: true, force: true });

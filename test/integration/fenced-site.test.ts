@@ -116,6 +116,7 @@ async function run(given: readonly string[]): Promise<{ code: number | undefined
       database,
       secrets: { ...config.secrets, masterKeys: `k1:${Buffer.alloc(32, 1).toString('base64')}` },
       startWaitMs: 1_000,
+      logLevel: 'fatal',
     }));
     return { code, stderr: lines.join('\n') };
   } finally {

@@ -54,9 +54,11 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   await task.observe?.();
   expect((await gauges())['verified']).toBeGreaterThan(24 * 3600);
   daysLater = 0;
-  const verified = await runBackup({ dataDir: home }, 'verify', '--from', place);
+  const verified = await runBackup({ dataDir: home, databaseUrl: app.database.url }, 'verify', '--from', place);
   expect(verified.stdout).toContain('no faults');
-  await run();
+  // Without another look into the place of the backups.
+  const shown = (await readBackupStatus(createScheduledTaskRepository(app.context.db))).backups?.backups[0];
+  expect(shown?.verifiedAt).not.toBeNull();
   await task.observe?.();
   const { success, verified: verifiedAge } = await gauges();
   expect(success).toBeLessThan(300);

@@ -126,6 +126,15 @@ test('the second store catches up once it is back', async () => {
   expect((await query(old, due)).length).toBeGreaterThan(0);
   rmSync(secondStoreOf('old'));
   renameSync(broken.replace('/blobs/away', '/away'), secondStoreOf('old'));
+  const waiting = (await query(old, 'select key from blob_copies_due')).length;
+  const { blobs } = JSON.parse((await runSite(old, 'old', 'status', '--json')).stdout);
+  expect(blobs).toMatchObject({ copies: 'by the servers', blobs: waiting, bytes: expect.any(Number) });
+  expect(blobs.bytes).toBeGreaterThan(0);
+  expect((await runSite(old, 'old', 'status')).stdout).toContain(`${waiting} blobs (`);
+  const metrics = (await old.context.metrics.registry.metrics()).split('\n');
+  expect(metrics).toContain(`holdfast_second_store_lag{figure="blobs"} ${waiting}`);
+  const { notes } = await fsck(old.context, { fixes: false, sample: null, ring: null });
+  expect(notes).toContainEqual(expect.stringMatching(/^\d+ objects wait to be copied to the other store/));
   const [copy, compare] = secondStoreTasks(old.context, mirror);
   const claim = { place: null, holder: 'test' };
   const { signal } = new AbortController();

@@ -1,8 +1,12 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { findBackups, openBackup, pruneBackups } from '../../shared/backup/backup-list.ts';
+import { noteVerified } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
 import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
+import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
@@ -83,6 +87,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
         const { manifest, problems, text } = await verify(call, id ?? null, identity);
         printResult('backup verify', { backup: manifest.id, problems }, { json, text: [...problems, text].join('\n') });
         if (problems.length > 0) run.exitCode = 1;
+        else await showVerified(call.session, from, manifest.id);
       }),
     );
   backup
@@ -126,6 +131,17 @@ interface RestoreFlags {
   readonly from: string;
   readonly identity?: string;
   readonly json?: true;
+}
+
+/** Without the database of the servers at hand, a worker sees the verification in the place within a minute. */
+async function showVerified(session: AdminSession, place: string, id: string): Promise<void> {
+  const note = async (db: Database): Promise<void> => {
+    if ((await createSiteRepository(db).read()).fencedSince) return;
+    await noteVerified(createScheduledTaskRepository(db), { at: Date.now(), id, place });
+  };
+  await session.withDatabase(note).catch((error: unknown) => {
+    session.logger.debug({ err: error }, 'the verification could not be noted in the database');
+  });
 }
 
 async function list(target: BlobStore, json: true | undefined): Promise<void> {

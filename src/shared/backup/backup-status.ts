@@ -54,6 +54,20 @@ export async function readBackupStatus(
   return { backups: read(Backups, backups), verification: read(LastVerification, verification) };
 }
 
+/**
+ * Notes that a backup in the place is without faults. Pages and metrics show it at once: the task that looks into the place may be making a
+ * backup for hours.
+ */
+export async function noteVerified(
+  runs: ScheduledTaskRepository,
+  { at, id, place }: { readonly at: number; readonly id: string; readonly place: string },
+): Promise<void> {
+  const { backups: found } = await readBackupStatus(runs);
+  if (found?.place !== place) return;
+  const backups = found.backups.map((each) => (each.id === id ? { ...each, verifiedAt: at } : each));
+  await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, backups } satisfies Backups));
+}
+
 function read<S extends typeof Backups | typeof LastVerification>(schema: S, text: string | null): Static<S> | null {
   const value: unknown = JSON.parse(text ?? 'null');
   return Value.Check(schema, value) ? (value as Static<S>) : null;

@@ -12,7 +12,7 @@ import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import styles from './queues-page.module.css';
 
-const refreshMs = 60_000;
+const refreshMs = 10_000;
 
 /** Scheduled backups, and when one was last verified. */
 export function BackupsPage() {

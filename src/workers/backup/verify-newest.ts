@@ -4,6 +4,7 @@ import {
   type Backups,
   backupTasks,
   type LastVerification,
+  noteVerified,
   readBackupStatus,
 } from '../../shared/backup/backup-status.ts';
 import type { AppContext } from '../../shared/context.ts';
@@ -44,7 +45,7 @@ export function verifyNewestBackup(
       const skipped = await whyNot(newest.isEncrypted);
       const problems = skipped === null ? await verify(program, place, newest.id, signal) : [];
       const at = now();
-      if (skipped === null && problems.length === 0) await noteVerified(runs, newest.id, at);
+      if (skipped === null && problems.length === 0) await noteVerified(runs, { at, id: newest.id, place });
       await runs.saveResult(
         backupTasks.verify,
         JSON.stringify({ at, backup: newest.id, problems, skipped } satisfies LastVerification),
@@ -54,14 +55,6 @@ export function verifyNewestBackup(
       else throw new Error(`Backup ${newest.id} has faults: ${problems.join('; ')}`);
     },
   };
-}
-
-/** Pages and metrics show it at once: the task that looks into the place of the backups may be making one for hours. */
-async function noteVerified(runs: ScheduledTaskRepository, id: string, at: number): Promise<void> {
-  const { backups: found } = await readBackupStatus(runs);
-  if (!found) return;
-  const backups = found.backups.map((each) => (each.id === id ? { ...each, verifiedAt: at } : each));
-  await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, backups } satisfies Backups));
 }
 
 function isVerificationDue({ backups }: Backups, verification: LastVerification | null, now: number): boolean {
