@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
-import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { holdfastProgram } from '../testkit/holdfast-program.ts';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { loadAverage, printTable } from './support/measures.ts';
 
 /**

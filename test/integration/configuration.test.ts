@@ -12,6 +12,7 @@ import { person } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
 import { assertOutput } from '../support/outputs.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
+import { ask } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { makeKey } from '../support/test-issuer.ts';
@@ -270,6 +271,28 @@ describe.each(cases)('$kind', ({ elsewhere, fields, kind, name = () => 'one', on
   });
 });
 
+test('pages say which teams and rules a configuration declares', async () => {
+  const settings = { changes: 5 };
+  await call('POST', 'teams/pulumi', { name: 'by-hand' });
+  await call('POST', 'update-rules', { kind: 'lock-wait', settings: { seconds: 5 } });
+  await done(
+    apply(
+      write({ kind: 'Team', name: 'one' }, { kind: 'UpdateRule', name: 'x', spec: { rule: 'change-limit', settings } }),
+    ),
+  );
+  const { organization } = stack;
+  const read = async (procedure: string) =>
+    (await ask(app, stack.auth.replace('token ', ''), procedure, { organization })).data.items;
+  expect(await read('teams.list')).toMatchObject([
+    { name: 'by-hand', isManaged: false },
+    { name: 'one', isManaged: true },
+  ]);
+  expect(await read('rules.list')).toMatchObject([
+    { kind: 'change-limit', isManaged: true },
+    { kind: 'lock-wait', isManaged: false },
+  ]);
+});
+
 describe('wrong documents', () => {
   const head = (kind: string, name = 'x') =>
     `apiVersion: holdfast/v1\nkind: ${kind}\nmetadata: { name: ${name}, organization: ORG }\n`;
@@ -391,6 +414,13 @@ test('pruning deletes only what was applied with the labels and is no longer dec
       expect.stringContaining(sentence),
       ['by-hand', 'one', 'other'],
     ]);
+});
+
+test('a field that cannot change is refused before anything is done', async () => {
+  const declare = (url: string): string => write({ kind: 'Issuer', name: 'ci', spec: { url, jwks: { keys: [jwk] } } });
+  await done(apply(declare('https://ci.example')));
+  const { code, stderr } = await apply(declare('https://other.example'));
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/:1:1: url of Issuer .*\/ci cannot be changed/)]);
 });
 
 test('the last admin stays', async () => {

@@ -22,7 +22,14 @@ let admin: Person;
 const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
   ...(Object.fromEntries(
     [
-      ...['organization.create', 'organization.quota', 'configuration.apply', 'bootstrap.apply', 'audit.export', 'database.loss'],
+      ...[
+        'organization.create',
+        'organization.quota',
+        'configuration.apply',
+        'bootstrap.apply',
+        'audit.export',
+        'database.loss',
+      ],
       ...['add', 'invite', 'withdraw', 'accept', 'decline', 'leave', 'role', 'remove', 'provision'].map(
         (each) => `member.${each}`,
       ),

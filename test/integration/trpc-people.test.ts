@@ -140,6 +140,7 @@ describe('teams', () => {
       members: 1,
       isIn: true,
       isAdmin: true,
+      isManaged: false,
     });
     await change('teams.edit', { team: 'red', displayName: 'Reds', description: '' }, member.token);
     await change('teams.setMember', { team: 'red', login: admin.login }, member.token);

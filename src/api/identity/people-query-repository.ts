@@ -24,6 +24,8 @@ const TeamRow = Type.Object({
   /** Whether the requesting user is a member, and an admin of the team. */
   isIn: Type.Boolean(),
   isAdmin: Type.Boolean(),
+  /** Whether a configuration declares the team. */
+  isManaged: Type.Boolean(),
 });
 export type TeamPageRow = Row<typeof TeamRow>;
 
@@ -54,7 +56,9 @@ export function createPeopleQueryRepository(db: Queryable) {
   const team = (userId: string | null) => sql.fragment`
     e.id, e.name, e.display_name as "displayName", e.description,
     (select count(*)::int from team_members m where m.team_id = e.id) as members,
-    own.user_id is not null as "isIn", coalesce(own.is_admin, false) as "isAdmin"
+    own.user_id is not null as "isIn", coalesce(own.is_admin, false) as "isAdmin",
+    exists (select from managed_objects o
+      where o.organization_id = e.organization_id and o.kind = 'Team' and o.object = e.name) as "isManaged"
     from teams e left join team_members own on own.team_id = e.id and own.user_id = ${userId}::uuid`;
   return {
     /** In the order of their logins. */

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { ConfigurationError } from './configuration-error.ts';
 import { type Document, keyOf, type Labels, type SecretReference, titleOf } from './document.ts';
 import { type Kind, type KindName, kindNames, type PresentObject, type Spec } from './kinds/kind.ts';
 import { kinds } from './kinds/kinds.ts';
@@ -134,7 +135,8 @@ async function matchDocuments(
       }
       if (match) taken.push({ kind, object: match.object });
       const change = await compare(api, document, match, record).catch((error: unknown) => {
-        problems.push(`${document.locate()}: ${(error as Error).message}`);
+        if (!(error instanceof ConfigurationError)) throw error;
+        problems.push(`${document.locate()}: ${error.message}`);
         return null;
       });
       if (change) changes.push(change);
@@ -191,7 +193,7 @@ async function compare(
   }
   const fixed = present && fields.find(({ field }) => fixedFields.includes(field));
   if (fixed)
-    throw new Error(
+    throw new ConfigurationError(
       `${fixed.field} of ${titleOf(document)} cannot be changed: delete it, or give the new one another name`,
     );
   if (present && fields.length === 0) return null;

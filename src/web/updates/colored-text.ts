@@ -43,6 +43,18 @@ export function parseColoredText(text: string): TextSpan[] {
   return spans;
 }
 
+/** The lines of a text, each in its styles. */
+export function parseColoredLines(text: string): TextSpan[][] {
+  const lines: TextSpan[][] = [[]];
+  for (const span of parseColoredText(text)) {
+    for (const [at, part] of span.text.split('\n').entries()) {
+      if (at > 0) lines.push([]);
+      if (part !== '') lines.at(-1)?.push({ ...span, text: part });
+    }
+  }
+  return lines;
+}
+
 /** The text alone. */
 export function stripColors(text: string): string {
   return parseColoredText(text)

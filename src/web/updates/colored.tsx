@@ -1,12 +1,17 @@
 import { memo } from 'react';
 import styles from './colored.module.css';
-import { parseColoredText } from './colored-text.ts';
+import { parseColoredText, type TextSpan } from './colored-text.ts';
 
 /** Text of the CLI, a provider or a program, with its colours. It is never HTML. */
 export const Colored = memo(function Colored({ text }: { readonly text: string }) {
+  return <ColoredSpans spans={parseColoredText(text)} />;
+});
+
+/** The same, of a text that is already split into its styles. */
+export function ColoredSpans({ spans }: { readonly spans: readonly TextSpan[] }) {
   return (
     <span className={styles['text']}>
-      {parseColoredText(text).map((span, at) => (
+      {spans.map((span, at) => (
         <span
           // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text have no other identity.
           key={at}
@@ -24,7 +29,7 @@ export const Colored = memo(function Colored({ text }: { readonly text: string }
       ))}
     </span>
   );
-});
+}
 
 /** Classes for the colours of terminals. Backgrounds are left out: with the page's own colours, they could hide text. */
 const colors = ['', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', ''];

@@ -1,64 +1,165 @@
-import { CircleX, Info, TriangleAlert } from 'lucide-react';
-import { useState } from 'react';
+import { useNavigate } from '@tanstack/react-router';
+import { ChevronDown, ChevronUp, CircleX, Download, Info, TriangleAlert } from 'lucide-react';
+import { useEffect, useMemo, useState } from 'react';
+import type { UpdateDetails } from '../platform/app/contract.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { Colored } from './colored.tsx';
+import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
+import { ColoredSpans } from './colored.tsx';
+import { findLines, groupMessages, groupOfLine, linesOf, type MessageGroup, messagesAsText } from './message-lines.ts';
 import styles from './message-list.module.css';
 import type { Diagnostic } from './update-progress.ts';
+import type { UpdateSearch } from './update-search.ts';
 import type { LiveProgress } from './use-update.ts';
 
 const icons = { debug: Info, info: Info, warning: TriangleAlert, error: CircleX } as const;
 const labels = { debug: 'Debug', info: 'Note', warning: 'Warning', error: 'Error' } as const;
 const pageSize = 200;
 
-/** All messages of an update by resource, with messages of the program and the engine first. */
-export function MessageList({ live }: { readonly live: LiveProgress }) {
-  const { progress } = live.feed;
+interface MessageListProps {
+  readonly live: LiveProgress;
+  readonly update: UpdateDetails;
+  readonly search: UpdateSearch;
+}
+
+/** All messages of an update by resource, with a search in their lines. Each line has an address. */
+export function MessageList({ live, search, update }: MessageListProps) {
+  const { feed, revision } = live;
+  const navigate = useNavigate();
+  const change = (changes: Partial<UpdateSearch>): void =>
+    void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
   const [shownCount, setShownCount] = useState(pageSize);
-  const groups: { urn: string | null; type: string; diagnostics: readonly Diagnostic[] }[] = [
-    { urn: null, type: '', diagnostics: progress.diagnostics },
-    ...[...progress.rows.values()].map(({ diagnostics, type, urn }) => ({ urn, type, diagnostics })),
-  ].filter(({ diagnostics }) => diagnostics.length > 0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the tree is changed in place; its revision says when.
+  const groups = useMemo(() => groupMessages(feed.progress), [feed, revision]);
+  const text = search.text ?? '';
+  const found = useMemo(() => findLines(groups, text), [groups, text]);
+  const { line } = search;
+  const place = line === undefined ? -1 : groupOfLine(groups, line);
+  useEffect(() => {
+    if (line !== undefined && place >= 0) document.getElementById(`line-${line}`)?.scrollIntoView({ block: 'center' });
+  }, [line, place]);
   if (groups.length === 0) {
     return (
-      <Empty title={live.feed.isCaughtUp ? 'No messages' : 'Reading the messages…'}>
+      <Empty title={feed.isCaughtUp ? 'No messages' : 'Reading the messages…'}>
         <p>Errors, warnings and the output of the program appear here, by resource.</p>
       </Empty>
     );
   }
-  const shown = groups.slice(0, shownCount);
+  const at = line === undefined ? -1 : found.indexOf(line);
+  const go = (step: 1 | -1): void => {
+    const next = at < 0 ? (step > 0 ? 0 : found.length - 1) : (at + step + found.length) % found.length;
+    change({ line: found[next] });
+  };
+  const shown = groups.slice(0, Math.max(shownCount, place + 1));
+  const hits = new Set(found);
   return (
-    <div className={styles['groups']}>
-      {shown.map(({ diagnostics, type, urn }) => (
-        <section key={urn ?? ''} className={styles['group']}>
-          <h2 className={styles['title']} title={urn ?? undefined}>
-            {urn === null ? (
-              'Engine and program'
-            ) : (
-              <>
-                <code>{nameInUrn(urn)}</code> <span className={styles['type']}>{shortType(type)}</span>
-              </>
-            )}
-          </h2>
-          <ul className={styles['list']}>
-            {diagnostics.map((diagnostic) => (
-              <Message key={diagnostic.sequence} diagnostic={diagnostic} />
-            ))}
-          </ul>
-        </section>
-      ))}
-      {groups.length > shownCount ? (
-        <Button className={styles['more']} onClick={() => setShownCount(shownCount + pageSize)}>
-          Show more of {groups.length.toLocaleString('en')} resources
-        </Button>
-      ) : null}
-    </div>
+    <ListSection
+      label="Messages"
+      bar={
+        <>
+          <search
+            className={styles['search']}
+            onKeyDown={({ key, shiftKey, target }) => {
+              if (key === 'Enter' && target instanceof HTMLInputElement && found.length > 0) go(shiftKey ? -1 : 1);
+            }}
+          >
+            <ListSearch
+              label="Search in messages"
+              placeholder="Search in messages"
+              value={text}
+              onText={(next) => change({ text: next || undefined, line: undefined })}
+            />
+            <Button
+              size="icon"
+              kind="quiet"
+              aria-label="Previous match"
+              disabled={found.length === 0}
+              onClick={() => go(-1)}
+            >
+              <ChevronUp size={16} />
+            </Button>
+            <Button
+              size="icon"
+              kind="quiet"
+              aria-label="Next match"
+              disabled={found.length === 0}
+              onClick={() => go(1)}
+            >
+              <ChevronDown size={16} />
+            </Button>
+            <span role="status" className={styles['count']}>
+              {text.trim() === ''
+                ? ''
+                : found.length === 0
+                  ? 'No line matches'
+                  : `${at < 0 ? '' : `${(at + 1).toLocaleString('en')} of `}${found.length.toLocaleString('en')} lines`}
+            </span>
+          </search>
+          <ListToggle isOn={search.wrap === undefined} onChange={(isOn) => change({ wrap: isOn ? undefined : '0' })}>
+            Wrap lines
+          </ListToggle>
+          <Button size="small" onClick={() => download(groups, update)}>
+            <Download size={15} aria-hidden="true" />
+            Download
+          </Button>
+        </>
+      }
+    >
+      <div className={`${styles['groups']} ${search.wrap === '0' ? styles['long'] : ''}`}>
+        {shown.map(({ diagnostics, type, urn }) => (
+          <section key={urn ?? ''} className={styles['group']}>
+            <h2 className={styles['title']} title={urn ?? undefined}>
+              {urn === null ? (
+                'Engine and program'
+              ) : (
+                <>
+                  <code>{nameInUrn(urn)}</code> <span className={styles['type']}>{shortType(type)}</span>
+                </>
+              )}
+            </h2>
+            <ul className={styles['list']}>
+              {diagnostics.map((diagnostic) => (
+                <Message
+                  key={diagnostic.sequence}
+                  diagnostic={diagnostic}
+                  hits={hits}
+                  line={line}
+                  onLine={(id) => change({ line: id })}
+                />
+              ))}
+            </ul>
+          </section>
+        ))}
+        {groups.length > shown.length ? (
+          <Button className={styles['more']} onClick={() => setShownCount(shown.length + pageSize)}>
+            Show more of {groups.length.toLocaleString('en')} resources
+          </Button>
+        ) : null}
+      </div>
+    </ListSection>
   );
 }
 
-function Message({ diagnostic }: { readonly diagnostic: Diagnostic }) {
-  const { message, policy, severity } = diagnostic;
+/** Saves all messages as a text file. */
+function download(groups: readonly MessageGroup[], { updateId }: UpdateDetails): void {
+  const url = URL.createObjectURL(new Blob([messagesAsText(groups)], { type: 'text/plain' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `${updateId}.log`;
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
+interface MessageProps {
+  readonly diagnostic: Diagnostic;
+  readonly hits: ReadonlySet<string>;
+  readonly line: string | undefined;
+  readonly onLine: (id: string) => void;
+}
+
+function Message({ diagnostic, hits, line, onLine }: MessageProps) {
+  const { policy, severity } = diagnostic;
   const Icon = icons[severity];
   return (
     <li className={`${styles['message']} ${styles[severity]}`}>
@@ -73,9 +174,30 @@ function Message({ diagnostic }: { readonly diagnostic: Diagnostic }) {
             {policy.isMandatory ? ', mandatory' : ', advisory'}
           </p>
         )}
-        <pre className={styles['text']}>
-          <Colored text={message.trimEnd()} />
-        </pre>
+        <div className={styles['text']}>
+          {linesOf(diagnostic).map(({ id, number, spans }) => (
+            <div
+              key={id}
+              id={`line-${id}`}
+              className={[styles['line'], hits.has(id) && styles['hit'], line === id && styles['current']]
+                .filter(Boolean)
+                .join(' ')}
+              aria-current={line === id ? 'true' : undefined}
+            >
+              {/* The address of a line is in the URL after a search too: thousands of stops would be in the way of a keyboard. */}
+              <button
+                type="button"
+                tabIndex={-1}
+                className={styles['number']}
+                aria-label={`Link to line ${number}`}
+                onClick={() => onLine(id)}
+              >
+                {number}
+              </button>
+              <ColoredSpans spans={spans} />
+            </div>
+          ))}
+        </div>
       </div>
     </li>
   );

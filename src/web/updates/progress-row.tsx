@@ -160,7 +160,6 @@ function State({
 
 /** The messages about a resource, and the inputs that a step changes, as the versions of a stack are compared. */
 function Opened({ row }: { readonly row: ResourceRow }) {
-  const changes = changesOf(row);
   return (
     <div className={styles['opened']}>
       {row.diagnostics.length === 0 ? null : (
@@ -172,9 +171,20 @@ function Opened({ row }: { readonly row: ResourceRow }) {
           ))}
         </ul>
       )}
-      {changes === null || changes.paths.length === 0 ? null : <PropertyDiff paths={changes.paths} />}
-      {changes?.isCut ? <p>More inputs change.</p> : null}
+      <InputChanges row={row} />
     </div>
+  );
+}
+
+/** The inputs that a step changes. Renders nothing if there are none. */
+export function InputChanges({ row }: { readonly row: ResourceRow }) {
+  const changes = changesOf(row);
+  if (changes === null || changes.paths.length === 0) return null;
+  return (
+    <>
+      <PropertyDiff paths={changes.paths} />
+      {changes.isCut ? <p>More inputs change.</p> : null}
+    </>
   );
 }
 

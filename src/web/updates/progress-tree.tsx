@@ -1,6 +1,6 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import type { UpdateDetails } from '../platform/app/contract.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
@@ -18,13 +18,14 @@ import { type LiveProgress, useNowSeconds } from './use-update.ts';
 const rowPixels = 36;
 
 interface ProgressTreeProps {
+  readonly stack: StackRef;
   readonly live: LiveProgress;
   readonly update: UpdateDetails;
   readonly search: UpdateSearch;
 }
 
 /** The CLI's tree: resources below their parents, with their operations. */
-export function ProgressTree({ live, search, update }: ProgressTreeProps) {
+export function ProgressTree({ live, search, stack, update }: ProgressTreeProps) {
   const { feed, revision } = live;
   const { progress } = feed;
   const [collapsed, toggleCollapsed] = useToggles<string>();
@@ -42,7 +43,7 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
   if (isLoading) return <TreeSkeleton />;
   return (
     <div className={styles['progress']}>
-      <ErrorSummary progress={progress} revision={revision} />
+      <ErrorSummary stack={stack} update={update} progress={progress} revision={revision} />
       {update.dryRun ? <RemovalSummary progress={progress} revision={revision} /> : null}
       <ListSection
         label="Resources of the update"

@@ -94,9 +94,9 @@ function LoadedUpdate({
         <>
           {live.error === null ? null : <Problem error={live.error} onRetry={live.retry} />}
           {live.error !== null && progress.rows.size === 0 ? null : view === 'progress' ? (
-            <ProgressTree live={live} update={update} search={search} />
+            <ProgressTree stack={stack} live={live} update={update} search={search} />
           ) : view === 'messages' ? (
-            <MessageList live={live} />
+            <MessageList live={live} update={update} search={search} />
           ) : (
             <WaterfallChart live={live} stack={stack} update={update} />
           )}

@@ -12,6 +12,10 @@ export interface UpdateSearch {
   readonly all?: '1' | undefined;
   /** Shows the values of all properties that change. */
   readonly values?: '1' | undefined;
+  /** A line of the messages: the number of its message and its own. */
+  readonly line?: string | undefined;
+  /** Long lines of the messages run on. */
+  readonly wrap?: '0' | undefined;
 }
 
 /** Reads the search of a URL. Invalid parameters are dropped. */
@@ -22,5 +26,10 @@ export function parseUpdateSearch(search: Readonly<Record<string, unknown>>): Up
   };
   const view = updateViews.find((each) => each === search['view']);
   const flag = (name: string): '1' | undefined => (search[name] === '1' ? '1' : undefined);
-  return { view, text: text('text'), type: text('type'), all: flag('all'), values: flag('values') };
+  const line = text('line');
+  return {
+    ...{ view, text: text('text'), type: text('type'), all: flag('all'), values: flag('values') },
+    line: line !== undefined && /^\d{1,15}-\d{1,9}$/.test(line) ? line : undefined,
+    wrap: String(search['wrap']) === '0' ? '0' : undefined,
+  };
 }

@@ -39,14 +39,17 @@ export class RuleQueries {
   async list(
     organization: string,
     page: { readonly kinds: readonly string[] | null; readonly after: RulePlace | null; readonly limit: number },
-  ): Promise<{ readonly items: readonly (RuleView & FreezeState)[]; readonly next: RulePlace | null }> {
+  ): Promise<{
+    readonly items: readonly (RuleView & FreezeState & { readonly isManaged: boolean })[];
+    readonly next: RulePlace | null;
+  }> {
     const { id: organizationId } = await getOrganization(this.#db, organization);
     const rules = createUpdateRuleRepository(this.#db);
     const rows = await rules.listPage(organizationId, { ...page, limit: page.limit + 1 });
     const shown = rows.slice(0, page.limit);
     const last = shown.at(-1);
     return {
-      items: shown.map((row) => ({ ...ruleView(row, organization), freeze: freezeOf(row) })),
+      items: shown.map((row) => ({ ...ruleView(row, organization), freeze: freezeOf(row), isManaged: row.isManaged })),
       next: last && rows.length > page.limit ? placeOf(last) : null,
     };
   }

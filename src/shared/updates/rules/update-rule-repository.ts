@@ -28,6 +28,8 @@ const PagedRow = Type.Object({
   /** Microseconds since the epoch, as text. */
   setMicros: Type.String(),
   now: Timestamp,
+  /** Whether a configuration declares the rule. */
+  isManaged: Type.Boolean(),
 });
 export type PagedRuleRow = Row<typeof PagedRow>;
 
@@ -167,7 +169,9 @@ export function createUpdateRuleRepository(db: Queryable) {
       return db.any(sql.rows(PagedRow)`
         /* updateRules.listPage */
         select ${columns}, (extract(epoch from r.set_at) * 1000000)::bigint::text as "setMicros",
-          clock_timestamp() as now
+          clock_timestamp() as now,
+          exists (select from managed_objects o where o.organization_id = r.organization_id
+            and o.kind in ('UpdateRule', 'RetentionRule') and o.object = r.id::text) as "isManaged"
         from ${joins}
         where r.organization_id = ${organizationId}
           and (${kinds === null} or r.kind = any (${sql.array([...(kinds ?? [])], 'text')}))

@@ -15,6 +15,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { Code } from '../../platform/ui/code.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { TextArea, TextField } from '../../platform/ui/field.tsx';
+import { ManagedBadge } from '../../platform/ui/managed-badge.tsx';
 import { FilterBar, Page } from '../../platform/ui/page.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 
@@ -91,13 +92,14 @@ function columnsOf(organization: string): readonly Column<TeamItem>[] {
     {
       name: 'Name',
       isTitle: true,
-      cell: ({ displayName, isAdmin, isIn, name }) => (
+      cell: ({ displayName, isAdmin, isIn, isManaged, name }) => (
         <span className={styles['name']}>
           <span className={styles['badges']}>
             <Link to="/$organization/~/teams/$team" params={{ organization, team: name }}>
               {displayName}
             </Link>
             {isIn ? <Badge>{isAdmin ? 'you are an admin' : 'you are a member'}</Badge> : null}
+            {isManaged ? <ManagedBadge /> : null}
           </span>
           {displayName === name ? null : <span className={styles['second']}>{name}</span>}
         </span>

@@ -15,7 +15,7 @@ import { NextWindows } from './window-times.tsx';
 
 const pauseMs = 400;
 
-type EditedRule = Omit<Rule, 'freeze'>;
+type EditedRule = Omit<Rule, 'freeze' | 'isManaged'>;
 
 /** Sets a rule of one of the `kinds`, or edits `rule`. `stack`: the stack the rule is for. */
 export function RuleDialog({

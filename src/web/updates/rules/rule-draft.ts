@@ -76,7 +76,7 @@ export function keptByDefault(kind: RuleKind): Pick<RuleDraft, 'daily' | 'days' 
 }
 
 /** The draft of an existing rule. */
-export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule, 'freeze'>): RuleDraft {
+export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule, 'freeze' | 'isManaged'>): RuleDraft {
   const empty = emptyDraft(kind as RuleKind);
   const text = (name: keyof RuleDraft & string): string => {
     const value = settings[name];

@@ -3,6 +3,7 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import type { Rule } from '../../platform/app/contract.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
+import { ManagedBadge } from '../../platform/ui/managed-badge.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { describeSettings, describeWindow, type FreezeWindow, nameOfKind } from './rule-labels.ts';
@@ -26,7 +27,10 @@ export function RuleTable({ empty, ...list }: RuleTableProps & { readonly label:
   return (
     <EditableRules
       {...list}
-      title={{ name: 'Rule', cell: ({ kind }) => nameOfKind(kind) }}
+      title={{
+        name: 'Rule',
+        cell: ({ isManaged, kind }) => <Managed isManaged={isManaged}>{nameOfKind(kind)}</Managed>,
+      }}
       columns={[
         { name: 'Applies to', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
         {
@@ -44,6 +48,14 @@ export function RuleTable({ empty, ...list }: RuleTableProps & { readonly label:
   );
 }
 
+function Managed({ children, isManaged }: { readonly children: ReactNode; readonly isManaged: boolean }) {
+  return (
+    <>
+      {children} {isManaged ? <ManagedBadge /> : null}
+    </>
+  );
+}
+
 /** Freezes, with their stacks, end and author. */
 export function FreezeTable({ items, ...list }: RuleTableProps) {
   return (
@@ -51,7 +63,14 @@ export function FreezeTable({ items, ...list }: RuleTableProps) {
       {...list}
       items={items && inOrder(items)}
       label="Freezes"
-      title={{ name: 'Applies to', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> }}
+      title={{
+        name: 'Applies to',
+        cell: ({ isManaged, scope }) => (
+          <Managed isManaged={isManaged}>
+            <span className={styles['scope']}>{scope}</span>
+          </Managed>
+        ),
+      }}
       columns={[
         { name: 'State', cell: (rule) => <FreezeState rule={rule} /> },
         { name: 'Note', cell: ({ note }) => (note === '' ? <span className={styles['none']}>none</span> : note) },

@@ -161,7 +161,7 @@ export function RemoveDialog({
   rule,
 }: {
   readonly organization: string;
-  readonly rule: Omit<Rule, 'freeze'>;
+  readonly rule: Omit<Rule, 'freeze' | 'isManaged'>;
   readonly onClose: () => void;
 }) {
   const { dialog, item } = useRemoval({

@@ -1,0 +1,30 @@
+import { stripColors } from './colored-text.ts';
+
+/** A failed run, as an issue tells it. */
+export interface FailureReport {
+  /** As in "Update 7 of acme/web/prod". */
+  readonly title: string;
+  readonly url: string;
+  /** Lines such as "Commit: abc". */
+  readonly facts: readonly string[];
+  readonly errors: readonly { readonly urn: string | null; readonly message: string }[];
+}
+
+const maxErrors = 20;
+
+/** The report in Markdown. Nothing in a message ends its block. */
+export function failureMarkdown({ errors, facts, title, url }: FailureReport): string {
+  const shown = errors.slice(0, maxErrors).map(({ message, urn }) => {
+    const text = stripColors(message).trim();
+    const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+    const fence = '`'.repeat(longest + 1);
+    return `${urn === null ? '' : `\`${urn.replaceAll('`', "'")}\`\n\n`}${fence}text\n${text}\n${fence}`;
+  });
+  const more = errors.length - shown.length;
+  return [
+    `[${title}](${url}) failed.`,
+    ...(facts.length === 0 ? [] : [facts.map((fact) => `- ${fact}`).join('\n')]),
+    ...shown,
+    ...(more > 0 ? [`${more} more errors.`] : []),
+  ].join('\n\n');
+}

@@ -1,0 +1,63 @@
+import { parseColoredLines, stripColors, type TextSpan } from './colored-text.ts';
+import type { Diagnostic, UpdateProgress } from './update-progress.ts';
+
+/** The messages about one resource, or of the engine and the program. */
+export interface MessageGroup {
+  readonly urn: string | null;
+  readonly type: string;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** Messages by resource, those of the engine and the program first. */
+export function groupMessages({ diagnostics, rows }: UpdateProgress): MessageGroup[] {
+  return [
+    { urn: null, type: '', diagnostics },
+    ...[...rows.values()].map((row) => ({ urn: row.urn, type: row.type, diagnostics: row.diagnostics })),
+  ].filter((group) => group.diagnostics.length > 0);
+}
+
+/** A line of a message. Its id is the number of the message and its own number, and does not change. */
+export interface MessageLine {
+  readonly id: string;
+  readonly number: number;
+  readonly spans: readonly TextSpan[];
+}
+
+/** The lines of a message. */
+export function linesOf({ message, sequence }: Diagnostic): MessageLine[] {
+  return parseColoredLines(message.trimEnd()).map((spans, at) => ({
+    id: `${sequence}-${at + 1}`,
+    number: at + 1,
+    spans,
+  }));
+}
+
+/** Ids of the lines that contain a text, from top to bottom. */
+export function findLines(groups: readonly MessageGroup[], text: string): string[] {
+  const wanted = text.trim().toLowerCase();
+  if (wanted === '') return [];
+  const found: string[] = [];
+  for (const { message, sequence } of groups.flatMap(({ diagnostics }) => diagnostics)) {
+    for (const [at, line] of stripColors(message.trimEnd()).split('\n').entries())
+      if (line.toLowerCase().includes(wanted)) found.push(`${sequence}-${at + 1}`);
+  }
+  return found;
+}
+
+/** The place among `groups` of the one that a line is in, or -1. */
+export function groupOfLine(groups: readonly MessageGroup[], line: string): number {
+  const sequence = Number(line.split('-')[0]);
+  return groups.findIndex(({ diagnostics }) => diagnostics.some((each) => each.sequence === sequence));
+}
+
+/** All messages as a text without colours, in the order in which they came. */
+export function messagesAsText(groups: readonly MessageGroup[]): string {
+  return groups
+    .flatMap(({ diagnostics, urn }) => diagnostics.map((diagnostic) => ({ ...diagnostic, urn })))
+    .sort((one, other) => one.sequence - other.sequence)
+    .map(({ message, severity, timestamp, urn }) => {
+      const time = new Date(timestamp * 1000).toISOString();
+      return `${time} ${severity}${urn === null ? '' : ` ${urn}`}\n${stripColors(message.trimEnd())}\n`;
+    })
+    .join('\n');
+}
