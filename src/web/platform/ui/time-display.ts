@@ -62,14 +62,25 @@ function format(timeZone: 'UTC' | undefined) {
   const zone = timeZone === undefined ? {} : { timeZone };
   return {
     exact: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long', ...zone }),
-    short: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', ...zone }),
+    short: new Intl.DateTimeFormat(undefined, {
+      month: 'short',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: '2-digit',
+      ...zone,
+    }),
+    day: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', ...zone }),
   };
 }
 const formats = { local: format(undefined), utc: format('UTC') };
 
-/** A time for a row. */
-export function shortTime(time: Date, display: Exclude<TimeDisplay, 'relative'>): string {
-  return formats[display].short.format(time);
+const dayMs = 86_400_000;
+const maxDays = 180;
+
+/** A time that fits into a row: of the last and the next months without the year, of others only the day. */
+export function shortTime(time: Date, display: Exclude<TimeDisplay, 'relative'>, now: Date): string {
+  const isNear = Math.abs(time.getTime() - now.getTime()) < maxDays * dayMs;
+  return formats[display][isNear ? 'short' : 'day'].format(time);
 }
 
 /** A time to the second, in the reader's zone and in UTC. */

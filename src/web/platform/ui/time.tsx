@@ -33,7 +33,7 @@ export function Time({ at }: { readonly at: string }) {
   const display = useTimeDisplay();
   return (
     <time dateTime={at} title={exactTime(time)}>
-      {display === 'relative' ? relativeTime(time, now) : shortTime(time, display)}
+      {display === 'relative' ? relativeTime(time, now) : shortTime(time, display, now)}
     </time>
   );
 }

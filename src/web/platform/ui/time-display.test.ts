@@ -1,0 +1,15 @@
+import { expect, test } from '@jest/globals';
+import { exactTime, shortTime } from './time-display.ts';
+
+const now = new Date('2026-03-01T12:00:00Z');
+
+test('a time in a row is short, with the year only where it is needed', () => {
+  const near = shortTime(new Date('2026-02-03T23:05:00Z'), 'utc', now);
+  expect([near.includes('05'), near.includes('2026')]).toEqual([true, false]);
+  const far = shortTime(new Date('2025-02-03T23:05:00Z'), 'utc', now);
+  expect([far.includes('05'), far.includes('2025')]).toEqual([false, true]);
+});
+
+test('an exact time is in UTC, too', () => {
+  expect(exactTime(now)).toMatch(/2026.*UTC/);
+});
