@@ -134,10 +134,14 @@ describe('what is unusual', () => {
     const counts = countsOf('{"create":3,"update":2,"delete":14,"replace":-1,"same":"x"}');
     expect(counts).toEqual({ creates: 3, updates: 2, replaces: 0, deletes: 14 });
     expect(describeAll(counts, usual)).toEqual(['updates 2, usually 1', 'deletes 14, usually 0 to 2']);
-    expect(describeAll({ seconds: 9.1, waitedSeconds: 0.6 }, usual)).toEqual([
-      'took 9 s, usually 1 to 9 s',
-      'waited 1 s, usually 0 s',
+    expect(describeAll({ seconds: 19.1, waitedSeconds: 10.6 }, usual)).toEqual([
+      'took 19 s, usually 1 to 9 s',
+      'waited 11 s, usually 0 s',
     ]);
+    expect(describeAll({ seconds: 19, waitedSeconds: 10 }, usual)).toEqual([]);
+    const long = { ...usual, seconds: [50, 100] } as const;
+    expect(describeAll({ seconds: 150 }, long)).toEqual([]);
+    expect(describeAll({ seconds: 151 }, long)).toEqual(['took 151 s, usually 50 to 100 s']);
   });
   test('needs some updates to compare with', () => {
     expect(describeAll(countsOf('{"delete":99}'), { ...usual, count: 4 })).toEqual([]);

@@ -29,11 +29,21 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
+/** A tenth of all updates takes longer than the range, most of them not by much: times are unusual only from so much above it. */
+const minTimes = 1.5;
+const minSecondsAbove = 10;
+
 /** A value that is above the range of earlier updates. */
 export interface Unusual {
   readonly name: ComparedValue;
   readonly value: number;
   readonly range: readonly [number, number];
+}
+
+const verbs: Readonly<Partial<Record<ComparedValue, string>>> = { seconds: 'took', waitedSeconds: 'waited' };
+
+function isUnusual(name: ComparedValue, value: number, most: number): boolean {
+  return value > (verbs[name] === undefined ? most : Math.max(most * minTimes, most + minSecondsAbove));
 }
 
 /** The values above what is usual; empty while too few updates are known. */
@@ -43,11 +53,9 @@ export function findUnusual(values: Readonly<Partial<Record<ComparedValue, numbe
   const ranges = { ...counts, seconds, waitedSeconds };
   return comparedValues.flatMap((name) => {
     const [value, range] = [values[name], ranges[name]];
-    return value !== undefined && value > range[1] ? [{ name, value, range }] : [];
+    return value !== undefined && isUnusual(name, value, range[1]) ? [{ name, value, range }] : [];
   });
 }
-
-const verbs: Readonly<Partial<Record<ComparedValue, string>>> = { seconds: 'took', waitedSeconds: 'waited' };
 
 /** In words, as in `deletes 14, usually 0 to 2`, or `took 90 s, usually 3 to 5 s`. */
 export function describeUnusual({ name, range: [from, to], value }: Unusual): string {
