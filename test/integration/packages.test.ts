@@ -252,7 +252,7 @@ describeAsRoot('packages', () => {
       expect(await machine.runOk('dpkg', '--purge', 'holdfast')).toContain('remain in /var/lib/holdfast');
       expect(await machine.run('ls', '/etc/holdfast')).toMatchObject({ code: 2 });
       expect(await machine.runOk('ls', '/var/lib/holdfast')).toMatch(
-        /^blobs\n(.*\n)*first-token\n(.*\n)*master-keys\npostgres$/,
+        /^blobs\n(.*\n)*first-token\n(.*\n)*master-keys\npostgres\nrun$/,
       );
     });
 
