@@ -213,7 +213,7 @@ test('a document that was replaced meanwhile is neither marked nor replaced', as
 
 test('admin scrub checks all stacks or one, and its exit code reports remaining damage', async () => {
   const printed: string[] = [];
-  const print = (line: string): void => void printed.push(line);
+  const print = (text: string): void => void printed.push(...text.split('\n'));
   jest.spyOn(console, 'log').mockImplementation(print);
   jest.spyOn(console, 'error').mockImplementation(print);
   const app = await createApp();
