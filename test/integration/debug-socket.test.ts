@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdtempSync,
@@ -40,6 +42,29 @@ async function start(dataDir: string, makesFolder = true, role = 'server') {
   lifecycles.push(lifecycle);
   const file = await startDebugSocket({ dataDir, role, makesFolder, logger, lifecycle });
   return { file, lines, lifecycle, logger };
+}
+
+/** A process with little more than the socket: the heap of this one has all tests before. */
+async function startSmallProcess(dataDir: string): Promise<AsyncDisposable> {
+  const shared = (file: string) => JSON.stringify(new URL(`../../src/shared/platform/${file}`, import.meta.url).href);
+  const script = `
+    const { startDebugSocket } = await import(${shared('debug/debug-socket.ts')});
+    const { createLogger } = await import(${shared('logger/logger.ts')});
+    const logger = createLogger({ level: 'silent' });
+    const lifecycle = { onClose() {} };
+    await startDebugSocket({ dataDir: process.argv[1], role: 'server', makesFolder: true, logger, lifecycle });
+    setInterval(() => {}, 60_000);
+    console.log('ready');`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script, dataDir], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(child.stdout, 'data');
+  return {
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      await once(child, 'close');
+    },
+  };
 }
 
 /** Runs `holdfast debug` in this process. */
@@ -103,7 +128,7 @@ test('the log level changes for a time, also in the logger of a part', async () 
 
 test('a CPU profile and a heap snapshot are files that only their owner can read, and overwrite none', async () => {
   const dataDir = newFolder();
-  await start(dataDir);
+  await using _process = await startSmallProcess(dataDir);
   const [cpu, heap] = [path.join(dataDir, 'a.cpuprofile'), path.join(dataDir, 'a.heapsnapshot')];
   expect(await debug(dataDir, 'cpu-profile', '--seconds', '1', '-o', cpu)).toMatchObject({ code: 0, stderr: '' });
   expect(JSON.parse(readFileSync(cpu, 'utf8'))).toMatchObject({ nodes: expect.any(Array), samples: expect.any(Array) });
