@@ -100,6 +100,8 @@ test('a large write is one trace in both processes, and its log lines name it', 
     /^s3 /,
   ])
     expect(names()).toContainEqual(expect.stringMatching(pattern));
+  // Each statement has its name.
+  expect(names().filter((name) => /^postgres (select|insert|update|delete|with)$/.test(name))).toEqual([]);
   // Each span hangs below another one of the trace.
   const ids = new Set([parent, ...all.map(({ spanId }) => spanId)]);
   expect(all.filter(({ parentSpanId }) => !ids.has(parentSpanId ?? ''))).toEqual([]);

@@ -16,6 +16,7 @@ export function inStatementSpan<T>(text: string, host: string, work: () => Promi
 
 /** The name that repositories give to each statement in its first comment, such as `updates.insertEnded`, or else its verb. */
 function summaryOf(text: string): string {
-  const [, name, verb] = /^\s*(?:\/\* ([\w.]+) \*\/|([a-z]+))/i.exec(text) ?? [];
+  // The driver puts a query into "select exists" itself.
+  const [, name, verb] = /^\s*(?:select exists\(\s*)?(?:\/\* ([\w.]+) \*\/|([a-z]+))/i.exec(text) ?? [];
   return name ?? verb?.toLowerCase() ?? 'statement';
 }
