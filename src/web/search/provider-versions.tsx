@@ -5,6 +5,7 @@ import type { SearchCounts } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
+import { counted } from '../platform/ui/counted.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import styles from './search-page.module.css';
@@ -35,7 +36,7 @@ const columns: readonly Column<Version>[] = [
         to="."
         search={{ q: groupTerms('provider', name, version), by: 'stack' }}
         activeProps={{}}
-        aria-label={`${stacks} stacks with ${name} ${version ?? ''}`}
+        aria-label={`${counted(stacks, 'stack')} with ${name} ${version ?? ''}`}
       >
         {stacks.toLocaleString('en')}
       </Link>

@@ -8,6 +8,7 @@ import { trpc } from '../platform/app/trpc.ts';
 import { AccordionList, AccordionRow } from '../platform/ui/accordion-list.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
+import { counted } from '../platform/ui/counted.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
 import { ListSearch, ListSection } from '../platform/ui/list-bar.tsx';
@@ -67,7 +68,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
           </a>
         </>
       }
-      facts={first && `${first.resourceCount.toLocaleString('en')} resources, ${byteText(first.sizeBytes)}`}
+      facts={first && `${counted(first.resourceCount, 'resource')}, ${byteText(first.sizeBytes)}`}
     >
       {showsText ? (
         <StateText stack={stack} version={version} />

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from 'react';
 import type { UpdateDetails } from '../platform/app/contract.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Button } from '../platform/ui/button.tsx';
+import { counted } from '../platform/ui/counted.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { ColoredSpans } from './colored.tsx';
@@ -93,7 +94,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
                 ? ''
                 : found.length === 0
                   ? 'No line matches'
-                  : `${at < 0 ? '' : `${(at + 1).toLocaleString('en')} of `}${found.length.toLocaleString('en')} lines`}
+                  : `${at < 0 ? '' : `${(at + 1).toLocaleString('en')} of `}${counted(found.length, 'line')}`}
             </span>
           </search>
           <ListToggle isOn={search.wrap === undefined} onChange={(isOn) => change({ wrap: isOn ? undefined : '0' })}>

@@ -1,6 +1,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { counted } from '../platform/ui/counted.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
@@ -76,7 +77,7 @@ export function ProgressTree({ live, search, stack, update }: ProgressTreeProps)
 }
 
 function countText(count: number, shown: number): string {
-  const all = `${count.toLocaleString('en')} resources`;
+  const all = counted(count, 'resource');
   return count === shown ? all : `${shown.toLocaleString('en')} of ${all}`;
 }
 

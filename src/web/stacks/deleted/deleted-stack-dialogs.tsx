@@ -4,6 +4,7 @@ import type { DeletedStack, StackRef } from '../../platform/app/contract.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { counted } from '../../platform/ui/counted.ts';
 import { TextField } from '../../platform/ui/field.tsx';
 
 interface Props {
@@ -28,7 +29,7 @@ export function RestoreStackDialog({
       },
     }),
   );
-  const resources = resourceCount === 1 ? '1 resource' : `${resourceCount} resources`;
+  const resources = counted(resourceCount, 'resource');
   const state = version === 0 ? 'without a version' : `at version ${version} with ${resources}`;
   return (
     <ActionDialog

@@ -1,4 +1,5 @@
 import type { ImportRun } from '../../platform/app/contract.ts';
+import { counted } from '../../platform/ui/counted.ts';
 
 const kinds: Readonly<Record<string, string>> = {
   import: 'Import',
@@ -36,9 +37,4 @@ export function countsOf({ previews, stacks, versions }: Pick<ImportRun, 'previe
     ...(versions > 0 || stacks === 0 ? [counted(versions, 'version')] : []),
     ...(previews > 0 ? [counted(previews, 'preview')] : []),
   ].join(', ');
-}
-
-/** `1 stack`, `2 stacks`. */
-export function counted(count: number, noun: string): string {
-  return `${count.toLocaleString()} ${noun}${count === 1 ? '' : 's'}`;
 }

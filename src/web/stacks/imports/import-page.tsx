@@ -6,6 +6,7 @@ import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Code } from '../../platform/ui/code.tsx';
+import { counted } from '../../platform/ui/counted.ts';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { FactList, FactRow } from '../../platform/ui/fact-list.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
@@ -13,7 +14,7 @@ import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { counted, countsOf, titleOf } from './import-labels.ts';
+import { countsOf, titleOf } from './import-labels.ts';
 import styles from './imports.module.css';
 import { RunBadges } from './run-badges.tsx';
 

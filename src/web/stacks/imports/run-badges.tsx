@@ -1,6 +1,6 @@
 import type { ImportRun } from '../../platform/app/contract.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
-import { counted } from './import-labels.ts';
+import { counted } from '../../platform/ui/counted.ts';
 import styles from './imports.module.css';
 
 /** How a run ended, and whether what came was compared with its source since. */

@@ -7,6 +7,7 @@ import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import type { StackPageSearch } from '../../platform/app/stack-search.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
+import { counted } from '../../platform/ui/counted.ts';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { RowButton } from '../../platform/ui/row-button.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
@@ -216,7 +217,7 @@ function VersionRow({
           {version.by === null ? '' : ` by ${version.by}`}
           {version.isStateDeleted ? ', state deleted' : ''}
           {version.pinnedBy === null ? '' : ', pinned'}
-          {version.resourceCount === null ? '' : `, ${version.resourceCount.toLocaleString('en')} resources`}
+          {version.resourceCount === null ? '' : `, ${counted(version.resourceCount, 'resource')}`}
         </span>
       </span>
       <ChangeBar changes={changes} />
