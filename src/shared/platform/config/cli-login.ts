@@ -4,6 +4,9 @@ import path from 'node:path';
 import { OperatorError } from '../errors/errors.ts';
 import { readAccessToken } from './access-token.ts';
 
+/** Names the server for commands that call the API. */
+export const serverVariable = 'HOLDFAST_URL';
+
 /** There is no server or no token to call it with. */
 export class NoLoginError extends OperatorError {}
 
@@ -23,7 +26,7 @@ export function findCliLogin(
   env: NodeJS.ProcessEnv = process.env,
 ): CliLogin {
   const stored = readLogins(env);
-  const url = given.url ?? env['HOLDFAST_URL'] ?? env['PULUMI_BACKEND_URL'] ?? stored.current;
+  const url = given.url ?? env[serverVariable] ?? env['PULUMI_BACKEND_URL'] ?? stored.current;
   if (url === undefined) throw new NoLoginError('No server: give --url, set HOLDFAST_URL, or run pulumi login');
   const origin = toOrigin(url);
   const token = given.token ?? readAccessToken(env) ?? stored.tokens.get(origin);

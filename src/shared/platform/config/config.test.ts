@@ -182,3 +182,7 @@ test('only site admins create organizations, unless the database is embedded or 
   const explicit = { HOLDFAST_DATABASE_URL, HOLDFAST_ORGANIZATION_CREATION: 'anyone' };
   expect(parseConfig(explicit).organizationCreation).toBe('anyone');
 });
+
+test('the variable by which commands find a server is no setting, and not refused', () => {
+  expect(parseConfig({ HOLDFAST_URL: 'https://pulumi.example.com' })).toEqual(parseConfig({}));
+});

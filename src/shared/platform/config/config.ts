@@ -6,6 +6,7 @@ import { isPlaceholder, isWeakKey } from '../crypto/weak-secrets.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { parseAllowList } from '../outgoing/address-rules.ts';
 import { trustAuthorities } from '../tls/trust.ts';
+import { serverVariable } from './cli-login.ts';
 import { expected } from './expected.ts';
 import { httpServerProblems } from './http-server-config.ts';
 import { installationRoot } from './installation.ts';
@@ -52,7 +53,7 @@ export function parseConfig(
   for (const [name, value] of Object.entries(environment)) {
     if (!name.startsWith('HOLDFAST_') || name.startsWith('HOLDFAST_TEST_') || value === undefined || value === '')
       continue;
-    if (serviceLinks.includes(name)) continue;
+    if (serviceLinks.includes(name) || name === serverVariable) continue;
     if (!known.includes(name)) problems.push(`${name}: unknown setting`);
     else given[name] = value;
   }
