@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { startCluster } from '../testkit/cluster.ts';
-import { type ReceivedSpan, startOtlpReceiver } from '../testkit/otlp-receiver.ts';
+import { type ReceivedSpan, startOtlpReceiver, tracedSettings } from '../testkit/otlp-receiver.ts';
 import { pollUntil } from '../testkit/poll.ts';
 
 // `bin/node scripts/trace-picture.ts`: draws docs/images/trace.svg, the trace of an import through an API replica, Redis, a worker
@@ -68,17 +68,7 @@ ${[...legend, ...bars].join('\n')}
 }
 
 const receiver = await startOtlpReceiver();
-const cluster = await startCluster({
-  apis: 1,
-  workers: 1,
-  settings: {
-    HOLDFAST_DIRECT_BYTES: '1',
-    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
-    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-    OTEL_TRACES_SAMPLER: 'parentbased_always_off',
-    OTEL_BSP_SCHEDULE_DELAY: '200',
-  },
-});
+const cluster = await startCluster({ apis: 1, workers: 1, settings: tracedSettings(receiver) });
 try {
   const place = `/api/stacks/${cluster.organization}/traced`;
   const call = async (route: string, body: unknown, traceparent = ''): Promise<void> => {

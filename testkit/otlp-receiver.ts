@@ -29,6 +29,17 @@ export interface OtlpReceiver {
   close(): Promise<void>;
 }
 
+/** Settings of a cluster that sends its spans there, if the caller of a request samples it. Each write is a job. */
+export function tracedSettings({ url }: OtlpReceiver) {
+  return {
+    HOLDFAST_DIRECT_BYTES: '1',
+    OTEL_EXPORTER_OTLP_ENDPOINT: url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    OTEL_TRACES_SAMPLER: 'parentbased_always_off',
+    OTEL_BSP_SCHEDULE_DELAY: '200',
+  };
+}
+
 /** Receives spans as JSON over HTTP. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];

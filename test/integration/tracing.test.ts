@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Cluster, startCluster } from '../../testkit/cluster.ts';
-import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from '../../testkit/otlp-receiver.ts';
+import {
+  type OtlpReceiver,
+  type ReceivedSpan,
+  startOtlpReceiver,
+  tracedSettings,
+} from '../../testkit/otlp-receiver.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 
 // A request is one trace through the API, Postgres, Redis, a worker and S3, in processes of their own. The receiver speaks OTLP over HTTP.
@@ -12,17 +17,7 @@ let receiver: OtlpReceiver;
 
 beforeAll(async () => {
   receiver = await startOtlpReceiver();
-  cluster = await startCluster({
-    apis: 1,
-    workers: 1,
-    settings: {
-      HOLDFAST_DIRECT_BYTES: '1',
-      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-      OTEL_TRACES_SAMPLER: 'parentbased_always_off',
-      OTEL_BSP_SCHEDULE_DELAY: '200',
-    },
-  });
+  cluster = await startCluster({ apis: 1, workers: 1, settings: tracedSettings(receiver) });
 }, 240_000);
 
 afterAll(async () => {

@@ -86,6 +86,11 @@ export class OrganizationApi {
       try {
         response = await this.#send(method, path, options);
       } catch (error) {
+        if (method === 'POST' && !wasNotSent(error))
+          throw new ConfigurationError(
+            `${this.#login.origin}: ${unreachableReason(error)}; the change may have been made, so look before you repeat it`,
+            { cause: error },
+          );
         if (attempt === attempts)
           throw new ConfigurationError(`${this.#login.origin}: ${unreachableReason(error)}`, { cause: error });
         await wait(backOff(attempt, null));
@@ -120,6 +125,12 @@ export class OrganizationApi {
     if (status === 401) return new CallRefusedError(status, `${this.#login.origin} does not accept the token`);
     return new CallRefusedError(status, messageIn(text) ?? `${this.#login.origin} answers with status ${status}`);
   }
+}
+
+/** Whether no server had the call: another one would then create nothing twice. */
+function wasNotSent(error: unknown): boolean {
+  const code = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code ?? '';
+  return ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'UND_ERR_CONNECT_TIMEOUT'].includes(code);
 }
 
 function parse(text: string, { origin }: CliLogin): unknown {

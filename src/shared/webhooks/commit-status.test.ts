@@ -31,7 +31,7 @@ function facts(
     },
     update: {
       ...{ id: 'u', kind: 'update', isPreview: false, result: 'succeeded', version: 3, message: '' },
-      ...{ resourceChanges: { create: 2, same: 5 }, startedAt: null, endedAt: null },
+      ...{ resourceChanges: { create: 2, same: 5 }, startedAt: null, endedAt: null, unusual: [] },
       origin: { ...all, ciSystem: '', ciUrl: 'https://ci.example/1', ...origin },
       ...update,
     },

@@ -37,8 +37,8 @@ export interface EventFacts {
     readonly startedAt: string | null;
     readonly endedAt: string | null;
     readonly origin: EventOrigin;
-    /** What is more than usual, in words; facts of earlier releases do not have it. */
-    readonly unusual?: readonly string[];
+    /** What is more than usual, in words. */
+    readonly unusual: readonly string[];
   } | null;
 }
 
@@ -137,6 +137,6 @@ export function sentenceOf(facts: EventFacts): string {
   const said = facts.details['text'];
   if (typeof said === 'string' && said !== '') return `${text}: ${said.slice(0, maxChars).toWellFormed()}`;
   const summary = summaryOf(facts);
-  const unusual = (update?.unusual ?? []).map((each) => `; unusual: ${each}`).join('');
+  const unusual = update?.unusual.map((each) => `; unusual: ${each}`).join('') ?? '';
   return `${summary === '' ? text : `${text} (${summary})`}${unusual}`;
 }

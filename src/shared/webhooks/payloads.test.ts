@@ -60,11 +60,6 @@ test('what is unusual about an update is in each format, and not in the event of
   expect(sent('slack').text).toContain(text);
   expect(JSON.stringify(sent('ms_teams'))).toContain('unusual: deletes 14, usually 0');
   expect(sent('raw', { event: 'update_started' }).unusual).toEqual([]);
-  // Kept by an earlier release.
-  const { update, ...kept } = factsOf(source());
-  expect(
-    JSON.parse(payloadOf('raw', 'id', { ...kept, update: update && { ...update, unusual: undefined as never } })),
-  ).toMatchObject({ unusual: [] });
 });
 
 test('drift is reported with its findings, not with the changes of the update', () => {

@@ -32,7 +32,7 @@ function raw(id: string, facts: EventFacts): object {
           ...(update.startedAt === null ? {} : { startedAt: update.startedAt }),
           ...(update.endedAt === null ? {} : { endedAt: update.endedAt }),
           origin: update.origin,
-          unusual: update.unusual ?? [],
+          unusual: update.unusual,
         }),
     details,
   };
