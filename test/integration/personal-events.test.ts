@@ -64,6 +64,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
       ...['create', 'change', 'remove', 'ping', 'redeliver'].map((each) => `webhook.${each}`),
     ].map((action) => [action, 'organization']),
   ) as Record<AuditAction, AuditPlaceRule>),
+  'organization.delete': 'server',
   'bundle.begin': 'server',
   'database.loss': 'server',
   'installation.repair': 'server',
