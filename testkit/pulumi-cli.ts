@@ -31,6 +31,8 @@ export interface RunOptions {
   /** Time after which the whole process tree is killed and the run throws. */
   timeoutMs?: number;
   input?: string;
+  /** Run instead of the CLI, which is on its PATH. */
+  program?: string;
 }
 
 /** A run of the CLI failed or timed out. The message contains its whole output. */
@@ -94,7 +96,7 @@ export class PulumiWorkspace implements AsyncDisposable {
     const input = options.input === undefined ? {} : { input: options.input };
     // `dispose` would miss a process that starts after it.
     if (this.#disposed) throw new Error(`pulumi ${args.join(' ')}: the workspace is disposed of`);
-    const started = new CliProcess({ file, args, cwd: this.programDir, env, ...input });
+    const started = new CliProcess({ file: options.program ?? file, args, cwd: this.programDir, env, ...input });
     this.#processes.add(started);
     // A killed CLI may have left plugins behind. Others are removed, because process ids are reused.
     started.done.then(

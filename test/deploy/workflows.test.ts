@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
 import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
 import { describeWithTools } from '../support/tools.ts';
 
@@ -26,6 +28,22 @@ await describeWithTools('workflows', ['actionlint'], () => {
   test('are valid', async () => {
     expect(files).toEqual(['.github/workflows/release.yml']);
     expect(await lint(...files)).toBe('');
+  });
+
+  test('of users call the action that logs in, with inputs that it has', async () => {
+    await using folder = await mkdtempDisposable(path.join(tmpdir(), 'holdfast-action-'));
+    const at = (...names: string[]): string => path.join(folder.path, ...names);
+    mkdirSync(at('.git'));
+    mkdirSync(at('.github/workflows'), { recursive: true });
+    cpSync(path.join(root, 'deploy/ci/github'), at('.github/actions/pulumi'), { recursive: true });
+    const recipe = /```yaml\n(on: [\s\S]*?)```/.exec(readFileSync(path.join(root, 'docs/ci.md'), 'utf8'))?.[1] ?? '';
+    const check = async (text: string): Promise<string> => {
+      writeFileSync(at('.github/workflows/deploy.yml'), text);
+      return lint(at('.github/workflows/deploy.yml'));
+    };
+    expect(recipe).toContain('uses: ./.github/actions/pulumi');
+    expect(await check(recipe)).toBe('');
+    expect(await check(recipe.replaceAll('stack:', 'stck:'))).toMatch(/input "stck" is not defined/);
   });
 
   test('are read by a check that finds faults', async () => {
@@ -76,4 +94,18 @@ test('npm run pin-images knows every file that names base images', () => {
     exclude: (name) => /node_modules|^dist$/.test(String(name)),
   });
   expect(naming.toSorted()).toEqual(pinned.toSorted());
+});
+
+test('the component for GitLab uses each of its inputs, and no other', () => {
+  const text = readFileSync(path.join(root, 'deploy/ci/gitlab/pulumi.yml'), 'utf8');
+  const [header, jobs] = parseAllDocuments(text).map((each) => {
+    expect(each.errors).toEqual([]);
+    return each.toJS() as Record<string, { readonly inputs: object }>;
+  });
+  const used = [...JSON.stringify(jobs).matchAll(/\$\[\[ inputs\.([\w-]+) \]\]/g)].map(([, name]) => name);
+  expect([...new Set(used)].toSorted()).toEqual(Object.keys(header?.['spec']?.inputs ?? {}).toSorted());
+  const given = [...readFileSync(path.join(root, 'docs/ci.md'), 'utf8').matchAll(/inputs: \{([^}]*)\}/g)];
+  expect(given.length).toBe(2);
+  for (const [, inputs = ''] of given)
+    for (const [, name] of inputs.matchAll(/(?:^|, )\s*([\w-]+):/g)) expect(used).toContain(name);
 });
