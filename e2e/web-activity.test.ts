@@ -7,17 +7,20 @@ import { filePage } from '../testkit/web-session.ts';
 
 const organization = 'dev-org';
 
-await suite('what needs attention', { ownServer: true, tools: ['chromium'] }, () => {
+await suite('what needs attention, and what happened', { ownServer: true, tools: ['chromium'] }, () => {
   const web = fileWebServer({ viewers: ['vera'] });
   const { complaints, openPage, row } = filePage();
   let server: OwnHoldfastServer;
   let page: Page;
 
-  async function call(at: string, body: object, auth = `token ${server.token}`) {
+  /** Posts a body, or deletes without one. */
+  async function call(at: string, body: object | null, auth = `token ${server.token}`) {
     const headers = { authorization: auth, accept: 'application/vnd.pulumi+9', 'content-type': 'application/json' };
-    const response = await fetch(`${server.url}/api/${at}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    const request = body === null ? { method: 'DELETE' } : { method: 'POST', body: JSON.stringify(body) };
+    const response = await fetch(`${server.url}/api/${at}`, { headers, ...request });
     if (!response.ok) throw new Error(`${at}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as { updateID: string; token: string };
+    const text = await response.text();
+    return (text === '' ? {} : JSON.parse(text)) as { id: string; updateID: string; token: string };
   }
 
   /** Runs an update of a stack to its end. */
@@ -43,7 +46,11 @@ await suite('what needs attention', { ownServer: true, tools: ['chromium'] }, ()
 
       for (const stackName of ['prod', 'dev']) await call(`stacks/${organization}/web`, { stackName });
       await run('web/prod', 'failed', 'The pool moves');
-      await call(`orgs/${organization}/update-rules`, { kind: 'freeze', note: 'the fair', settings: {} });
+      const { id } = await call(`orgs/${organization}/update-rules`, {
+        kind: 'freeze',
+        note: 'the fair',
+        settings: {},
+      });
       await page.reload();
       await row('Update 1 failed').filter({ hasText: 'The pool moves' }).filter({ hasText: 'ada' }).waitFor();
       await row('the fair').filter({ hasText: 'Freezes 2 stacks' }).waitFor();
@@ -59,6 +66,46 @@ await suite('what needs attention', { ownServer: true, tools: ['chromium'] }, ()
       await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Needs attention' }).click();
       await page.waitForURL(`**/${organization}/~/attention`);
       await page.getByRole('link', { name: 'web/prod' }).waitFor();
+      await call(`orgs/${organization}/update-rules/${id}`, null);
+      expect(complaints).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'the activity shows what happens as it happens, marks what is new, and has filters',
+    async () => {
+      await page.goto(`${server.url}/${organization}`);
+      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Activity' }).click();
+      const failed = row('web/prod').filter({ hasText: 'Update 1' }).filter({ hasText: 'Failed' });
+      await failed.waitFor();
+      expect(await page.getByText('New', { exact: true }).count()).toBe(0);
+      await expectSound(page);
+
+      await run('web/dev', 'succeeded');
+      const added = row('web/dev').filter({ hasText: 'Update 1' }).filter({ hasText: 'Succeeded' });
+      await added.waitFor();
+      await page.reload();
+      await added.waitFor();
+      expect(await page.getByText('New', { exact: true }).count()).toBe(0);
+      await page.goto('about:blank');
+      await run('web/dev', 'succeeded');
+      await page.goto(`${server.url}/${organization}/~/activity`);
+      await row('Update 2').filter({ hasText: 'New' }).waitFor();
+      expect(await page.getByText('New', { exact: true }).count()).toBe(1);
+      await expectSound(page);
+
+      await page.getByLabel('Kind').selectOption('freezes');
+      await row('Set a freeze')
+        .filter({ hasText: `organization ${organization}` })
+        .waitFor();
+      await failed.waitFor({ state: 'detached' });
+      await page.getByLabel('Kind').selectOption('updates');
+      await page.getByLabel('Project or stack').fill('web/prod');
+      await failed.waitFor();
+      await added.waitFor({ state: 'detached' });
+      await failed.getByRole('link', { name: 'Update 1' }).click();
+      await page.waitForURL(`**/${organization}/web/prod/updates/1`);
       expect(complaints).toEqual([]);
     },
     scenarioTimeoutMs,
