@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Star } from 'lucide-react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
+import { useCopyAction } from '../platform/app/page-actions.ts';
 import { useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
@@ -121,6 +122,7 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
   const isFavourite = useFavourites().some(
     (each) => each.organization === stack.organization && each.project === stack.project && each.stack === stack.stack,
   );
+  useCopyAction(stack);
   const label = isFavourite ? 'Remove from favourites' : 'Add to favourites';
   return (
     <header className={styles['header']}>
