@@ -28,6 +28,7 @@ import { approvalsRouter } from './updates/approvals.trpc.ts';
 import { queueRouter } from './updates/queue.trpc.ts';
 import { rulesRouter } from './updates/rules.trpc.ts';
 import { updatesRouter } from './updates/updates.trpc.ts';
+import { embedsRouter } from './webhooks/embeds/embeds.trpc.ts';
 import { webhooksRouter } from './webhooks/webhooks.trpc.ts';
 
 /** All procedures of the dashboard. */
@@ -37,6 +38,7 @@ export const appRouter = router({
   stacks: stacksRouter,
   deletedStacks: deletedStacksRouter,
   imports: importsRouter,
+  embeds: embedsRouter,
   updates: mergeRouters(updatesRouter, eventsRouter, statisticsRouter),
   resources: resourcesRouter,
   search: searchRouter,

@@ -66,6 +66,7 @@ export type Webhook = Outputs['webhooks']['list']['items'][number];
 export type Delivery = Outputs['webhooks']['deliveries']['items'][number];
 export type PolicyGroup = Outputs['policies']['groups']['items'][number];
 export type PolicyPack = Outputs['policies']['packs']['items'][number];
+export type EmbedItem = Outputs['embeds']['list']['items'][number];
 export type DeletedStack = Outputs['deletedStacks']['list']['items'][number];
 export type ImportRun = Outputs['imports']['list']['items'][number];
 export type ImportedStack = Outputs['imports']['stacks']['items'][number];
