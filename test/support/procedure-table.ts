@@ -34,6 +34,7 @@ export const procedureTable: Record<
   'updates.list': { needs: 'read' },
   'updates.get': { needs: 'read', input: { version: 1 } },
   'updates.statistics': { needs: 'read', input: { updateId: randomUUID() } },
+  'updates.trend': { needs: 'read' },
   'updates.events': { needs: 'read', input: { updateId: randomUUID() } },
   'updates.cancel': { needs: 'preview', input: { updateId: randomUUID() } },
   'updates.drain': { needs: 'write', input: { updateId: randomUUID() } },

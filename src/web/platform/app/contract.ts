@@ -21,6 +21,7 @@ export type StackDetails = Outputs['stacks']['get'];
 export type UpdateItem = Outputs['updates']['list']['items'][number];
 export type UpdateDetails = Outputs['updates']['get'];
 export type UpdateStatistics = Outputs['updates']['statistics'];
+export type UpdateTrend = Outputs['updates']['trend']['items'][number];
 export type CiStatistics = Outputs['ci']['statistics'];
 export type CiRefusal = Outputs['ci']['refusals']['items'][number];
 export type CiDrift = Outputs['ci']['drift']['items'][number];

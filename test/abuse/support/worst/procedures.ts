@@ -41,6 +41,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'updates.list': page,
   'updates.get': { version: 1 },
   'updates.statistics': update,
+  'updates.trend': {},
   'updates.events': (stack, world) => ({ ...update(stack, world), limit: 500 }),
   'updates.cancel': { updateId: randomUUID() },
   'updates.drain': { updateId: randomUUID() },
