@@ -9,6 +9,7 @@ import { liveRouter } from './events/live/live.trpc.ts';
 import { issuersRouter } from './identity/issuers.trpc.ts';
 import { meRouter } from './identity/me.trpc.ts';
 import { membersRouter } from './identity/members.trpc.ts';
+import { setupRouter } from './identity/setup.trpc.ts';
 import { teamsRouter } from './identity/teams.trpc.ts';
 import { tokensRouter } from './identity/tokens.trpc.ts';
 import { operatorRouter } from './operator/operator.trpc.ts';
@@ -35,6 +36,7 @@ import { webhooksRouter } from './webhooks/webhooks.trpc.ts';
 export const appRouter = router({
   live: liveRouter,
   me: meRouter,
+  setup: setupRouter,
   stacks: stacksRouter,
   deletedStacks: deletedStacksRouter,
   imports: importsRouter,

@@ -119,6 +119,7 @@ export const procedureTable: Record<
   'embeds.list': { needs: 'manager' },
   'embeds.create': { needs: 'manager' },
   'embeds.revoke': { needs: 'manager', input: { id: randomUUID() } },
+  'setup.list': { needs: 'manager' },
   'members.list': { needs: 'people' },
   'members.invitations': { needs: 'manager' },
   'members.invite': { needs: 'manager', input: { login: 'nobody-here', role: 'viewer' } },

@@ -67,6 +67,7 @@ export type Webhook = Outputs['webhooks']['list']['items'][number];
 export type Delivery = Outputs['webhooks']['deliveries']['items'][number];
 export type PolicyGroup = Outputs['policies']['groups']['items'][number];
 export type PolicyPack = Outputs['policies']['packs']['items'][number];
+export type SetupStep = Outputs['setup']['list']['items'][number]['step'];
 export type EmbedItem = Outputs['embeds']['list']['items'][number];
 export type DeletedStack = Outputs['deletedStacks']['list']['items'][number];
 export type ImportRun = Outputs['imports']['list']['items'][number];

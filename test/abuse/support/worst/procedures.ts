@@ -122,6 +122,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'imports.get': { id: randomUUID() },
   'imports.stacks': { id: randomUUID() },
   'limits.get': {},
+  'setup.list': {},
   'embeds.ofStack': {},
   'embeds.createOfStack': { kind: 'feed' },
   'embeds.revokeOfStack': { id: randomUUID() },
