@@ -3,6 +3,7 @@ import { type LinkProps, useNavigate } from '@tanstack/react-router';
 import {
   Activity,
   Building2,
+  Inbox,
   Layers,
   LogOut,
   Monitor,
@@ -192,6 +193,13 @@ function useCommands(text: string, organization: string | undefined, actions: re
     ),
     ...ofOrganization,
     ...(me?.isOperator ? operatorPages.map((page) => toPage('Operations', <Activity size={16} />, page)) : []),
+    {
+      id: 'attention',
+      group: 'Pages',
+      name: 'What needs attention',
+      icon: <Inbox size={16} />,
+      run: () => void navigate({ to: '/~/attention' }),
+    },
     {
       id: 'stacks',
       group: 'Pages',

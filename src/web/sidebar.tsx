@@ -3,6 +3,7 @@ import {
   Activity,
   ChevronsUpDown,
   Clock,
+  Inbox,
   Layers,
   LogOut,
   Monitor,
@@ -53,6 +54,16 @@ export function Sidebar({
       <OrganizationSwitch organization={organization} />
       <nav aria-label="Pages">
         <ul className={styles['links']}>
+          <li>
+            <Link
+              to={organization === undefined ? '/~/attention' : '/$organization/~/attention'}
+              params={organization === undefined ? {} : { organization }}
+              className={styles['link']}
+            >
+              <Inbox size={16} aria-hidden="true" />
+              Needs attention
+            </Link>
+          </li>
           <li>
             <Link
               to={organization === undefined ? '/' : '/$organization'}

@@ -140,6 +140,7 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`PATCH ${O}/managed-objects`]: 'admin',
   [`GET ${O}/grants`]: 'admin',
   [`POST ${O}/grants`]: 'admin',
+  [`PATCH ${O}/grants`]: 'admin',
   [`DELETE ${O}/grants/:grant`]: 'admin',
   [`GET ${S}/access`]: 'admin',
   [`GET ${S}/teams`]: 'viewer',

@@ -21,6 +21,7 @@ export const procedureTable: Record<
   'me.decline': { needs: 'owner', input: { organization: 'nowhere' } },
   'me.leave': { needs: 'owner', input: { organization: 'nowhere' } },
   'stacks.list': { needs: 'user' },
+  'stacks.attention': { needs: 'user' },
   'stacks.tags': { needs: 'organization' },
   'stacks.get': { needs: 'read' },
   'stacks.renamed': { needs: 'organization', input: { project: 'proj', stack: 'none' } },

@@ -99,6 +99,7 @@ const operationIds: Readonly<Record<string, string>> = {
   'DELETE /api/orgs/{organization}/roles/{role}': 'DeleteRole',
   'GET /api/orgs/{organization}/grants': 'ListGrants',
   'POST /api/orgs/{organization}/grants': 'CreateGrant',
+  'PATCH /api/orgs/{organization}/grants': 'ChangeGrants',
   'DELETE /api/orgs/{organization}/grants/{grant}': 'DeleteGrant',
   'GET /api/orgs/{organization}/managed-objects': 'ListManagedObjects',
   'PATCH /api/orgs/{organization}/managed-objects': 'UpdateManagedObjects',

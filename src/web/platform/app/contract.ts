@@ -17,6 +17,7 @@ type Inputs = inferRouterInputs<AppRouter>;
 export type Me = Outputs['me']['get'];
 export type StackItem = Outputs['stacks']['list']['items'][number];
 export type StackFilter = Inputs['stacks']['list'];
+export type Attention = Outputs['stacks']['attention'];
 export type StackDetails = Outputs['stacks']['get'];
 export type UpdateItem = Outputs['updates']['list']['items'][number];
 export type UpdateDetails = Outputs['updates']['get'];

@@ -28,6 +28,7 @@ const update = (_stack: string, { updateId }: World) => ({ updateId });
 export const procedureSamples: Readonly<Record<string, Input>> = {
   'me.get': {},
   'stacks.list': page,
+  'stacks.attention': {},
   'stacks.tags': {},
   'stacks.get': {},
   'stacks.renamed': { project: 'proj', stack: 'none' },
