@@ -30,6 +30,8 @@ import styles from './stack-page.module.css';
 
 const StackAccess = lazyPart(async () => (await import('./stack-access.tsx')).StackAccess);
 
+const StackTrends = lazyPart(async () => (await import('../updates/trends/stack-trends.tsx')).StackTrends);
+
 const StackWebhooks = lazyPart(async () => (await import('./stack-webhooks.tsx')).StackWebhooks);
 
 const route = getRouteApi('/$organization/$project/$stack');
@@ -83,6 +85,7 @@ export function StackPage() {
       <Tabs label="Views of the stack">
         <Tab {...linkTo('overview')}>Overview</Tab>
         <Tab {...linkTo('updates')}>Updates</Tab>
+        <Tab {...linkTo('trends')}>Trends</Tab>
         <Tab {...linkTo('resources')} count={details.resourceCount || undefined}>
           Resources
         </Tab>
@@ -100,6 +103,7 @@ export function StackPage() {
       </Tabs>
       {tab === 'overview' ? <StackOverview stack={stack} details={details} /> : null}
       {tab === 'updates' ? <UpdateList stack={stack} search={search} isBusy={isBusy(details)} /> : null}
+      {tab === 'trends' ? <StackTrends stack={stack} /> : null}
       {tab === 'resources' ? <ResourceList stack={stack} search={search} /> : null}
       {tab === 'versions' ? <VersionList stack={stack} details={details} search={search} /> : null}
       {tab === 'interrupted' ? <PendingRepair stack={stack} details={details} /> : null}
