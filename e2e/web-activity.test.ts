@@ -184,4 +184,60 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
     },
     scenarioTimeoutMs,
   );
+
+  test(
+    'the browser asks for permission on the click only, and notifies of the end of what is watched',
+    async () => {
+      await signInAs('ada');
+      // A browser without a screen shows no notifications.
+      await page.addInitScript(`
+        window.shown = [];
+        window.asked = 0;
+        window.Notification = class {
+          static permission = 'default';
+          static requestPermission() { window.asked += 1; return Promise.resolve(window.answer ?? 'granted'); }
+          constructor(title, { body, tag }) { window.shown.push(title + ' | ' + body); }
+          close() {}
+        }`);
+      const shown = async () => (await page.evaluate('window.shown')) as string[];
+      const at = `stacks/${organization}/web/dev/update`;
+      await page.goto(`${server.url}/${organization}/web/dev`);
+      const watchStack = page.getByRole('button', { name: 'Notify me when an update ends' });
+      await watchStack.waitFor();
+      expect(await page.evaluate('window.asked')).toBe(0);
+      await page.evaluate(`window.answer = 'denied'`);
+      await watchStack.click();
+      await page.getByText('The browser blocks notifications of this site.').waitFor();
+      await page.evaluate(`window.answer = 'granted'`);
+      await watchStack.click();
+      await page.getByRole('button', { name: 'Stop watching' }).waitFor();
+      await pollUntil('the last end is known', async () =>
+        /"endedAt":"/.test(String(await page.evaluate(`localStorage.getItem('holdfast.watched')`))),
+      );
+      expect(await shown()).toEqual([]);
+      await expectSound(page);
+      // On any page.
+      await page.goto(`${server.url}/${organization}/~/members`);
+      await page.getByRole('heading', { name: 'Members' }).first().waitFor();
+      await run('web/dev', 'failed', 'The pool moves');
+      await pollUntil('the notification is shown', async () => (await shown()).length > 0);
+      expect(await shown()).toEqual([expect.stringMatching(/^web\/dev: Update \d+ failed \| The pool moves$/)]);
+      await page.goto(`${server.url}/${organization}/web/dev`);
+      await page.getByRole('button', { name: 'Stop watching' }).click();
+      await watchStack.waitFor();
+
+      // One update, once.
+      const { updateID } = await call(at, { config: {} });
+      const { token } = await call(`${at}/${updateID}`, {});
+      await page.goto(`${server.url}/${organization}/web/dev/previews/${updateID}`);
+      await page.getByRole('button', { name: 'Notify me when it ends' }).click();
+      await page.getByRole('button', { name: 'Stop watching' }).waitFor();
+      await call(`${at}/${updateID}/complete`, { status: 'succeeded' }, `update-token ${token}`);
+      await pollUntil('the notification is shown', async () => (await shown()).length > 0);
+      expect(await shown()).toEqual([expect.stringMatching(/^web\/dev: Update \d+ succeeded \| $/)]);
+      expect(await page.evaluate(`localStorage.getItem('holdfast.watched')`)).toBe('[]');
+      expect(complaints).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
 });

@@ -11,9 +11,11 @@ import { lazyPart } from './platform/ui/chunks.tsx';
 import { Notice } from './platform/ui/notification.tsx';
 import styles from './shell.module.css';
 import { Sidebar } from './sidebar.tsx';
+import { useWatched } from './updates/watch/watched.ts';
 
 const SidebarDrawer = lazyPart(async () => (await import('./sidebar-drawer.tsx')).default);
 const KeyboardHelp = lazyPart(async () => (await import('./keyboard-help.tsx')).default);
+const Watcher = lazyPart(async () => (await import('./updates/watch/watcher.tsx')).default);
 const CommandPalette = lazyPart(async () => (await import('./command-palette.tsx')).default);
 /** The palette is preloaded after this delay: text typed while it loads would be lost. */
 const paletteMs = 2_000;
@@ -88,6 +90,7 @@ export function Shell() {
         </main>
       </div>
       {isRailOpen ? <SidebarDrawer organization={organization} onClose={() => setIsRailOpen(false)} /> : null}
+      {useWatched().length > 0 ? <Watcher /> : null}
       {isHelpOpen ? <KeyboardHelp onClose={() => setIsHelpOpen(false)} /> : null}
       {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
     </>

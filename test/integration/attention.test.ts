@@ -194,12 +194,14 @@ describe('activity', () => {
     api = await another('api', 'prod');
     await startUpdate(app, api);
     await removeRule(app, stack, await setRule(app, stack, { kind: 'freeze', project: 'web', settings: {} }));
+    await setRule(app, stack, { kind: 'freeze', project: 'web', stack: 'other', settings: {} });
     await setRule(app, stack, { kind: 'lock-wait', settings: { seconds: 1 } });
     const on = { organization: stack.organization, project: 'api', stack: 'prod' };
     await command(app, token, 'approvals.ask', { ...on, commit, reason: 'Soon' });
   });
   const all = () => [
     'approval.ask api/prod',
+    'update-rule.set web/other',
     'update-rule.remove project web',
     'update-rule.set project web',
     'update.start api/prod running',

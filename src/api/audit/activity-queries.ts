@@ -87,7 +87,7 @@ export class ActivityQueries {
 /** Times are ISO strings. */
 function activityView(row: ActivityRow, organization: string) {
   const { action, object } = row;
-  const [of, project, stack, more] = object.split('/');
+  const [of, project, stack, more] = object.replace(/^stack /, `${organization}/`).split('/');
   const isStack = of === organization && project && stack && more === undefined;
   return {
     number: row.number,

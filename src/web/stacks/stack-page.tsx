@@ -20,6 +20,7 @@ import { AskButton } from '../updates/approvals/ask-approval.tsx';
 import { ConfigTable } from '../updates/config-table.tsx';
 import { PendingNotice } from '../updates/interrupted-notice.tsx';
 import { UpdateList } from '../updates/update-list.tsx';
+import { WatchButton } from '../updates/watch/watch-button.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
@@ -146,6 +147,7 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
         >
           <Star size={17} fill={isFavourite ? 'currentColor' : 'none'} />
         </Button>
+        <WatchButton stack={stack} />
         {details.drift === 'drifted' ? <Badge tone="warning">Drifted</Badge> : null}
         {details.frozen === null ? null : <Badge tone="running">Frozen</Badge>}
         <div className={styles['actions']}>

@@ -10,6 +10,7 @@ import { Dialog, DialogActions } from '../platform/ui/dialog.tsx';
 import { AskButton } from './approvals/ask-approval.tsx';
 import styles from './update-actions.module.css';
 import { isActive, neededPermission } from './update-status.ts';
+import { WatchButton } from './watch/watch-button.tsx';
 
 interface ActionProps {
   readonly stack: StackRef;
@@ -44,6 +45,7 @@ export function UpdateActions({ stack, update }: ActionProps) {
           run={{ commit: update.commit, kind: update.kind === 'preview' ? 'update' : update.kind }}
         />
       )}
+      {isActive(update) ? <WatchButton stack={stack} updateId={update.updateId} /> : null}
       {mayDrain ? (
         <Button size="small" onClick={() => setAsked('drain')}>
           <CirclePause size={15} aria-hidden="true" />
