@@ -410,6 +410,38 @@ test('a second run changes nothing and leaves no event', async () => {
   expect(await count()).toBe(before);
 });
 
+test('many grants and members are changed by few calls, and of a refused batch all but the refused ones', async () => {
+  const { organization } = stack;
+  const people = await Promise.all(Array.from({ length: 12 }, () => person(app, organization, 'member')));
+  const labels = { from: 'git' };
+  const team: Declared = { kind: 'Team', name: 'blue', labels, spec: { members: people.map(({ login }) => login) } };
+  const grants = (permission: string, count = 150) =>
+    Array.from({ length: count }, (_, at) => ({
+      ...{ kind: 'Grant', name: `grant-${at}`, labels },
+      spec: { team: 'blue', permissions: [permission], stacks: `p${at}/*` },
+    }));
+  const calls = jest.spyOn(globalThis, 'fetch');
+  const changes = () => calls.mock.calls.filter(([, init]) => init?.method !== 'GET').length;
+  try {
+    await done(apply(write(team, ...grants('write'))));
+    // The team, its members, grants twice, and what is declared twice.
+    expect(changes()).toBeLessThanOrEqual(6);
+    calls.mockClear();
+    await done(apply(write(team, ...grants('read'))));
+    expect(changes()).toBeLessThanOrEqual(3);
+    expect(await plan(write(team, ...grants('read')))).toMatchObject({ changes: [] });
+    calls.mockClear();
+    await done(apply(write(team), '--prune', '-l', 'from=git'));
+    expect(changes()).toBeLessThanOrEqual(3);
+  } finally {
+    calls.mockRestore();
+  }
+  const some = [...grants('read', 3), { kind: 'Grant', name: 'wrong', spec: { token: 'none', permissions: ['read'] } }];
+  const refused = await apply(write(team, ...some));
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/^holdfast: Grant .*\/wrong: .*\n$/)]);
+  expect((await plan(write(team, ...some))).counts).toMatchObject({ create: 1, unchanged: 4 });
+});
+
 test('pruning deletes only what was applied with the labels and is no longer declared', async () => {
   const prune = ['--organization', stack.organization, '--prune', '-l', 'from=git'];
   const declare = (name: string, from: string): Declared => ({ kind: 'Team', name, labels: { from } });

@@ -135,6 +135,9 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`PATCH ${O}/roles/:role`]: async (scene) => ({ ...(await madeRole(scene)), body: { name: 'other' } }),
   [`DELETE ${O}/roles/:role`]: async (scene) => madeRole(scene),
   [`POST ${O}/grants`]: async () => ({ body: { effect: 'allow', permissions: ['read'], team: 'blue' } }),
+  [`PATCH ${O}/grants`]: async () => ({
+    body: { add: [{ effect: 'allow', permissions: ['read'], team: 'blue' }] },
+  }),
   [`DELETE ${O}/grants/:grant`]: async ({ caller, stack }) => {
     const body = { effect: 'allow', permissions: ['read'], team: 'blue' };
     const path = `${O.replace(':organization', stack.organization)}/grants`;

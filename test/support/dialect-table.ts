@@ -129,6 +129,7 @@ export const withoutDialects: readonly string[] = [
   'PATCH /api/orgs/:organization/managed-objects',
   'GET /api/orgs/:organization/grants',
   'POST /api/orgs/:organization/grants',
+  'PATCH /api/orgs/:organization/grants',
   'DELETE /api/orgs/:organization/grants/:grant',
   'GET /api/stacks/:organization/:project/:stack/access',
   'GET /api/stacks/:organization/:project/:stack/teams',

@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Star } from 'lucide-react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
+import { useCopyAction } from '../platform/app/page-actions.ts';
 import { useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
@@ -27,6 +28,8 @@ import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
 
 const StackAccess = lazyPart(async () => (await import('./stack-access.tsx')).StackAccess);
+
+const StackTrends = lazyPart(async () => (await import('../updates/trends/stack-trends.tsx')).StackTrends);
 
 const StackWebhooks = lazyPart(async () => (await import('./stack-webhooks.tsx')).StackWebhooks);
 
@@ -81,6 +84,7 @@ export function StackPage() {
       <Tabs label="Views of the stack">
         <Tab {...linkTo('overview')}>Overview</Tab>
         <Tab {...linkTo('updates')}>Updates</Tab>
+        <Tab {...linkTo('trends')}>Trends</Tab>
         <Tab {...linkTo('resources')} count={details.resourceCount || undefined}>
           Resources
         </Tab>
@@ -98,6 +102,7 @@ export function StackPage() {
       </Tabs>
       {tab === 'overview' ? <StackOverview stack={stack} details={details} /> : null}
       {tab === 'updates' ? <UpdateList stack={stack} search={search} isBusy={isBusy(details)} /> : null}
+      {tab === 'trends' ? <StackTrends stack={stack} /> : null}
       {tab === 'resources' ? <ResourceList stack={stack} search={search} /> : null}
       {tab === 'versions' ? <VersionList stack={stack} details={details} search={search} /> : null}
       {tab === 'interrupted' ? <PendingRepair stack={stack} details={details} /> : null}
@@ -121,6 +126,7 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
   const isFavourite = useFavourites().some(
     (each) => each.organization === stack.organization && each.project === stack.project && each.stack === stack.stack,
   );
+  useCopyAction(stack);
   const label = isFavourite ? 'Remove from favourites' : 'Add to favourites';
   return (
     <header className={styles['header']}>

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { CirclePause, OctagonX } from 'lucide-react';
 import { useId, useState } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { usePageAction } from '../platform/app/page-actions.ts';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { Dialog, DialogActions } from '../platform/ui/dialog.tsx';
@@ -23,6 +24,8 @@ export function UpdateActions({ stack, update }: ActionProps) {
   const mayStop = isActive(update) && permissions.includes(neededPermission(update));
   // Draining has no effect on an update that saves no state.
   const mayDrain = mayStop && !update.dryRun && update.status === 'running';
+  usePageAction('Cancel this update', mayStop ? () => setAsked('cancel') : null);
+  usePageAction('Drain this update', mayDrain ? () => setAsked('drain') : null);
   return (
     <div className={styles['actions']}>
       {update.preview === null ? null : (

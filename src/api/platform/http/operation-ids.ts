@@ -99,6 +99,7 @@ const operationIds: Readonly<Record<string, string>> = {
   'DELETE /api/orgs/{organization}/roles/{role}': 'DeleteRole',
   'GET /api/orgs/{organization}/grants': 'ListGrants',
   'POST /api/orgs/{organization}/grants': 'CreateGrant',
+  'PATCH /api/orgs/{organization}/grants': 'ChangeGrants',
   'DELETE /api/orgs/{organization}/grants/{grant}': 'DeleteGrant',
   'GET /api/orgs/{organization}/managed-objects': 'ListManagedObjects',
   'PATCH /api/orgs/{organization}/managed-objects': 'UpdateManagedObjects',
@@ -135,6 +136,8 @@ const operationIds: Readonly<Record<string, string>> = {
     'RedeliverStackWebhookEvent',
   'GET /api/orgs/{organization}/auth/policies/oidcissuers/{issuerId}': 'GetAuthPolicy',
   'PATCH /api/orgs/{organization}/auth/policies/{policyId}': 'UpdateAuthPolicy',
+  'GET /api/embeds/badge.svg': 'ShowBadge',
+  'GET /api/embeds/updates.atom': 'ShowFeed',
   'PUT /policy-packs/{versionId}': 'UploadPolicyPackArchive',
   'GET /policy-packs/{versionId}': 'DownloadPolicyPackArchive',
   ...ofStack({

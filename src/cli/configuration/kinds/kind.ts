@@ -79,7 +79,18 @@ export interface Kind {
   /** Returns how paths of the API name it from now on. */
   change(api: OrganizationApi, edit: Edit): Promise<string>;
   remove(api: OrganizationApi, object: string, tags: Tags): Promise<void>;
+  /** Makes several changes in one call, all or none; only of a kind whose objects never change. Returns the same as each alone. */
+  changeTogether?(api: OrganizationApi, changes: readonly ObjectChange[]): Promise<readonly (string | null)[]>;
 }
+
+/** An object is created if `present` is missing, replaced if both are there, and deleted if `wanted` is missing. */
+export interface ObjectChange {
+  readonly wanted?: Spec;
+  readonly present?: PresentObject;
+}
+
+/** How many changes one call makes: the server holds locks meanwhile. */
+export const changesPerCall = 100;
 
 /** A part of a path. */
 export function part(name: string): string {

@@ -150,6 +150,14 @@ const samples: Readonly<Record<string, Samples>> = {
   [`POST ${O}/grants`]: {
     body: { effect: 'allow', permissions: ['read'], stacks: `${'*a'.repeat(40)}*/*`, team: 'team2' },
   },
+  [`PATCH ${O}/grants`]: {
+    body: {
+      add: Array.from({ length: 200 }, (_, at) => ({
+        ...{ effect: 'allow', permissions: ['read'], team: 'team2' },
+        stacks: `${'*a'.repeat(40)}${at}*/*`,
+      })),
+    },
+  },
   [`POST ${O}/oidc/issuers`]: () => ({
     body: { name: randomUUID(), url: `https://ci.example.com/${randomUUID()}`, jwks: { keys: [] } },
   }),
