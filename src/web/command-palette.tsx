@@ -3,6 +3,8 @@ import { type LinkProps, useNavigate } from '@tanstack/react-router';
 import {
   Activity,
   Building2,
+  History,
+  Inbox,
   Layers,
   LogOut,
   Monitor,
@@ -163,6 +165,10 @@ function useCommands(text: string, organization: string | undefined, actions: re
       ? []
       : [
           toPage(organization, <Workflow size={16} />, { name: 'CI', link: { to: '/$organization/~/ci' } }),
+          toPage(organization, <History size={16} />, {
+            name: 'Activity',
+            link: { to: '/$organization/~/activity' },
+          }),
           toPage(organization, <Waypoints size={16} />, {
             name: 'References',
             link: { to: '/$organization/~/references' },
@@ -192,6 +198,13 @@ function useCommands(text: string, organization: string | undefined, actions: re
     ),
     ...ofOrganization,
     ...(me?.isOperator ? operatorPages.map((page) => toPage('Operations', <Activity size={16} />, page)) : []),
+    {
+      id: 'attention',
+      group: 'Pages',
+      name: 'What needs attention',
+      icon: <Inbox size={16} />,
+      run: () => void navigate({ to: '/~/attention' }),
+    },
     {
       id: 'stacks',
       group: 'Pages',

@@ -3,6 +3,8 @@ import {
   Activity,
   ChevronsUpDown,
   Clock,
+  History,
+  Inbox,
   Layers,
   LogOut,
   Monitor,
@@ -53,6 +55,16 @@ export function Sidebar({
       <OrganizationSwitch organization={organization} />
       <nav aria-label="Pages">
         <ul className={styles['links']}>
+          <li>
+            <Link
+              to={organization === undefined ? '/~/attention' : '/$organization/~/attention'}
+              params={organization === undefined ? {} : { organization }}
+              className={styles['link']}
+            >
+              <Inbox size={16} aria-hidden="true" />
+              Needs attention
+            </Link>
+          </li>
           <li>
             <Link
               to={organization === undefined ? '/' : '/$organization'}
@@ -160,6 +172,17 @@ function OrganizationLinks({ organization }: { readonly organization: string }) 
         >
           <Workflow size={16} aria-hidden="true" />
           CI
+        </Link>
+      </li>
+      <li>
+        <Link
+          to="/$organization/~/activity"
+          params={{ organization }}
+          className={styles['link']}
+          activeOptions={{ includeSearch: false }}
+        >
+          <History size={16} aria-hidden="true" />
+          Activity
         </Link>
       </li>
       <li>

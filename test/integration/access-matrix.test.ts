@@ -268,6 +268,7 @@ test('organizations are managed by their admins only, with tokens that have no s
     'PATCH /managed-objects',
     'GET /grants',
     'POST /grants',
+    'PATCH /grants',
     'DELETE /grants/none',
     'POST /teams/pulumi',
     'PATCH /members/nobody',

@@ -90,6 +90,47 @@ describe('grants over HTTP', () => {
     ]);
   });
 
+  test('are added and removed by one call, all or none', async () => {
+    const of = await scene();
+    const { organization } = of;
+    const grant = (stacks: string, team = 'blue') => ({ effect: 'allow', permissions: ['read'], stacks, team });
+    const change = (body: object) => app.call('PATCH', of.grants, { auth: of.auth, body });
+    const stacks = async () => (await listAll(of.auth, of.grants, 'grants')).map((each) => each['stacks']);
+    const old = (await ok(add(of, grant('old/*')))).json;
+    const both = (await ok(change({ add: [grant('a/*'), grant('b/*'), grant('a/*')], remove: [old.id] }))).json.added;
+    expect(both.map((each: { stacks: string }) => each.stacks)).toEqual(['a/*', 'b/*', 'a/*']);
+    expect([both[2].id, await stacks()]).toEqual([both[0].id, ['a/*', 'b/*']]);
+    // What the same call removes stands for nothing that it adds.
+    const again = (await ok(change({ add: [grant('a/*')], remove: [both[0].id] }))).json.added;
+    expect([again[0].id === both[0].id, await stacks()]).toEqual([false, ['b/*', 'a/*']]);
+    for (const [body, status] of [
+      [{ add: [grant('c/*'), grant('d/*', 'none')] }, 404],
+      [{ add: [grant('c/*'), { ...grant('d/*'), permissions: ['nothing'] }] }, 400],
+      [{ add: [grant('c/*')], remove: [old.id] }, 404],
+      [{ remove: [again[0].id, again[0].id] }, 404],
+      [{ add: Array.from({ length: 201 }, () => grant('c/*')) }, 400],
+    ] as const)
+      expect([(await change(body)).status, await stacks()]).toEqual([status, ['b/*', 'a/*']]);
+    const count = 'insert into grants (organization_id, effect, permissions, stack_pattern, team_id)';
+    await query(app, `${count} select $1::uuid, 'allow', 1, 's-' || n, $2::uuid from generate_series(1, 997) n`, [
+      of.viewer.organizationId,
+      of.teamId,
+    ]);
+    expect((await change({ add: [grant('c/*'), grant('d/*')] })).status).toBe(409);
+    await ok(change({ add: [grant('c/*')] }));
+    expect((await ok(change({}))).json).toEqual({ added: [] });
+    const events = (await listEvents(app, organization)).filter(({ action }) => action.startsWith('grant.'));
+    expect(events.map(({ action, object }) => [action, object.slice(organization.length + 1)])).toEqual([
+      ['grant.add', 'old/*'],
+      ['grant.add', 'a/*'],
+      ['grant.add', 'b/*'],
+      ['grant.remove', 'old/*'],
+      ['grant.add', 'a/*'],
+      ['grant.remove', 'a/*'],
+      ['grant.add', 'c/*'],
+    ]);
+  });
+
   test('are listed page by page, all or by subject', async () => {
     const of = await scene();
     const { organizationId, userId, tokenId } = of.viewer;

@@ -128,6 +128,8 @@ describe('a team', () => {
       removeStack: { projectName: 'a', stackName: 'b' },
     };
     expect((await patch(of, body)).status).toBe(404);
+    const memberChanges = [of.viewer.login, 'nobody'].map((member) => ({ member, memberAction: 'add' }));
+    expect((await patch(of, { memberChanges })).status).toBe(404);
     const { json } = await ok(app.call('GET', of.blue, { auth: of.auth }));
     expect(json).toMatchObject({ displayName: 'blue', members: [] });
     expect((await listEvents(app, of.organization)).at(-1)?.action).toBe('team.create');

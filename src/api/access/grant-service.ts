@@ -19,7 +19,7 @@ import { parseTags, readTags } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type { CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
+import type { ChangeGrantsRequest, CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
 import { lockManagement } from './locked-access.ts';
 import { getOrganization } from './organizations.ts';
 import { findRole, isId } from './role-references.ts';
@@ -73,49 +73,101 @@ export class GrantService {
   /** Adds a grant, or returns an equivalent one. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError. */
   async create(
     caller: Caller,
-    organizationName: string,
+    organization: string,
     request: CreateGrantRequest,
     audit: AuditTrail,
   ): Promise<GrantRow> {
-    const selection = readSelection(request);
-    const named = readPermissions(request);
+    const [row] = await this.change(caller, organization, { add: [request] }, audit);
+    if (!row) throw grantNotFound('');
+    return row;
+  }
+
+  /** Throws NotFoundError, ForbiddenError. */
+  async remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
+    await this.change(caller, organization, { remove: [id] }, audit);
+  }
+
+  /**
+   * Adds grants, and then removes others, all or none. Returns what was added, in the same order; a grant to which an equal one exists is
+   * not added again. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError.
+   */
+  async change(
+    caller: Caller,
+    organizationName: string,
+    { add = [], remove = [] }: ChangeGrantsRequest,
+    audit: AuditTrail,
+  ): Promise<readonly GrantRow[]> {
+    const wanted = add.map((request) => ({
+      request,
+      selection: readSelection(request),
+      named: readPermissions(request),
+    }));
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await lockManagement(tx, organizationName, caller);
       const organization = await getOrganization(tx, organizationName);
       const grants = createGrantRepository(tx);
-      const grant: NewGrant = {
-        organizationId: organization.id,
-        effect: request.effect,
-        ...selection,
-        ...(named ?? (await readRole(tx, organization.id, request.role ?? ''))),
-        subject: await findSubject(tx, organization, request),
-        createdBy: caller.userId,
-      };
-      const same = await grants.findSame(grant);
-      if (same !== null) audit.settle();
-      else if ((await grants.countOf(organization.id, grant.subject, maxGrantsOfOne)) >= maxGrantsOfOne)
-        throw new ConflictError(`A user, team or token can have at most ${maxGrantsOfOne} grants in an organization`);
-      const id = same ?? (await grants.insert(grant));
-      const row = await grants.find(organization.id, id);
-      if (!row) throw grantNotFound(id);
-      if (same === null) await audit.record(tx, eventOf(organizationName, row));
-      return row;
+      const removed = remove.filter(isId);
+      const subjectOf = remembered((_, request: Subject) => findSubject(tx, organization, request));
+      const roleOf = remembered((id) => readRole(tx, organization.id, id));
+      const counts = new Map<string, number>();
+      const ids: string[] = [];
+      const added = new Set<string>();
+      // Nothing to record if all exist already.
+      audit.settle();
+      for (const { named, request, selection } of wanted) {
+        const subject = await subjectOf(JSON.stringify([request.user, request.team, request.token]), request);
+        const grant: NewGrant = {
+          organizationId: organization.id,
+          effect: request.effect,
+          ...selection,
+          ...(named ?? (await roleOf(request.role ?? '', request))),
+          subject,
+          createdBy: caller.userId,
+        };
+        const same = await grants.findSame(grant, removed);
+        if (same === null) {
+          const key = JSON.stringify(subject);
+          const count = counts.get(key) ?? (await grants.countOf(organization.id, subject, maxGrantsOfOne));
+          if (count >= maxGrantsOfOne)
+            throw new ConflictError(
+              `A user, team or token can have at most ${maxGrantsOfOne} grants in an organization`,
+            );
+          counts.set(key, count + 1);
+        }
+        const id = same ?? (await grants.insert(grant));
+        if (same === null) added.add(id);
+        ids.push(id);
+      }
+      const rows = new Map((await grants.listByIds(organization.id, ids)).map((row) => [row.id, row]));
+      for (const id of added)
+        await audit.record(tx, { action: 'grant.add', ...eventOf(organizationName, rowOf(rows, id)) });
+      for (const id of remove) {
+        const row = isId(id) ? await grants.find(organization.id, id) : null;
+        if (!row || !(await grants.remove(organization.id, id))) throw grantNotFound(id);
+        await audit.record(tx, { action: 'grant.remove', ...eventOf(organizationName, row) });
+      }
+      return ids.map((id) => rowOf(rows, id));
     });
   }
+}
 
-  /** Throws NotFoundError, ForbiddenError. */
-  async remove(caller: Caller, organizationName: string, id: string, audit: AuditTrail): Promise<void> {
-    await this.#context.db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
-      await lockManagement(tx, organizationName, caller);
-      const organization = await getOrganization(tx, organizationName);
-      const grants = createGrantRepository(tx);
-      const row = isId(id) ? await grants.find(organization.id, id) : null;
-      if (!row || !(await grants.remove(organization.id, id))) throw grantNotFound(id);
-      await audit.record(tx, eventOf(organizationName, row));
-    });
-  }
+function rowOf(rows: ReadonlyMap<string, GrantRow>, id: string): GrantRow {
+  const row = rows.get(id);
+  if (!row) throw grantNotFound(id);
+  return row;
+}
+
+/** Calls once for each key. */
+function remembered<Value>(
+  find: (key: string, request: CreateGrantRequest) => Promise<Value>,
+): (key: string, request: CreateGrantRequest) => Promise<Value> {
+  const found = new Map<string, Promise<Value>>();
+  return (key, request) => {
+    const value = found.get(key) ?? find(key, request);
+    found.set(key, value);
+    return value;
+  };
 }
 
 interface Organization {

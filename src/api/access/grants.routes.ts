@@ -7,6 +7,8 @@ import type { GrantService } from './grant-service.ts';
 import {
   AccessQuery,
   AccessResponse,
+  ChangeGrantsRequest,
+  ChangeGrantsResponse,
   CreateGrantRequest,
   GrantParams,
   GrantResponse,
@@ -29,6 +31,7 @@ const manage = { access: { kind: 'organization', permission: 'manage' }, rate: '
 export function registerGrantRoutes(app: RouteScope, services: Services): void {
   listGrants(app, services);
   createGrant(app, services);
+  changeGrants(app, services);
   removeGrant(app, services);
   listAccess(app, services);
 }
@@ -71,6 +74,26 @@ function createGrant(app: RouteScope, { grants }: Services): void {
     },
     async ({ audit, body, caller, params }) =>
       grantResponse(await grants.create(caller, params.organization, body, audit)),
+  );
+}
+
+function changeGrants(app: RouteScope, { grants }: Services): void {
+  app.patch(
+    path,
+    {
+      config: { ...manage, audit: 'grant.add', described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Add grants, and then remove others: all or none',
+        security: apiToken,
+        params: OrganizationParams,
+        body: ChangeGrantsRequest,
+        response: { 200: ChangeGrantsResponse },
+      },
+    },
+    async ({ audit, body, caller, params }) => ({
+      added: (await grants.change(caller, params.organization, body, audit)).map(grantResponse),
+    }),
   );
 }
 

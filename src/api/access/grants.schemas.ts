@@ -51,6 +51,16 @@ export const CreateGrantRequest = Type.Object({
 });
 export type CreateGrantRequest = Type.Static<typeof CreateGrantRequest>;
 
+export const ChangeGrantsRequest = Type.Object({
+  add: Type.Optional(Type.Array(CreateGrantRequest, { maxItems: 200 })),
+  /** Ids, of which each exists. */
+  remove: Type.Optional(Type.Array(Type.String(), { maxItems: 200 })),
+});
+export type ChangeGrantsRequest = Type.Static<typeof ChangeGrantsRequest>;
+
+/** In the order of the request; a grant to which an equal one existed is that one. */
+export const ChangeGrantsResponse = Type.Object({ added: Type.Array(GrantResponse) });
+
 export const GrantParams = Type.Object({ organization: Type.String(), grant: Type.String() });
 
 export const AccessQuery = Type.Object({

@@ -153,6 +153,8 @@ export class TeamService {
       await this.#rename(tx, place, request, audit);
       if (request.member && request.memberAction)
         await changeMember(tx, place, { login: request.member, action: request.memberAction }, audit);
+      for (const { member, memberAction } of request.memberChanges ?? [])
+        await changeMember(tx, place, { login: member, action: memberAction }, audit);
       for (const given of [request.addStackPermission, request.editStackPermission])
         if (given) await giveStack(tx, place, caller, given, audit);
       if (request.removeStack) await takeStack(tx, place, request.removeStack, audit);

@@ -42,13 +42,22 @@ const GivenPermission = Type.Object({
   permission: Type.Union([Type.Literal(101), Type.Literal(102), Type.Literal(103)]),
 });
 
+const MemberAction = Type.Union([
+  Type.Literal('add'),
+  Type.Literal('remove'),
+  Type.Literal('promote'),
+  Type.Literal('demote'),
+]);
+
 export const UpdateTeamRequest = Type.Object({
   newDisplayName: Maybe(Type.String()),
   newDescription: Maybe(Type.String()),
-  memberAction: Maybe(
-    Type.Union([Type.Literal('add'), Type.Literal('remove'), Type.Literal('promote'), Type.Literal('demote')]),
-  ),
+  memberAction: Maybe(MemberAction),
   member: Maybe(Type.String()),
+  /** Changes of several members, made in this order. */
+  memberChanges: Maybe(
+    Type.Array(Type.Object({ member: Type.String(), memberAction: MemberAction }), { maxItems: 200 }),
+  ),
   addStackPermission: Maybe(GivenPermission),
   editStackPermission: Maybe(GivenPermission),
   removeStack: Maybe(Type.Object(StackName)),

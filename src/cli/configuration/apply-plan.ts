@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import PQueue from 'p-queue';
-import { ConfigurationError } from './configuration-error.ts';
+import { CallRefusedError, ConfigurationError } from './configuration-error.ts';
 import { titleOf } from './document.ts';
+import { changesPerCall } from './kinds/kind.ts';
 import { kinds } from './kinds/kinds.ts';
 import { changeRecords, type ManagedRecord, type RecordKey } from './managed-records.ts';
 import type { Change, OrganizationPlan } from './plan.ts';
@@ -24,19 +25,33 @@ export async function applyPlan(plan: OrganizationPlan, options: ApplyOptions): 
     const set: ManagedRecord[] = [];
     const remove: RecordKey[] = [];
     const queue = new PQueue({ concurrency: options.parallel });
+    const note = (change: Change, object: string | null): void => {
+      if (object === null) remove.push(change);
+      else set.push(recordOf(change, object));
+      options.onDone(change);
+    };
+    const makeOne = async (change: Change): Promise<void> => {
+      try {
+        note(change, await makeChange(plan, change));
+      } catch (error) {
+        if (!(error instanceof ConfigurationError)) throw error;
+        refused.push(`${titleOf(change)}: ${error.message}`);
+      }
+    };
     await queue.addAll(
-      group.map((change) => async () => {
+      batchesOf(group).map((batch) => async () => {
         try {
-          const object = await makeChange(plan, change);
-          if (object === null) remove.push(change);
-          else set.push(recordOf(change, object));
-          options.onDone(change);
+          const objects = await makeTogether(plan, batch);
+          if (objects) for (const [at, change] of batch.entries()) note(change, objects[at] ?? null);
+          else for (const change of batch) await makeOne(change);
         } catch (error) {
           if (!(error instanceof ConfigurationError)) throw error;
-          refused.push(`${titleOf(change)}: ${error.message}`);
+          refused.push(...batch.map((change) => `${titleOf(change)}: ${error.message}`));
         }
       }),
     );
+    // The notes about a deleted organization went with it.
+    if (remove.some(({ kind }) => kind === 'Organization')) break;
     await changeRecords(api, { set, remove: remove.map(({ kind, name }) => ({ kind, name })) });
     if (refused.length > 0) break;
   }
@@ -53,6 +68,30 @@ function groupsOf(changes: readonly Change[]): Change[][] {
     else groups.push([change]);
   }
   return groups;
+}
+
+/** What one call can change. */
+function batchesOf(group: readonly Change[]): Change[][] {
+  const [first] = group;
+  const size = first && kinds[first.kind].changeTogether ? changesPerCall : 1;
+  const batches: Change[][] = [];
+  for (let at = 0; at < group.length; at += size) batches.push(group.slice(at, at + size));
+  return batches;
+}
+
+/** The same as makeChange for each; null if the server refuses the batch: each alone tells which one it is. Throws ConfigurationError. */
+async function makeTogether(
+  { api }: OrganizationPlan,
+  batch: readonly Change[],
+): Promise<readonly (string | null)[] | null> {
+  const [first] = batch;
+  if (!first || batch.length === 1) return null;
+  try {
+    return (await kinds[first.kind].changeTogether?.(api, batch)) ?? null;
+  } catch (error) {
+    if (error instanceof CallRefusedError && [400, 404, 409].includes(error.status)) return null;
+    throw error;
+  }
 }
 
 /** Returns how paths of the API name the object; null if it was deleted. Throws ConfigurationError. */

@@ -167,8 +167,8 @@ export function createGrantRepository(db: Queryable) {
         select ${given} from ${joined}
         where g.organization_id = ${organizationId} and g.id = any (${sql.array([...ids], 'uuid')}) order by g.created_at, g.id`),
 
-    /** The identical grant, if there is one. */
-    findSame: async (grant: NewGrant): Promise<string | null> => {
+    /** The identical grant that is none of `besides`, if there is one. */
+    findSame: async (grant: NewGrant, besides: readonly string[] = []): Promise<string | null> => {
       const { role } = grant;
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* grants.findSame */
@@ -177,6 +177,7 @@ export function createGrantRepository(db: Queryable) {
           and (g.project_pattern, g.stack_pattern, g.tag_name, g.tag_value, g.role_id, g.built_in_role) is not distinct from
             (${grant.projectPattern}, ${grant.stackPattern}, ${grant.tagName}, ${grant.tagValue},
              ${role && 'roleId' in role ? role.roleId : null}::uuid, ${role && 'builtIn' in role ? role.builtIn : null})
+          and g.id <> all (${sql.array([...besides], 'uuid')})
         order by g.created_at, g.id limit 1`);
       return row?.id ?? null;
     },

@@ -4,6 +4,7 @@
  */
 export const auditActions = {
   'organization.create': 'Created the organization',
+  'organization.delete': 'Deleted the organization',
   'organization.quota': 'Set the limits of the organization',
   'member.add': 'Added a member',
   'member.invite': 'Invited a user to become a member',
@@ -106,6 +107,8 @@ export const auditActions = {
   'webhook.remove': 'Removed a webhook',
   'webhook.ping': 'Sent a ping to a webhook',
   'webhook.redeliver': 'Delivered an event to a webhook again',
+  'embed.create': 'Created a badge or a feed',
+  'embed.revoke': 'Revoked a badge or a feed',
   'job.retry': 'Retried a job that had failed permanently',
   'job.discard': 'Removed a job that had failed permanently',
   'audit.export': 'Exported the audit log',

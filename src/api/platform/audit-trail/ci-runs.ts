@@ -21,6 +21,7 @@ type Decision = 'run' | 'person';
  */
 const decisions: Readonly<Record<AuditAction, Decision>> = {
   'organization.create': 'person',
+  'organization.delete': 'person',
   'organization.quota': 'person',
   'member.add': 'person',
   'member.invite': 'person',
@@ -128,6 +129,9 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'webhook.remove': 'person',
   'webhook.ping': 'person',
   'webhook.redeliver': 'person',
+  // Their addresses would outlive the run.
+  'embed.create': 'person',
+  'embed.revoke': 'person',
   'job.retry': 'person',
   'job.discard': 'person',
   'audit.export': 'person',

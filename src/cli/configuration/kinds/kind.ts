@@ -15,6 +15,8 @@ export interface PresentObject {
   readonly spec: Spec;
   /** Why it cannot be deleted. */
   readonly fixed?: string;
+  /** Another organization's; it is not exported. */
+  readonly isElsewhere?: true;
 }
 
 export interface SeenObject {
@@ -42,6 +44,8 @@ export interface Reference {
 
 export const kindNames = [
   'Organization',
+  'Quota',
+  'User',
   'Member',
   'Role',
   'Team',
@@ -70,6 +74,8 @@ export interface Kind {
   readonly fixedFields?: readonly string[];
   /** The field with a reference to a secret. */
   readonly secretField?: string;
+  /** Only site admins see and change it. */
+  readonly ofOperators?: true;
   references?(spec: Spec): readonly Reference[];
   list(api: OrganizationApi): Promise<readonly PresentObject[]>;
   /** As in the list, with ETags; null if there is none. */
@@ -79,7 +85,18 @@ export interface Kind {
   /** Returns how paths of the API name it from now on. */
   change(api: OrganizationApi, edit: Edit): Promise<string>;
   remove(api: OrganizationApi, object: string, tags: Tags): Promise<void>;
+  /** Makes several changes in one call, all or none; only of a kind whose objects never change. Returns the same as each alone. */
+  changeTogether?(api: OrganizationApi, changes: readonly ObjectChange[]): Promise<readonly (string | null)[]>;
 }
+
+/** An object is created if `present` is missing, replaced if both are there, and deleted if `wanted` is missing. */
+export interface ObjectChange {
+  readonly wanted?: Spec;
+  readonly present?: PresentObject;
+}
+
+/** How many changes one call makes: the server holds locks meanwhile. */
+export const changesPerCall = 100;
 
 /** A part of a path. */
 export function part(name: string): string {

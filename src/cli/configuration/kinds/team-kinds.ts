@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { allowedBy, deniedBy, type Grantable, namesOf, permissions } from '../../../shared/access/permissions.ts';
 import type { OrganizationApi } from '../organization-api.ts';
-import { type Kind, type PresentObject, part, type Reference, type Spec, sorted } from './kind.ts';
+import { changesPerCall, type Kind, type PresentObject, part, type Reference, type Spec, sorted } from './kind.ts';
 
 const closed = { additionalProperties: false } as const;
 const Logins = Type.Array(Type.String({ minLength: 1 }), { maxItems: 10_000 });
@@ -83,17 +83,20 @@ async function setMembers(api: OrganizationApi, team: string, from: Spec, to: Sp
       ...((admins as string[] | undefined) ?? []).map((login) => [login, 'admin'] as const),
     ]);
   const [before, after] = [roles(from), roles(to)];
-  const change = (member: string, memberAction: string) => api.patch(`teams/${part(team)}`, { member, memberAction });
+  const memberChanges: { member: string; memberAction: string }[] = [];
+  const change = (member: string, memberAction: string) => memberChanges.push({ member, memberAction });
   for (const [login, role] of after) {
     const old = before.get(login);
     if (old === role) continue;
-    if (old === undefined) await change(login, 'add');
-    if (role === 'admin') await change(login, 'promote');
-    else if (old === 'admin') await change(login, 'demote');
+    if (old === undefined) change(login, 'add');
+    if (role === 'admin') change(login, 'promote');
+    else if (old === 'admin') change(login, 'demote');
   }
   // A list that is omitted stays as it is.
   for (const [login, role] of before)
-    if (!after.has(login) && to[role === 'admin' ? 'admins' : 'members'] !== undefined) await change(login, 'remove');
+    if (!after.has(login) && to[role === 'admin' ? 'admins' : 'members'] !== undefined) change(login, 'remove');
+  for (let at = 0; at < memberChanges.length; at += changesPerCall)
+    await api.patch(`teams/${part(team)}`, { memberChanges: memberChanges.slice(at, at + changesPerCall) });
 }
 
 interface GrantResponse {
@@ -147,10 +150,7 @@ export const grantKind: Kind = {
   },
   // A grant never changes: a removed one is missing when it is removed again.
   read: async () => ({ spec: {}, tags: {} }),
-  create: async (api, _name, { role, tag, ...spec }) => {
-    const roleId = role === undefined ? {} : { role: await api.roleId(role as string) };
-    return (await api.post('grants', { ...spec, ...roleId, ...(tag === null ? {} : { tag }) })).json.id;
-  },
+  create: async (api, _name, spec) => (await api.post('grants', await grantBody(api, spec))).json.id,
   // The new grant comes first, so that nobody lacks what both allow, or has what both deny.
   change: async (api, { name, object, to }) => {
     const id = await grantKind.create(api, name, to);
@@ -158,7 +158,20 @@ export const grantKind: Kind = {
     return id;
   },
   remove: async (api, object) => void (await api.delete(`grants/${part(object)}`)),
+  changeTogether: async (api, changes) => {
+    const added: object[] = [];
+    for (const { wanted } of changes) if (wanted) added.push(await grantBody(api, wanted));
+    const removed = changes.flatMap(({ present }) => (present ? [present.object] : []));
+    const { json } = await api.patch('grants', { add: added, remove: removed });
+    const ids: string[] = json.added.map(({ id }: GrantResponse) => id);
+    return changes.map(({ wanted }) => (wanted ? (ids.shift() ?? null) : null));
+  },
 };
+
+async function grantBody(api: OrganizationApi, { role, tag, ...spec }: Spec): Promise<object> {
+  const roleId = role === undefined ? {} : { role: await api.roleId(role as string) };
+  return { ...spec, ...roleId, ...(tag === null ? {} : { tag }) };
+}
 
 function granted(effect: string, names: readonly string[] = []): string[] {
   const set = (effect === 'deny' ? deniedBy : allowedBy)(names as Grantable[]);
