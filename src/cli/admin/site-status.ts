@@ -19,7 +19,7 @@ export async function withSiteStores<T>(
   work: (stores: readonly SiteStore[], second: SecondStore | null) => Promise<T>,
 ): Promise<T> {
   const own = await openBlobStore(config.blobs);
-  const main = new LocatedBlobStore({ places: createBlobLocationRepository(db), own, config: config.blobs });
+  const main = new LocatedBlobStore({ locations: createBlobLocationRepository(db), own, config: config.blobs });
   try {
     const second = await openSecondStore(config);
     try {
