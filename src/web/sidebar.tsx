@@ -1,9 +1,10 @@
-import { Link, useMatches } from '@tanstack/react-router';
+import { Link, useMatches, useNavigate } from '@tanstack/react-router';
 import {
   Activity,
   ChevronsUpDown,
   Clock,
   Inbox,
+  Info,
   Layers,
   LogOut,
   Monitor,
@@ -41,6 +42,7 @@ export function Sidebar({
   const me = useMe();
   const favourites = useFavourites();
   const times = useTimeDisplay();
+  const navigate = useNavigate();
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: it only handles events of the links in it.
     <div
@@ -148,6 +150,9 @@ export function Sidebar({
             </MenuItem>
           ))}
           <MenuSeparator />
+          <MenuItem icon={<Info size={15} />} onSelect={() => void navigate({ to: '/~/about' })}>
+            About Holdfast
+          </MenuItem>
           <MenuItem icon={<LogOut size={15} />} onSelect={signOut}>
             Sign out
           </MenuItem>
