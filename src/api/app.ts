@@ -16,6 +16,7 @@ import { registerEventDomain } from './events/events.module.ts';
 import { registerIdentityDomain, registerSignInPages } from './identity/identity.module.ts';
 import { registerAccess } from './identity/plugins/access.ts';
 import { registerSession } from './identity/plugins/session.ts';
+import { registerOperatorDomain } from './operator/operator.module.ts';
 import { registerQueueRoutes } from './operator/queues.routes.ts';
 import type { ApiContext } from './platform/api-context.ts';
 import { registerAudit } from './platform/audit-trail/audit-plugin.ts';
@@ -62,6 +63,7 @@ const domains: readonly ((routes: RouteScope, services: ApiServices) => void)[] 
   registerSearchDomain,
   registerStatisticsDomain,
   registerAuditDomain,
+  registerOperatorDomain,
 ];
 
 /** Builds the HTTP application. Its parts are registered explicitly, in the order in which they handle a request. */

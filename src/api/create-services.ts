@@ -3,7 +3,7 @@ import { createAuditServices } from './audit/audit.module.ts';
 import { createDriftServices } from './drift/drift.module.ts';
 import { createEventServices } from './events/events.module.ts';
 import { createIdentityServices } from './identity/identity.module.ts';
-import { OperatorQueries } from './operator/operator-queries.ts';
+import { createOperatorServices } from './operator/operator.module.ts';
 import type { ApiContext } from './platform/api-context.ts';
 import { OrganizationRates } from './platform/rates/organization-rates.ts';
 import { ProofStream } from './platform/server/proof-stream.ts';
@@ -28,7 +28,7 @@ export function createServices(context: ApiContext) {
     ...{ queries, bodyBuffer, config, health, metrics, quotas, rates, readOnly, scans },
     proof: new ProofStream(context),
     organizationRates: new OrganizationRates(context),
-    operatorQueries: new OperatorQueries(context),
+    ...createOperatorServices(context),
     ...createAuditServices(context),
     ...createAccessServices(context),
     ...createIdentityServices(context),

@@ -3,6 +3,7 @@ import { grantsRouter } from './access/grants.trpc.ts';
 import { mergeRouters, router } from './access/procedures/trpc.ts';
 import { quotasRouter } from './access/quotas.trpc.ts';
 import { rolesRouter } from './access/roles.trpc.ts';
+import { activityRouter } from './audit/activity.trpc.ts';
 import { auditRouter } from './audit/audit.trpc.ts';
 import { eventsRouter } from './events/events.trpc.ts';
 import { liveRouter } from './events/live/live.trpc.ts';
@@ -62,6 +63,7 @@ export const appRouter = router({
   tokens: tokensRouter,
   issuers: issuersRouter,
   audit: auditRouter,
+  activity: activityRouter,
   ci: ciRouter,
   operator: operatorRouter,
 });

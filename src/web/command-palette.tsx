@@ -3,6 +3,7 @@ import { type LinkProps, useNavigate } from '@tanstack/react-router';
 import {
   Activity,
   Building2,
+  History,
   Inbox,
   Info,
   Layers,
@@ -165,6 +166,10 @@ function useCommands(text: string, organization: string | undefined, actions: re
       ? []
       : [
           toPage(organization, <Workflow size={16} />, { name: 'CI', link: { to: '/$organization/~/ci' } }),
+          toPage(organization, <History size={16} />, {
+            name: 'Activity',
+            link: { to: '/$organization/~/activity' },
+          }),
           toPage(organization, <Waypoints size={16} />, {
             name: 'References',
             link: { to: '/$organization/~/references' },

@@ -3,6 +3,7 @@ import {
   Activity,
   ChevronsUpDown,
   Clock,
+  History,
   Inbox,
   Info,
   Layers,
@@ -176,6 +177,17 @@ function OrganizationLinks({ organization }: { readonly organization: string }) 
         >
           <Workflow size={16} aria-hidden="true" />
           CI
+        </Link>
+      </li>
+      <li>
+        <Link
+          to="/$organization/~/activity"
+          params={{ organization }}
+          className={styles['link']}
+          activeOptions={{ includeSearch: false }}
+        >
+          <History size={16} aria-hidden="true" />
+          Activity
         </Link>
       </li>
       <li>

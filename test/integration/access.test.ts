@@ -13,7 +13,10 @@ const S = '/api/stacks/:organization/:project/:stack';
 const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 
 /** Who may call each route. The first test fails for a route that is missing here. */
-const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' | 'admin' | 'provider' | 'lease'> = {
+const expected: Record<
+  string,
+  'public' | 'user' | 'own' | 'operator' | 'viewer' | 'member' | 'admin' | 'provider' | 'lease'
+> = {
   'GET /healthz': 'public',
   'GET /healthz/stream': 'public',
   'GET /readyz': 'public',
@@ -64,6 +67,15 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`POST ${O}/teams/:team/tokens`]: 'admin',
   [`DELETE ${O}/teams/:team/tokens/:tokenId`]: 'admin',
   [`POST ${O}/teams/:team/tokens/:tokenId/rotate`]: 'admin',
+  'GET /api/operator/organizations': 'operator',
+  'POST /api/operator/organizations': 'operator',
+  'DELETE /api/operator/organizations/:name': 'operator',
+  'GET /api/operator/organizations/:name/quota': 'operator',
+  'PUT /api/operator/organizations/:name/quota': 'operator',
+  'GET /api/operator/users': 'operator',
+  'POST /api/operator/users': 'operator',
+  'GET /api/operator/users/:login': 'operator',
+  'PATCH /api/operator/users/:login': 'operator',
   'GET /api/registry/packages': 'user',
   'GET /api/registry/templates': 'user',
   'GET /api/preview/registry/packages': 'user',
@@ -175,6 +187,8 @@ const bodies: Record<string, object> = {
   [`POST ${O}/invitations`]: { login: 'nobody', role: 'viewer' },
   'POST /api/stacks/:organization/:project': { stackName: 'dev' },
   'POST /api/orgs/:organization/policypacks': { name: '/' },
+  'POST /api/operator/organizations': { name: '/' },
+  'POST /api/operator/users': { login: '/' },
   'POST /api/orgs/:organization/policygroups': { name: '/' },
   [`POST ${S}/rename`]: { newName: 'x/y' },
   [`PATCH ${S}/tags`]: {},
@@ -218,6 +232,7 @@ function request(
     // Nobody is to leave.
     .replace('/user/organizations/:organization', '/user/organizations/none')
     .replace(':organization', ids.organization ?? own.organization)
+    .replace(':name', own.organization)
     .replace(':project', own.project)
     .replace(':stackVersion', '999')
     .replace(':stack', own.stack)
@@ -272,7 +287,7 @@ describe('without a valid token', () => {
     }
   });
 
-  test.each([...organizational, ...ofProviders, ...guarded('user'), ...guarded('own')])(
+  test.each([...organizational, ...ofProviders, ...['user', 'own', 'operator'].flatMap(guarded)])(
     '%s rejects a lease as API token with 401',
     async (route) => {
       expect(statusOf(route, await request(route, lease))).toBe(401);
@@ -362,6 +377,21 @@ describe('with a token', () => {
       expect(statusOf(route, there)).toBe(404);
       const absent = await request(route, tokens['outsider'], { organization: 'no-such-organization' });
       expect(absent.text.replaceAll('no-such-organization', own.organization)).toBe(there.text);
+    },
+  );
+
+  test.each(guarded('operator'))(
+    '%s is refused to all but site admins, whether or not its object exists',
+    async (route) => {
+      for (const role of ['viewer', 'member', 'admin', 'outsider'])
+        expect({ role, status: statusOf(route, await request(route, tokens[role])) }).toEqual({ role, status: 403 });
+      const token = await app.createUser(own.organization, 'viewer', `operator-${guarded('operator').indexOf(route)}`);
+      await query(app, `update users set site_admin = true where login like 'operator-%'`);
+      // The organization has stacks, so it is not deleted.
+      expect([401, 403]).not.toContain(statusOf(route, await request(route, `token ${token}`)));
+      const scoped = { scopes: [{ permissions: ['read'], stacks: '*/*' }] };
+      const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: `token ${token}`, body: scoped }));
+      expect(statusOf(route, await request(route, `token ${json.tokenValue}`))).toBe(403);
     },
   );
 

@@ -162,3 +162,103 @@ describe('what needs attention', () => {
     for (const id of rules) await removeRule(app, stack, id);
   });
 });
+
+describe('activity', () => {
+  let web: TestStack;
+  let api: TestStack;
+  interface Item {
+    readonly action: string;
+    readonly by: string;
+    readonly stack: { readonly project: string; readonly stack: string } | null;
+    readonly scope: string | null;
+    readonly update: { readonly status: string; readonly kind: string } | null;
+  }
+  const list = async (by: string, input: object = {}) =>
+    (await ask(app, by, 'activity.list', { organization: stack.organization, ...input })).data as {
+      readonly items: readonly Item[];
+      readonly next: string | null;
+    };
+  /** Action and place of each event. */
+  const told = ({ items }: { readonly items: readonly Item[] }) =>
+    items.map(
+      ({ action, scope, stack: of, update }) =>
+        `${action} ${of === null ? scope : `${of.project}/${of.stack}`}${update === null ? '' : ` ${update.status}`}`,
+    );
+
+  beforeAll(async () => {
+    stack = await createStack(app);
+    token = stack.auth.slice('token '.length);
+    web = await another('web', 'prod');
+    await run(web, 'succeeded', 'preview');
+    await run(web, 'failed');
+    api = await another('api', 'prod');
+    await startUpdate(app, api);
+    await removeRule(app, stack, await setRule(app, stack, { kind: 'freeze', project: 'web', settings: {} }));
+    await setRule(app, stack, { kind: 'freeze', project: 'web', stack: 'other', settings: {} });
+    await setRule(app, stack, { kind: 'lock-wait', settings: { seconds: 1 } });
+    const on = { organization: stack.organization, project: 'api', stack: 'prod' };
+    await command(app, token, 'approvals.ask', { ...on, commit, reason: 'Soon' });
+  });
+  const all = () => [
+    'approval.ask api/prod',
+    'update-rule.set web/other',
+    'update-rule.remove project web',
+    'update-rule.set project web',
+    'update.start api/prod running',
+    'stack.create api/prod',
+    'update.start web/prod failed',
+    'update.start web/prod succeeded',
+    'stack.create web/prod',
+    `stack.create ${stack.project}/${stack.stack}`,
+  ];
+
+  test('is the newest first, each update once with its status, and page by page', async () => {
+    expect(told(await list(token))).toEqual(all());
+    const pages: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const page = await list(token, { limit: 2, cursor });
+      pages.push(...told(page));
+      cursor = page.next;
+    } while (cursor !== null);
+    expect(pages).toEqual(all());
+  });
+
+  test.each<[object, RegExp]>([
+    [{ kind: 'updates' }, /update\.start (api|web\/prod failed)/],
+    [{ kind: 'previews' }, /update\.start web\/prod succeeded/],
+    [{ kind: 'approvals' }, /approval/],
+    [{ kind: 'freezes' }, /update-rule/],
+    [{ kind: 'stacks' }, /stack\.create/],
+    [{ project: 'web' }, /web/],
+    [{ project: 'api', stack: 'prod' }, /api/],
+    [{ project: 'we' }, /nothing/],
+    [{ by: 'nobody' }, /nothing/],
+  ])('is filtered by %j', async (filter, matched) => {
+    expect(told(await list(token, filter))).toEqual(all().filter((each) => matched.test(each)));
+  });
+
+  test('of a person', async () => {
+    const [{ by = '' } = {}] = (await list(token)).items;
+    expect(told(await list(token, { by }))).toEqual(all());
+  });
+
+  test('is of the stacks that the reader may read, and of no former stack of their names', async () => {
+    const reader = await person(app, stack.organization, 'member');
+    await grant(app, reader.organizationId, { userId: reader.userId }, 'deny', ['read'], { stacks: 'web/*' });
+    const seen = await list(reader.token);
+    expect(told(seen)).toEqual(all().filter((each) => !/web|update-rule/.test(each)));
+    expect(JSON.stringify(seen)).not.toContain('web');
+    // Another stack of the name does not show what happened to the first one.
+    await query(
+      app,
+      'delete from updates where stack_id = (select stack_id from stack_listings where project_name = $1 limit 1)',
+      ['api'],
+    );
+    await ok(app.call('DELETE', api.path, { auth: stack.auth }));
+    expect(told(await list(reader.token)).filter((each) => each.includes('api'))).toEqual([]);
+    await another('api', 'prod');
+    expect(told(await list(reader.token)).filter((each) => each.includes('api'))).toEqual(['stack.create api/prod']);
+    expect(told(await list(token)).filter((each) => each.includes('api')).length).toBeGreaterThan(2);
+  });
+});

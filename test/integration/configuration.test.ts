@@ -8,6 +8,7 @@ import { stringify } from 'yaml';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { documentSchema } from '../../src/cli/configuration/document.ts';
 import { kindNames } from '../../src/cli/configuration/kinds/kind.ts';
+import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
@@ -37,6 +38,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 beforeEach(async () => {
   stack = await createStack(app);
   const { organization } = stack;
+  await query(
+    app,
+    'update users set site_admin = true where id = (select user_id from api_tokens where token_hash = $1)',
+    [hashToken(stack.auth.slice(6))],
+  );
   logins = {
     ada: (await person(app, organization, 'member')).login,
     bob: (await person(app, organization, 'viewer')).login,
@@ -94,6 +100,9 @@ async function done(ran: ReturnType<typeof run>) {
 const call = (method: string, below: string, body?: object) =>
   ok(app.call(method, `/api/orgs/${stack.organization}/${below}`, { auth: stack.auth, ...(body ? { body } : {}) }));
 
+const operate = (method: string, below: string, body?: object) =>
+  ok(app.call(method, `/api/operator/${below}`, { auth: stack.auth, ...(body ? { body } : {}) }));
+
 interface KindCase {
   readonly kind: (typeof kindNames)[number];
   readonly name?: () => string;
@@ -124,6 +133,22 @@ const cases: readonly KindCase[] = [
     other: () => ({ decryptByRole: true, defaultPermissions: ['preview', 'decrypt'] }),
     fields: ['decryptByRole', 'defaultPermissions'],
     elsewhere: () => call('PATCH', 'access-policy', { defaultPermissions: ['read'] }),
+    stays: true,
+  },
+  {
+    kind: 'Quota',
+    one: () => ({ stacks: 50 }),
+    other: () => ({ stacks: 60, updates: 0 }),
+    fields: ['stacks', 'updates'],
+    elsewhere: (name) => operate('PUT', `organizations/${name}/quota`, { stacks: 70 }),
+  },
+  {
+    kind: 'User',
+    name: () => `eve-${stack.organization}`,
+    one: () => ({}),
+    other: () => ({ siteAdmin: true, active: false }),
+    fields: ['siteAdmin', 'active'],
+    elsewhere: (login) => operate('PATCH', `users/${login}`, { siteAdmin: true }),
     stays: true,
   },
   {
@@ -212,7 +237,7 @@ describe.each(cases)('$kind', ({ elsewhere, fields, kind, name = () => 'one', on
   test('is created, changed, left alone, exported and deleted', async () => {
     const packs = new PolicyCalls(app, stack);
     if (kind === 'PolicyGroup') await packs.publish();
-    expect((await plan(declared(one()))).changes).toContainEqual(change(stays ? 'change' : 'create'));
+    expect((await plan(declared(one()))).changes).toContainEqual(change(kind === 'Organization' ? 'change' : 'create'));
     await done(apply(declared(one())));
     expect(await plan(declared(one()))).toMatchObject({ changes: [] });
     const planned = await plan(declared(other()));
@@ -311,7 +336,7 @@ describe('wrong documents', () => {
       `${head('Team')}spce: {}\n`,
       '4:1: there is no field "spce" here: did you mean "spec"?',
     ],
-    ['another kind', head('Taem'), '2:1: kind is one of Organization, Member'],
+    ['another kind', head('Taem'), '2:1: kind is one of Organization, Quota, User, Member'],
     ['another version', head('Team').replace('v1', 'v2'), '1:1: apiVersion is "holdfast/v1"'],
     ['a missing field', `${head('Member')}spec: {}\n`, '4:1: role is missing'],
     ['a missing name', `${head('Team').replace('name: x, ', '')}`, '3:1: name is missing'],
@@ -330,6 +355,7 @@ describe('wrong documents', () => {
       `${head('Issuer')}spec:\n  url: https://ci.example\n  policies: [{ decision: allow, tokenType: organization, rules: {} }]\n`,
       '4:1: A policy that allows needs a rule',
     ],
+    ['a quota without limits', `${head('Quota')}spec: { stacks: null }\n`, '4:1: A quota sets at least one limit'],
     ['no valid YAML', `${head('Team')}spec: [\n`, '5:1: Flow sequence'],
     ['a key twice', `${head('Team')}kind: Role\n`, '4:1: Map keys must be unique'],
     ['an object twice', `${head('Team')}---\n${head('Team')}`, '5:1: Team ORG/x is declared twice: first at FILE:1:1'],
@@ -440,6 +466,53 @@ test('many grants and members are changed by few calls, and of a refused batch a
   const refused = await apply(write(team, ...some));
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/^holdfast: Grant .*\/wrong: .*\n$/)]);
   expect((await plan(write(team, ...some))).counts).toMatchObject({ create: 1, unchanged: 4 });
+});
+
+test('a site admin creates an organization with all that is in it, and deletes it only with a flag, and only without stacks', async () => {
+  const name = `${stack.organization}-new`;
+  const labels = { from: 'git' };
+  stack = { ...stack, organization: name };
+  const all = write(
+    { kind: 'Organization', name, labels, spec: { decryptByRole: false } },
+    { kind: 'Quota', name: 'limits', labels, spec: { stacks: 1 } },
+    { kind: 'User', name: `${name}-user`, labels },
+    { kind: 'Member', name: `${name}-user`, labels, spec: { role: 'viewer' } },
+    { kind: 'Team', name: 'blue', labels },
+  );
+  expect((await plan(all)).counts).toMatchObject({ create: 5, change: 0 });
+  await done(apply(all));
+  expect((await plan(all)).changes).toEqual([]);
+  await ok(app.call('POST', `/api/stacks/${name}/proj`, { auth: stack.auth, body: { stackName: 'dev' } }));
+  expect(
+    (await app.call('POST', `/api/stacks/${name}/proj`, { auth: stack.auth, body: { stackName: 'b' } })).status,
+  ).toBe(409);
+
+  const nothing = write('');
+  const prune = ['--organization', name, '--prune', '-l', 'from=git'];
+  expect((await run('plan', '-f', nothing, ...prune)).stderr).toContain('cannot be deleted: it is an organization');
+  expect(
+    (await apply(write({ kind: 'Team', name: 'blue', labels }), ...prune, '--delete-organizations')).stderr,
+  ).toContain(`the organization of Team ${name}/blue would be deleted`);
+  const refused = await apply(write(''), ...prune, '--delete-organizations');
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('still has 1 stacks')]);
+  await ok(app.call('DELETE', `/api/stacks/${name}/proj/dev`, { auth: stack.auth }));
+  await query(app, 'delete from stacks where deleted_at is not null');
+  await done(apply(nothing, ...prune, '--delete-organizations'));
+  expect((await app.call('GET', `/api/orgs/${name}/members`, { auth: stack.auth })).status).toBe(404);
+});
+
+test('only a site admin declares a new organization, limits and users, and exports them', async () => {
+  const { auth } = await person(app, stack.organization, 'admin');
+  const admin = ['--token', auth.slice(6)];
+  for (const [document, sentence] of [
+    [{ kind: 'User', name: 'frank' }, 'Only site admins may do this'],
+    [{ kind: 'Quota', name: 'x', spec: { stacks: 1 } }, 'Only site admins may do this'],
+    [{ kind: 'Organization', name: `${stack.organization}-none` }, 'There is no organization'],
+  ] as const)
+    expect((await apply(write(document), ...admin)).stderr).toContain(sentence);
+  const exported = await done(run('export-config', '--organization', stack.organization, ...admin));
+  expect(exported.stdout).not.toContain('kind: User');
+  expect((await done(run('export-config', '--organization', stack.organization))).stdout).toContain('kind: User');
 });
 
 test('pruning deletes only what was applied with the labels and is no longer declared', async () => {

@@ -41,6 +41,12 @@ const published = async ({ policies }: Scene): Promise<void> => policies.publish
 const inPack = { parameters: { pack: 'pack', versionTag: '1.0.0' } };
 const member = async (scene: Scene): Promise<string> => (await person(app, scene.stack.organization, 'member')).login;
 
+/** The caller becomes a site admin. Returns the name of their organization. */
+async function operating({ caller, stack }: Scene): Promise<string> {
+  await query(app, 'update users set site_admin = true where id = $1', [caller.userId]);
+  return stack.organization;
+}
+
 /** Another organization invites the caller. */
 async function invited({ caller }: Scene): Promise<Call> {
   const { auth, organization } = await createStack(app);
@@ -122,6 +128,21 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   'POST /api/user/invitations/:organization/accept': invited,
   'DELETE /api/user/invitations/:organization': invited,
   'DELETE /api/user/organizations/:organization': async () => ({}),
+  'POST /api/operator/organizations': async (scene) => ({ body: { name: `${await operating(scene)}-new` } }),
+  'DELETE /api/operator/organizations/:name': async (scene) => {
+    const name = `${await operating(scene)}-gone`;
+    await ok(app.call('POST', '/api/operator/organizations', { auth: scene.caller.auth, body: { name } }));
+    return { parameters: { name } };
+  },
+  'PUT /api/operator/organizations/:name/quota': async (scene) => ({
+    parameters: { name: await operating(scene) },
+    body: { stacks: 500 },
+  }),
+  'POST /api/operator/users': async (scene) => ({ body: { login: `${await operating(scene)}-new` } }),
+  'PATCH /api/operator/users/:login': async (scene) => {
+    await operating(scene);
+    return { parameters: { login: await member(scene) }, body: { siteAdmin: true } };
+  },
   [`POST ${O}/teams/pulumi`]: async () => ({ body: { name: 'red' } }),
   [`PATCH ${O}/teams/:team`]: async () => ({ body: { newDisplayName: 'Blue' } }),
   [`DELETE ${O}/teams/:team`]: async () => ({}),
@@ -303,7 +324,7 @@ test('every route that changes something is in the table', () => {
 
 describe.each(Object.keys(changes))('%s', (route) => {
   const possible = Object.entries(ways).filter(
-    ([name]) => !route.includes('/user/') || name === 'the token is revoked',
+    ([name]) => !/\/(user|operator)\//.test(route) || name === 'the token is revoked',
   );
 
   test('changes nothing when the right to it is taken away during the call', async () => {

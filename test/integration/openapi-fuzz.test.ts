@@ -7,6 +7,7 @@ import { scimPath, stackPath } from '../../src/api/platform/http/paths.ts';
 import { CommandFailedError, ToolUnavailableError } from '../../testkit/toolchain/command.ts';
 import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
+import { query } from '../support/database.ts';
 import { person, team } from '../support/grants.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
 import { command } from '../support/procedures.ts';
@@ -223,6 +224,19 @@ async function issuerTargets({ auth, organization }: TestStack): Promise<FuzzTar
   return [
     { operations: '^(GET|PATCH) .*/(oidc/issuers|oidcissuers|auth/policies)/', auth, parameters: parameters(kept) },
     { operations: '^DELETE .*/oidc/issuers/', auth, parameters: parameters(gone) },
+  ];
+}
+
+/** Calls of a site admin to an organization and a user of their own; another organization is deleted. */
+async function operatorTargets(): Promise<FuzzTarget[]> {
+  const { auth, userId } = await person(app, 'limited', 'admin');
+  const { login } = await person(app, 'limited', 'viewer');
+  await query(app, 'update users set site_admin = true where id = $1', [userId]);
+  await ok(app.call('POST', '/api/operator/organizations', { auth, body: { name: 'gone' } }));
+  const place = '/api/operator/';
+  return [
+    { operations: place, auth, parameters: { 'path.login': login, 'path.name': 'limited' } },
+    { operations: `^DELETE ${place}organizations/`, auth, parameters: { 'path.name': 'gone' } },
   ];
 }
 
@@ -476,6 +490,7 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '/drain$', auth, parameters: update(draining, drainingUpdate.id) },
       ...tokenAims.flat(),
       ...(await issuerTargets(idle)),
+      ...(await operatorTargets()),
       ...(await roleTargets(idle)),
       ...(await ruleAims(idle)),
       ...(await deletedAims(idle)),

@@ -65,6 +65,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
       ...['embed.create', 'embed.revoke'],
     ].map((action) => [action, 'organization']),
   ) as Record<AuditAction, AuditPlaceRule>),
+  'organization.delete': 'server',
   'bundle.begin': 'server',
   'database.loss': 'server',
   'installation.repair': 'server',

@@ -178,6 +178,7 @@ export const procedureTable: Record<
   'issuers.edit': { needs: 'manager', input: { id: randomUUID() } },
   'issuers.setPolicies': { needs: 'manager', input: { id: randomUUID(), version: 1, policies: [] } },
   'issuers.delete': { needs: 'manager', input: { id: randomUUID() } },
+  'activity.list': { needs: 'organization' },
   'audit.list': { needs: 'manager' },
   'audit.actions': { needs: 'manager' },
   'audit.export': { needs: 'manager', input: { format: 'csv' } },

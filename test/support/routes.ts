@@ -30,6 +30,8 @@ export const procedureRoutes = [
 /** Bodies that routes accept, by the last part of their path; the others accept any object. */
 export const bodySamples: Readonly<Record<string, object>> = {
   ':project': { stackName: 'dev' },
+  organizations: { name: 'new' },
+  users: { login: 'new' },
   policypacks: { name: 'pack' },
   policygroups: { name: 'group' },
   rename: { newName: 'renamed' },

@@ -25,6 +25,8 @@ const exceptions = {
   'token.create': 'token',
   'token.revoke': 'token',
   'token.rotate': 'token',
+  // Nobody could read the log of the organization.
+  'organization.delete': 'server',
   'bundle.begin': 'server',
   'database.loss': 'server',
   'installation.repair': 'server',

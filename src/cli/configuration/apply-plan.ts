@@ -50,6 +50,8 @@ export async function applyPlan(plan: OrganizationPlan, options: ApplyOptions): 
         }
       }),
     );
+    // The notes about a deleted organization went with it.
+    if (remove.some(({ kind }) => kind === 'Organization')) break;
     await changeRecords(api, { set, remove: remove.map(({ kind, name }) => ({ kind, name })) });
     if (refused.length > 0) break;
   }

@@ -23,6 +23,7 @@ interface PlanOptions extends ServerOptions {
   readonly file: readonly string[];
   readonly organization?: string;
   readonly prune?: true;
+  readonly deleteOrganizations?: true;
   readonly selector?: Labels;
   readonly json?: true;
   readonly detailedExitcode?: true;
@@ -45,6 +46,7 @@ function addPlanOptions(command: Command): Command {
       .requiredOption('-f, --file <path>', 'file or folder of YAML documents, or - for stdin; repeatable', collect)
       .option('--organization <name>', 'organization of documents that name none')
       .option('--prune', 'delete objects that were applied with the labels of --selector and are no longer declared')
+      .option('--delete-organizations', 'with --prune, also delete organizations that have no stacks and policy packs')
       .option('-l, --selector <labels>', 'NAME=VALUE, several separated by commas', toLabels)
       .option(...jsonOption),
   );
@@ -99,7 +101,7 @@ export function addExportConfigCommand(command: Command): void {
 }
 
 async function makePlans(options: PlanOptions): Promise<OrganizationPlan[]> {
-  const { file, organization, prune, selector = {} } = options;
+  const { deleteOrganizations, file, organization, prune, selector = {} } = options;
   // Without labels, the objects of every other configuration would be deleted.
   if (prune && Object.keys(selector).length === 0) throw new ConfigurationError('--prune needs --selector NAME=VALUE');
   const login = findCliLogin(options);
@@ -120,7 +122,12 @@ async function makePlans(options: PlanOptions): Promise<OrganizationPlan[]> {
   const plans: OrganizationPlan[] = [];
   for (const name of [...organizations].toSorted()) {
     const own = documents.filter((each) => each.organization === name);
-    plans.push(await planOrganization(new OrganizationApi(login, name), own, { prune: prune ? selector : null }));
+    plans.push(
+      await planOrganization(new OrganizationApi(login, name), own, {
+        prune: prune ? selector : null,
+        deletesOrganizations: deleteOrganizations === true,
+      }),
+    );
   }
   return plans;
 }

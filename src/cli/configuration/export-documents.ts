@@ -1,4 +1,5 @@
 import { Document as YamlDocument } from 'yaml';
+import { CallRefusedError } from './configuration-error.ts';
 import { apiVersion } from './document.ts';
 import { type KindName, kindNames, type PresentObject } from './kinds/kind.ts';
 import { kinds } from './kinds/kinds.ts';
@@ -11,12 +12,23 @@ export async function* exportDocuments(api: OrganizationApi): AsyncGenerator<str
   for (const kind of kindNames) {
     const declared = new Map(records.filter((each) => each.kind === kind).map((each) => [each.object, each]));
     const names = new Set([...declared.values()].map(({ name }) => name));
-    for (const present of await kinds[kind].list(api)) {
+    for (const present of await listPresent(api, kind)) {
+      if (present.isElsewhere) continue;
       const record = declared.get(present.object);
       const name = record?.name ?? freeName(present.name, names);
       names.add(name);
       yield writeDocument(api.organization, kind, present, name, record);
     }
+  }
+}
+
+/** None of what only site admins see, if the token is not of one. */
+async function listPresent(api: OrganizationApi, kind: KindName): Promise<readonly PresentObject[]> {
+  try {
+    return await kinds[kind].list(api);
+  } catch (error) {
+    if (kinds[kind].ofOperators && error instanceof CallRefusedError && error.status === 403) return [];
+    throw error;
   }
 }
 

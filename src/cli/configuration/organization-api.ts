@@ -35,6 +35,11 @@ export class OrganizationApi {
     this.organization = organization;
   }
 
+  /** The part of the API for site admins. */
+  get operator(): OrganizationApi {
+    return new OrganizationApi(this.#login, this.organization, 'operator');
+  }
+
   get = (path: string): Promise<Answer> => this.#call('GET', path, {});
   post = (path: string, body: object): Promise<Answer> => this.#call('POST', path, { body });
   put = (path: string, body: object, etag?: string | null): Promise<Answer> => this.#call('PUT', path, { body, etag });

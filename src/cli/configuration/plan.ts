@@ -44,15 +44,18 @@ export interface OrganizationPlan {
 export interface PlanOptions {
   /** Delete the declared objects with all these labels that no document declares any longer. */
   readonly prune: Labels | null;
+  /** Also delete organizations; with one, all that is in it. */
+  readonly deletesOrganizations?: boolean;
 }
 
 /** Compares the documents of one organization with the server. Changes nothing. Throws ConfigurationError. */
 export async function planOrganization(
   api: OrganizationApi,
   documents: readonly Document[],
-  { prune }: PlanOptions,
+  { deletesOrganizations = false, prune }: PlanOptions,
 ): Promise<OrganizationPlan> {
-  const records = await listRecords(api);
+  const isNew = documents.some(({ kind }) => kind === 'Organization') && !(await api.find('access-policy'));
+  const records = isNew ? [] : await listRecords(api);
   const isPruned = ({ labels }: ManagedRecord): boolean =>
     prune !== null && Object.entries(prune).every(([name, value]) => labels[name] === value);
   const pruned = records.filter(isPruned);
@@ -62,7 +65,10 @@ export async function planOrganization(
   const objects = new Map(
     await Promise.all(
       [...needed].map(
-        async (name): Promise<[KindName, readonly PresentObject[]]> => [name, await kinds[name].list(api)],
+        async (name): Promise<[KindName, readonly PresentObject[]]> => [
+          name,
+          isNew && !kinds[name].ofOperators ? [] : await kinds[name].list(api),
+        ],
       ),
     ),
   );
@@ -73,14 +79,24 @@ export async function planOrganization(
   const claimed = new Set(found.taken.map(({ kind, object }) => JSON.stringify([kind, object])));
   const { organization } = api;
   const gone = pruned.filter((record) => !declared.has(keyOf({ ...record, organization })));
-  const deletions = gone.flatMap(({ kind, name, object }): Change[] => {
+  const removals = gone.flatMap(({ kind, name, object }): Change[] => {
     const present = objects.get(kind)?.find((each) => each.object === object);
     const isKept = claimed.has(JSON.stringify([kind, object]));
     return present && !isKept ? [{ action: 'delete', kind, organization, name, fields: [], present }] : [];
   });
+  // With it goes all that is in it.
+  const whole = deletesOrganizations ? removals.filter(({ kind }) => kind === 'Organization') : [];
+  const deletions = whole.length > 0 ? whole : removals;
+  throwProblems(
+    whole.length === 0
+      ? []
+      : documents.map((each) => `${each.locate()}: the organization of ${titleOf(each)} would be deleted`),
+  );
   throwProblems(
     deletions.flatMap((change) =>
-      change.present?.fixed === undefined ? [] : [`${titleOf(change)} cannot be deleted: ${change.present.fixed}`],
+      change.present?.fixed === undefined || whole.includes(change)
+        ? []
+        : [`${titleOf(change)} cannot be deleted: ${change.present.fixed}`],
     ),
   );
   const changes = [...found.changes, ...deletions];
@@ -92,7 +108,7 @@ export async function planOrganization(
     changes: inOrder(changes),
     unchanged: documents.length - found.changes.length,
     noted: found.noted,
-    released: gone.filter((record) => !isDeleted(record)),
+    released: whole.length > 0 ? [] : gone.filter((record) => !isDeleted(record)),
   };
 }
 

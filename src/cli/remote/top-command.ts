@@ -71,7 +71,7 @@ async function watch(login: CliLogin, everyMs: number): Promise<void> {
     while (!ended.signal.aborted) {
       const size = { columns: stdout.columns, rows: stdout.rows - 2 };
       const view = drawInstallation(installation, { at: new Date(), origin: login.origin, ...size });
-      stdout.write(`${fromTopLeft}${view}\n\n${problem || 'q ends'}`);
+      stdout.write(`${fromTopLeft}${view}\n\n${problem || 'Press q to quit'}`);
       await wait(everyMs, undefined, { signal: ended.signal }).catch(() => {});
       try {
         if (!ended.signal.aborted) installation = await readInstallation(login, ended.signal);

@@ -4,6 +4,7 @@
  */
 export const auditActions = {
   'organization.create': 'Created the organization',
+  'organization.delete': 'Deleted the organization',
   'organization.quota': 'Set the limits of the organization',
   'member.add': 'Added a member',
   'member.invite': 'Invited a user to become a member',

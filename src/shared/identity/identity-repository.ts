@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { SubjectFacts } from '../access/access-decision.ts';
 import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
-import { Nullable } from '../platform/schema/standard-schema.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { TokenKind } from './token-kinds.ts';
 
 const CallerRow = Type.Object({
@@ -63,6 +63,8 @@ const LockedOwnerRow = Type.Object({ isValid: Type.Boolean() });
 const FactsRow = Type.Object({ facts: Nullable(SubjectFacts) });
 
 const OrganizationRow = Type.Object({ id: Type.String(), name: Type.String() });
+const ListedOrganizationRow = Type.Object({ name: Type.String(), createdAt: Timestamp });
+const KeptRow = Type.Object({ stacks: Type.Integer(), packs: Type.Integer() });
 const MembershipRow = Type.Object({ name: Type.String(), role: Nullable(Role) });
 const UserRow = Type.Object({ id: Type.String(), login: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
@@ -155,6 +157,32 @@ export function createIdentityRepository(db: Queryable) {
     findOrganization: (name: string) =>
       db.maybeOne(sql.rows(OrganizationRow)`
         /* identity.findOrganization */ select id, name from organizations where name = ${name}`),
+
+    /** In order of their names, after `after`; `only`: no other. */
+    listOrganizations: ({ after, limit, only = null }: { after: string; limit: number; only?: string | null }) =>
+      db.any(sql.rows(ListedOrganizationRow)`
+        /* identity.listOrganizations */
+        select name, created_at as "createdAt" from organizations
+        where name > ${after} and (${only}::text is null or name = ${only}) order by name limit ${limit}`),
+
+    /** Its id, or null if there is none. Until the transaction ends, nothing is added to it. */
+    lockOrganization: async (name: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* identity.lockOrganization */ select id from organizations where name = ${name} for update`);
+      return row?.id ?? null;
+    },
+
+    /** Its stacks, deleted ones whose data is kept included, and its policy packs. */
+    countKept: (organizationId: string) =>
+      db.one(sql.rows(KeptRow)`
+        /* identity.countKept */
+        select (select count(*) from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId}) as stacks,
+          (select count(*) from policy_packs where organization_id = ${organizationId}) as packs`),
+
+    /** With all that belongs to it, except its events. */
+    removeOrganization: (organizationId: string) =>
+      db.query(sql.nothing`
+        /* identity.removeOrganization */ delete from organizations where id = ${organizationId}`),
 
     /** Creates the organization if it does not exist. Returns its id, and whether this call created it. */
     ensureOrganization: async (name: string): Promise<{ id: string; created: boolean }> => {

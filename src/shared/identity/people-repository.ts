@@ -37,6 +37,15 @@ const OrganizationMemberRow = Type.Object({
   createdAt: Timestamp,
 });
 export type OrganizationMemberRow = Row<typeof OrganizationMemberRow>;
+const ListedPersonRow = Type.Object({
+  login: Type.String(),
+  displayName: Type.String(),
+  email: Type.String(),
+  siteAdmin: Type.Boolean(),
+  isActive: Type.Boolean(),
+  organizations: Type.Array(Type.String()),
+});
+export type ListedPersonRow = Row<typeof ListedPersonRow>;
 const UserGrantRow = Type.Object({
   login: Type.String(),
   displayName: Type.String(),
@@ -57,6 +66,15 @@ export function createPeopleRepository(db: Queryable) {
 
     find: (login: string) =>
       db.maybeOne(sql.rows(PersonRow)`/* people.find */ select ${person} from users where login = ${login}`),
+
+    /** Users in order of their logins, after `after`; `only`: no other. */
+    listAll: ({ after, limit, only = null }: { after: string; limit: number; only?: string | null }) =>
+      db.any(sql.rows(ListedPersonRow)`
+        /* people.listAll */
+        select u.login, u.display_name as "displayName", u.email, u.site_admin as "siteAdmin", u.deactivated_at is null as "isActive",
+          array(select o.name from memberships m join organizations o on o.id = m.organization_id where m.user_id = u.id order by 1)
+            as organizations
+        from users u where u.login > ${after} and (${only}::text is null or u.login = ${only}) order by u.login limit ${limit}`),
 
     findMembership: (organizationId: string, userId: string) =>
       db.maybeOne(sql.rows(MembershipRow)`

@@ -21,6 +21,7 @@ type Decision = 'run' | 'person';
  */
 const decisions: Readonly<Record<AuditAction, Decision>> = {
   'organization.create': 'person',
+  'organization.delete': 'person',
   'organization.quota': 'person',
   'member.add': 'person',
   'member.invite': 'person',

@@ -2,6 +2,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyContextConfig, FastifySchema } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { holdfastVersion } from '../../../shared/platform/config/config.ts';
+import { extractComponents } from '../protocol/components.ts';
 import { ErrorResponse, ScimErrorResponse } from '../protocol/errors.ts';
 import { operationIdOf } from './operation-ids.ts';
 import { updateKinds } from './paths.ts';
@@ -60,11 +61,14 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
   transformObject: (document) => {
     if (!('openapiObject' in document)) return document.swaggerObject;
     const { openapiObject } = document;
+    const named: Record<string, object> = {};
+    openapiObject.paths = extractComponents(openapiObject.paths ?? {}, named) as typeof openapiObject.paths & object;
     openapiObject.components = {
       ...openapiObject.components,
       schemas: {
         ErrorResponse: structuredClone(ErrorResponse),
         ScimErrorResponse: structuredClone(ScimErrorResponse),
+        ...named,
       },
       responses: Object.fromEntries(
         Object.entries(errorResponses).flatMap(([status, description]) => [

@@ -15,6 +15,8 @@ export interface PresentObject {
   readonly spec: Spec;
   /** Why it cannot be deleted. */
   readonly fixed?: string;
+  /** Another organization's; it is not exported. */
+  readonly isElsewhere?: true;
 }
 
 export interface SeenObject {
@@ -42,6 +44,8 @@ export interface Reference {
 
 export const kindNames = [
   'Organization',
+  'Quota',
+  'User',
   'Member',
   'Role',
   'Team',
@@ -70,6 +74,8 @@ export interface Kind {
   readonly fixedFields?: readonly string[];
   /** The field with a reference to a secret. */
   readonly secretField?: string;
+  /** Only site admins see and change it. */
+  readonly ofOperators?: true;
   references?(spec: Spec): readonly Reference[];
   list(api: OrganizationApi): Promise<readonly PresentObject[]>;
   /** As in the list, with ETags; null if there is none. */

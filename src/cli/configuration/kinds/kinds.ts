@@ -1,5 +1,6 @@
 import { issuerKind } from './issuer-kind.ts';
 import type { Kind, KindName } from './kind.ts';
+import { quotaKind, userKind } from './operator-kinds.ts';
 import { memberKind, organizationKind, roleKind } from './people-kinds.ts';
 import { policyGroupKind } from './policy-group-kind.ts';
 import { retentionRuleKind, updateRuleKind } from './rule-kinds.ts';
@@ -9,6 +10,8 @@ import { webhookKind } from './webhook-kind.ts';
 /** Every kind of object that a configuration can declare. */
 export const kinds: Readonly<Record<KindName, Kind>> = {
   Organization: organizationKind,
+  Quota: quotaKind,
+  User: userKind,
   Member: memberKind,
   Role: roleKind,
   Team: teamKind,

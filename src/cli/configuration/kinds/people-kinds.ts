@@ -7,7 +7,7 @@ import {
   namesOf,
 } from '../../../shared/access/permissions.ts';
 import { rolePermissions } from '../../../shared/access/roles.ts';
-import { ConfigurationError } from '../configuration-error.ts';
+import { CallRefusedError, ConfigurationError } from '../configuration-error.ts';
 import type { OrganizationApi } from '../organization-api.ts';
 import { type Kind, type PresentObject, part, type Spec, sorted } from './kind.ts';
 
@@ -21,7 +21,7 @@ export function withNeeded(names: readonly string[]): string[] {
 
 export const organizationKind: Kind = {
   kind: 'Organization',
-  description: 'Settings of an organization; its name is metadata.name',
+  description: 'An organization with its settings, which site admins create; its name is metadata.name',
   spec: Type.Object(
     {
       decryptByRole: Type.Optional(
@@ -52,17 +52,31 @@ export const organizationKind: Kind = {
       tags: { policy: answer.etag },
     };
   },
-  create: (api) => {
-    throw new ConfigurationError(
-      `There is no organization ${api.organization}, or the token does not administer it. An operator creates one: holdfast admin create-organization`,
-    );
+  create: async (api, name, spec) => {
+    await createOrganization(api, name);
+    if (Object.keys(spec).length > 0) await api.patch('access-policy', spec);
+    return name;
   },
   change: async (api, { object, tags, to }) => {
     await api.patch('access-policy', to, tags['policy']);
     return object;
   },
-  remove: () => Promise.reject(new ConfigurationError('An organization is not deleted by a configuration')),
+  remove: async ({ operator }, object) => void (await operator.delete(`organizations/${part(object)}`)),
 };
+
+async function createOrganization({ operator, organization }: OrganizationApi, name: string): Promise<void> {
+  try {
+    await operator.post('organizations', { name });
+  } catch (error) {
+    if (error instanceof CallRefusedError && error.status === 403)
+      throw new ConfigurationError(
+        `There is no organization ${organization}, or the token does not administer it. Site admins create one`,
+      );
+    if (error instanceof CallRefusedError && error.status === 409)
+      throw new ConfigurationError(`Organization ${organization} exists, but the token does not administer it`);
+    throw error;
+  }
+}
 
 /** As the server stores it: a limit with all permissions of a member is none. */
 function completePolicy(spec: Spec): Spec {

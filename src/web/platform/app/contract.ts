@@ -57,6 +57,7 @@ export type GrantItem = Outputs['grants']['list']['items'][number];
 export type TokenItem = Outputs['tokens']['list']['items'][number];
 export type IssuerItem = Outputs['issuers']['list']['items'][number];
 export type IssuerDetails = Outputs['issuers']['get'];
+export type ActivityItem = Outputs['activity']['list']['items'][number];
 export type AuditItem = Outputs['audit']['list']['items'][number];
 export type AccessPolicy = Outputs['access']['policy'];
 export type AccessHolder = Outputs['access']['list']['items'][number];

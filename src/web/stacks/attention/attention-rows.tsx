@@ -92,8 +92,8 @@ export function freezeRow(item: Attention['frozen']['items'][number]): Attention
         <span>{stack === null ? `Freezes ${atMost(stacks)}` : 'Frozen'}</span>
         {note === '' ? null : <span className={styles['text']}>{note}</span>}
         {until === null ? null : (
-          <span className={styles['minor']}>
-            until <Time at={until} />
+          <span className={styles['text']}>
+            ends <Time at={until} />
           </span>
         )}
       </>

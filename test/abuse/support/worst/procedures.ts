@@ -202,6 +202,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'issuers.edit': (_stack, { ids }) => ({ id: ids['issuerId'] }),
   'issuers.setPolicies': (_stack, { ids }) => ({ id: ids['issuerId'], version: 1, policies: [] }),
   'issuers.delete': { id: randomUUID() },
+  'activity.list': page,
   'audit.list': page,
   'audit.actions': {},
   'audit.export': { format: 'csv' },

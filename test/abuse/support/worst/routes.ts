@@ -147,6 +147,10 @@ const samples: Readonly<Record<string, Samples>> = {
       })),
     },
   }),
+  'POST /api/operator/organizations': () => ({ body: { name: `o${randomUUID()}` } }),
+  'PUT /api/operator/organizations/:name/quota': { body: { stacks: 1_000_000 } },
+  'POST /api/operator/users': () => ({ body: { login: `${'l'.repeat(60)}${randomUUID()}` } }),
+  'PATCH /api/operator/users/:login': { body: { active: true } },
   [`POST ${O}/grants`]: {
     body: { effect: 'allow', permissions: ['read'], stacks: `${'*a'.repeat(40)}*/*`, team: 'team2' },
   },
@@ -255,7 +259,7 @@ function ofLease(of: Samples, stack: string, world: World): Sample {
 }
 
 const known =
-  /^:(organization|project|stack|kind\(.*\)|updateId|stackVersion|pack|versionTag|group|login|issuerId|policyId|ruleId|deletedStackId|team|role|tokenId|grant|hook|deliveryId|approvalId|versionId|id)$/;
+  /^:(organization|project|stack|kind\(.*\)|updateId|stackVersion|pack|versionTag|group|login|issuerId|policyId|ruleId|deletedStackId|team|role|tokenId|grant|hook|deliveryId|approvalId|versionId|name|id)$/;
 /** Called by the other walk. */
 const elsewhere = ['GET /trpc/:procedures', 'POST /trpc/:procedures'];
 
@@ -326,7 +330,16 @@ function fill(pattern: string, stack: string, world: World): string {
   const updateId =
     stack === 'running' || stack === 'journal' ? (ids[stack] as string).split('/').at(-1) : world.updateId;
   const values: Readonly<Record<string, string | undefined>> = {
-    ...{ organization, project: 'proj', stack, updateId, stackVersion: '1', pack: 'pack1', versionTag: '1' },
+    ...{
+      organization,
+      name: organization,
+      project: 'proj',
+      stack,
+      updateId,
+      stackVersion: '1',
+      pack: 'pack1',
+      versionTag: '1',
+    },
     ...{ group: 'default-policy-group', login: 'viewer', issuerId: ids['issuerId'], policyId: ids['policyId'] },
     ...{ ruleId: ids['ruleId'], team: 'team1', role: ids['roleId'], hook: 'hook1', id: randomUUID() },
   };

@@ -1,0 +1,27 @@
+import { createPeopleRepository, type PersonRow } from '../../shared/identity/people-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ConflictError, ForbiddenError } from '../../shared/platform/errors/errors.ts';
+import { lockOwner } from '../access/locked-access.ts';
+import type { Caller } from '../platform/http/request.ts';
+
+/** The caller stays a site admin until the transaction ends. Call before any other lock is taken. Throws UnauthenticatedError, ForbiddenError. */
+export async function lockOperator(tx: Queryable, caller: Caller): Promise<void> {
+  const people = createPeopleRepository(tx);
+  await people.lock();
+  await lockOwner(tx, caller);
+  if (!(await people.find(caller.login))?.siteAdmin) throw new ForbiddenError('Only site admins may do this');
+}
+
+/** Throws ConflictError if the server, or an organization, would have no admin without the user. */
+export async function assertNotLast(
+  tx: Queryable,
+  user: PersonRow,
+  lost: { readonly siteAdmin: boolean; readonly active: boolean },
+): Promise<void> {
+  const people = createPeopleRepository(tx);
+  if ((lost.siteAdmin || lost.active) && user.siteAdmin && (await people.isLastSiteAdmin(user.id)))
+    throw new ConflictError(`${user.login} is the last site admin. Appoint another one first`);
+  const only = lost.active ? await people.listOnlyAdminOf(user.id) : [];
+  if (only.length > 0)
+    throw new ConflictError(`${user.login} is the last admin of ${only.join(', ')}. Appoint another admin first`);
+}

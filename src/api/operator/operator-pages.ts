@@ -1,0 +1,23 @@
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { isLogin } from '../../shared/stacks/names.ts';
+
+const pageSize = 500;
+
+/** The name after which a list continues. Throws InvalidRequestError. */
+export function afterOf(continuationToken: string | undefined): string {
+  const after = Buffer.from(continuationToken ?? '', 'base64url').toString('utf8');
+  if (after !== '' && !isLogin(after)) throw new InvalidRequestError('The continuationToken is not valid');
+  return after;
+}
+
+/** A page of rows in order of their names. */
+export async function pageOf<Of>(
+  list: (limit: number) => Promise<readonly Of[]>,
+  nameOf: (row: Of) => string,
+): Promise<{ readonly rows: readonly Of[]; readonly continuationToken?: string }> {
+  const rows = await list(pageSize + 1);
+  const shown = rows.slice(0, pageSize);
+  const last = shown.at(-1);
+  if (rows.length === shown.length || last === undefined) return { rows: shown };
+  return { rows: shown, continuationToken: Buffer.from(nameOf(last)).toString('base64url') };
+}

@@ -1,0 +1,133 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import { listEvents } from '../support/audit.ts';
+import { query } from '../support/database.ts';
+import { type Person, person } from '../support/grants.ts';
+import { createStack, ok, startUpdate } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+import { append } from '../support/update-calls.ts';
+
+const app = testApp();
+let operator: Person;
+
+beforeAll(async () => {
+  operator = await person(app, 'acme', 'admin');
+  await query(app, 'update users set site_admin = (id = $1)', [operator.userId]);
+});
+
+const call = (method: string, below: string, body?: object) =>
+  app.call(method, `/api/operator/${below}`, { auth: operator.auth, ...(body ? { body } : {}) });
+const serverEvents = () =>
+  query<{ action: string; object: string; login: string }>(
+    app,
+    `select action, object, login from audit_events where organization = '' order by number`,
+  );
+
+test('users are created, changed and listed, and each change is one event', async () => {
+  const begin = (await serverEvents()).length;
+  const created = (await ok(call('POST', 'users', { login: 'ada' }))).json;
+  expect(created).toEqual({
+    ...{ login: 'ada', displayName: '', email: '', siteAdmin: false, active: true, organizations: [] },
+  });
+  expect((await call('POST', 'users', { login: 'ada' })).status).toBe(409);
+  for (const login of ['', '/', 'a b', 'x'.repeat(101)])
+    expect((await call('POST', 'users', { login })).status).toBe(400);
+  await ok(call('PATCH', 'users/ada', { siteAdmin: true }));
+  await ok(call('PATCH', 'users/ada', { siteAdmin: true, active: false }));
+  expect((await ok(call('GET', 'users/ada'))).json).toMatchObject({ siteAdmin: true, active: false });
+  await ok(call('PATCH', 'users/ada', { siteAdmin: false, active: true }));
+  for (const path of ['users/none', 'users/%00', 'users/a%2Fb'])
+    expect([(await call('GET', path)).status, (await call('PATCH', path, {})).status]).toEqual([404, 404]);
+  expect((await serverEvents()).slice(begin).map(({ action, login, object }) => [action, object, login])).toEqual(
+    ['create', 'site-admin', 'deactivate', 'site-admin', 'reactivate'].map((each) => [
+      ...[`user.${each}`, 'ada', operator.login],
+    ]),
+  );
+  await query(app, `insert into users (login) select 'many-' || n from generate_series(1, 600) n`);
+  const first = (await ok(call('GET', 'users'))).json;
+  const second = (await ok(call('GET', `users?continuationToken=${first.continuationToken}`))).json;
+  const logins = [...first.users, ...second.users].map(({ login }: { login: string }) => login);
+  expect([first.users.length, new Set(logins).size, second.continuationToken]).toEqual([500, logins.length, undefined]);
+  expect(logins.length).toBeGreaterThan(600);
+  expect((await call('GET', 'users?continuationToken=.')).status).toBe(200);
+  expect((await call('GET', `users?continuationToken=${Buffer.from('/').toString('base64url')}`)).status).toBe(400);
+});
+
+test('a deactivated user loses running updates, and the last admins stay', async () => {
+  const stack = await createStack(app);
+  const writer = await person(app, stack.organization, 'member');
+  const update = await startUpdate(app, { ...stack, auth: writer.auth }, { journal: true });
+  await ok(call('PATCH', `users/${writer.login}`, { active: false }));
+  expect((await append(app, update, [])).status).toBe(403);
+  expect((await app.call('GET', stack.path, { auth: writer.auth })).status).toBe(401);
+  const events = (await listEvents(app, stack.organization)).map(({ action }) => action);
+  expect(events).toContain('user.deactivate');
+  const [{ login = '' } = {}] = await query<{ login: string }>(
+    app,
+    `select u.login from users u join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id
+     where o.name = $1 and m.role = 'admin'`,
+    [stack.organization],
+  );
+  for (const [user, body, sentence] of [
+    [login, { active: false }, 'last admin of'],
+    [operator.login, { siteAdmin: false }, 'last site admin'],
+    [operator.login, { active: false }, 'last site admin'],
+  ] as const) {
+    const { json, status } = await call('PATCH', `users/${user}`, body);
+    expect([status, json.message]).toEqual([409, expect.stringContaining(sentence)]);
+  }
+});
+
+test('organizations are created with their first admin, limited, and deleted when nothing is kept in them', async () => {
+  const { auth, login } = await person(app, 'elsewhere', 'viewer');
+  await ok(call('POST', 'organizations', { name: 'fresh', admin: login }));
+  expect((await ok(app.call('GET', '/api/orgs/fresh/members', { auth }))).json.members).toMatchObject([
+    { role: 'admin', user: { githubLogin: login } },
+  ]);
+  for (const [body, status] of [
+    [{ name: 'fresh' }, 409],
+    [{ name: 'a/b' }, 400],
+    [{ name: 'other', admin: 'nobody' }, 404],
+    [{}, 400],
+  ] as const)
+    expect((await call('POST', 'organizations', body)).status).toBe(status);
+  expect((await ok(call('GET', 'organizations'))).json.organizations).toContainEqual({
+    name: 'fresh',
+    created: expect.any(String),
+  });
+  const none = { stacks: null, keptBytes: null, inFlightBytes: null, updates: null, requestsPerSecond: null };
+  const quota = async () => (await ok(call('GET', 'organizations/fresh/quota'))).json;
+  expect(await quota()).toEqual(none);
+  await ok(call('PUT', 'organizations/fresh/quota', { stacks: 1, keptBytes: 1_000_000 }));
+  await ok(call('PUT', 'organizations/fresh/quota', { stacks: 1, keptBytes: 1_000_000 }));
+  expect(await quota()).toEqual({ ...none, stacks: 1, keptBytes: 1_000_000 });
+  const create = (stackName: string) => app.call('POST', '/api/stacks/fresh/proj', { auth, body: { stackName } });
+  await ok(create('one'));
+  expect((await create('two')).status).toBe(409);
+  expect((await call('PUT', 'organizations/fresh/quota', { stacks: -1 })).status).toBe(400);
+  await ok(call('PUT', 'organizations/fresh/quota', {}));
+  expect(await quota()).toEqual(none);
+  await ok(create('two'));
+  const events = (await listEvents(app, 'fresh')).map(({ action }) => action);
+  expect(events.filter((action) => action.startsWith('organization.'))).toEqual([
+    ...['organization.create', 'organization.quota', 'organization.quota'],
+  ]);
+
+  const deleted = await call('DELETE', 'organizations/fresh');
+  expect([deleted.status, deleted.json.message]).toEqual([409, expect.stringContaining('still has 2 stacks')]);
+  await query(
+    app,
+    'delete from stacks where project_id in (select p.id from projects p join organizations o on o.id = p.organization_id where o.name = $1)',
+    ['fresh'],
+  );
+  await ok(app.call('POST', '/api/orgs/fresh/tokens', { auth, body: { name: 'ci' } }));
+  await ok(app.call('POST', '/api/orgs/fresh/teams/pulumi', { auth, body: { name: 'blue' } }));
+  await ok(call('DELETE', 'organizations/fresh'));
+  for (const [method, below] of [
+    ['DELETE', ''],
+    ['GET', '/quota'],
+    ['PUT', '/quota'],
+  ] as const)
+    expect((await call(method, `organizations/fresh${below}`, method === 'PUT' ? {} : undefined)).status).toBe(404);
+  expect((await app.call('GET', '/api/orgs/fresh/members', { auth })).status).toBe(404);
+  expect((await serverEvents()).at(-1)).toMatchObject({ action: 'organization.delete', object: 'fresh' });
+});
