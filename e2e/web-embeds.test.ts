@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { TestBrowser } from '../testkit/chromium.ts';
@@ -10,6 +11,9 @@ import { expectSound, fileWebServer } from '../testkit/web-server.ts';
 import { filePage } from '../testkit/web-session.ts';
 
 const organization = 'dev-org';
+const { version } = JSON.parse(await readFile(path.join(import.meta.dirname, '../package.json'), 'utf8')) as {
+  version: string;
+};
 
 await suite('figures, next steps, and what is shown elsewhere', { ownServer: true, tools: ['chromium'] }, () => {
   const web = fileWebServer({ viewers: ['vera'] });
@@ -19,14 +23,14 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
   const stackPage = () => `${server.url}/${organization}/web/prod`;
   const { complaints, confirm, dialog, openPage, signInAs } = filePage();
 
-  async function call(method: string, path: string, body: object, auth = `token ${server.token}`) {
-    const response = await fetch(`${server.url}/api/stacks/${organization}/web${path}`, {
+  async function call(method: string, at: string, body: object, auth = `token ${server.token}`) {
+    const response = await fetch(`${server.url}/api/stacks/${organization}/web${at}`, {
       method,
       headers: { accept: 'application/vnd.pulumi+8', authorization: auth, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
     const text = await response.text();
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
+    if (!response.ok) throw new Error(`${at}: ${response.status} ${text}`);
     return JSON.parse(text || '{}') as { readonly updateID: string; readonly token: string };
   }
 
@@ -143,15 +147,19 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
       await page.route(/updates\.trend/, async (route) => {
         const response = await route.fetch();
         const results = (await response.json()) as {
-          result: { data: { items?: { version: number; seconds: number }[] } };
+          result: { data: { items?: { version: number; seconds: number; resources: number }[] } };
         }[];
         for (const { result } of results)
-          for (const item of result.data.items ?? []) item.seconds = item.version === 4 ? 900 : 60;
+          for (const item of result.data.items ?? []) {
+            item.seconds = item.version === 4 ? 900 : 60;
+            item.resources = 10 * item.version;
+          }
         await route.fulfill({ response, json: results });
       });
       await page.goto(`${stackPage()}?tab=trends`);
       await page.getByRole('heading', { name: 'Unusually long' }).waitFor();
-      await page.getByText('Half of the updates took 1 min to 1 min.').waitFor();
+      await page.getByText('Half of the updates took 1 min.').waitFor();
+      await page.getByRole('figure').filter({ hasText: 'Resources by version' }).getByText('now 90').waitFor();
       await page.getByRole('listitem').filter({ hasText: 'Update 4 took 15 min' }).waitFor();
       const table = page.getByRole('table', { name: 'Updates' });
       expect(await table.getByRole('row').count()).toBe(10);
@@ -163,10 +171,26 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
       expect(file.suggestedFilename()).toBe('web-prod-updates.csv');
       const lines = (await readFile(await file.path(), 'utf8')).split('\r\n');
       expect(lines[0]).toBe('version,kind,status,ended,seconds,seconds in queue,resources');
-      expect(lines[4]).toMatch(/^4,update,succeeded,\d{4}-[^,]*Z,900,0,$/);
+      expect(lines[4]).toMatch(/^4,update,succeeded,\d{4}-[^,]*Z,900,0,40$/);
       await page.unroute(/updates\.trend/);
       await table.getByRole('link', { name: 'Update 4' }).click();
       await page.getByRole('heading', { name: /^Update 4/ }).waitFor();
+      expect(complaints).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a page tells the version, the licence, and how programs reach the server',
+    async () => {
+      await page.goto(server.url);
+      await page.getByRole('button', { name: 'ada', exact: true }).click();
+      await page.getByRole('menuitem', { name: 'About Holdfast' }).click();
+      await page.waitForURL(`${server.url}/~/about`);
+      await page.getByText(version, { exact: true }).waitFor();
+      await page.getByText(`pulumi login ${server.url}`).waitFor();
+      expect((await fetch(`${server.url}/api/openapi.json`)).status).toBe(200);
+      await expectSound(page);
       expect(complaints).toEqual([]);
     },
     scenarioTimeoutMs,

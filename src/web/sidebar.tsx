@@ -1,10 +1,11 @@
-import { Link, useMatches } from '@tanstack/react-router';
+import { Link, useMatches, useNavigate } from '@tanstack/react-router';
 import {
   Activity,
   ChevronsUpDown,
   Clock,
   History,
   Inbox,
+  Info,
   Layers,
   LogOut,
   Monitor,
@@ -42,6 +43,7 @@ export function Sidebar({
   const me = useMe();
   const favourites = useFavourites();
   const times = useTimeDisplay();
+  const navigate = useNavigate();
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: it only handles events of the links in it.
     <div
@@ -149,6 +151,9 @@ export function Sidebar({
             </MenuItem>
           ))}
           <MenuSeparator />
+          <MenuItem icon={<Info size={15} />} onSelect={() => void navigate({ to: '/~/about' })}>
+            About Holdfast
+          </MenuItem>
           <MenuItem icon={<LogOut size={15} />} onSelect={signOut}>
             Sign out
           </MenuItem>

@@ -2,7 +2,7 @@ import { html, type Markup } from './html.ts';
 
 /** Programs of chats that fetch a link to show what it leads to. Many accept anything rather than a page. */
 const readers =
-  /slackbot|slack-imgproxy|discordbot|twitterbot|facebookexternalhit|linkedinbot|whatsapp|telegrambot|skypeuripreview|mattermost|rocket\.chat|zulip|iframely|embedly|googlebot|bingbot/i;
+  /slackbot|slack-imgproxy|discordbot|twitterbot|facebookexternalhit|linkedinbot|whatsapp|telegrambot|skypeuripreview|mattermost|rocket\.chat|zulip|iframely|embedly/i;
 const paths =
   /^\/(?<organization>[^/~]+)\/(?<project>[^/~]+)\/(?<stack>[^/~]+)(?:\/(?<part>updates|previews)\/(?<id>[\w-]{1,36}))?\/?$/;
 const maxTitle = 300;

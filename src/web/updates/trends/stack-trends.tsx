@@ -85,6 +85,7 @@ function Durations({ days, items }: { readonly days: number; readonly items: rea
 function Resources({ items }: { readonly items: readonly UpdateTrend[] }) {
   const known = items.flatMap(({ resources, ...item }) => (resources === null ? [] : [{ ...item, resources }]));
   const last = known.at(-1);
+  if (last === undefined) return null;
   const points = known.map((item, index) => ({
     key: `${index}`,
     at: known.length === 1 ? 1 : index / (known.length - 1),
@@ -95,9 +96,9 @@ function Resources({ items }: { readonly items: readonly UpdateTrend[] }) {
   return (
     <PointChart
       title="Resources by version"
-      total={last ? `now ${last.resources.toLocaleString()}` : ''}
+      total={`now ${last.resources.toLocaleString()}`}
       points={points}
-      ends={[`Version ${known[0]?.version ?? '–'}`, `Version ${last?.version ?? '–'}`]}
+      ends={[`Version ${known[0]?.version ?? '–'}`, `Version ${last.version ?? '–'}`]}
       format={(value) => value.toLocaleString()}
       hasLine
     />
@@ -117,9 +118,9 @@ function UpdateLink({ item, stack }: { readonly stack: StackRef; readonly item: 
 function Outliers({ items, stack }: { readonly stack: StackRef; readonly items: readonly UpdateTrend[] }) {
   const found = findOutliers(items);
   if (found === null || found.outliers.length === 0) return null;
-  const [low, high] = found.usual;
+  const [low, high] = found.usual.map(duration);
   return (
-    <Section title="Unusually long" lead={`Half of the updates took ${duration(low)} to ${duration(high)}.`}>
+    <Section title="Unusually long" lead={`Half of the updates took ${low === high ? low : `${low} to ${high}`}.`}>
       <ul className={styles['outliers']}>
         {found.outliers.slice(0, maxNamed).map((item) => (
           <li key={item.endedAt}>
