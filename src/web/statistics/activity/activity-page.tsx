@@ -1,7 +1,7 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { History } from 'lucide-react';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef } from 'react';
 import type { ActivityItem } from '../../platform/app/contract.ts';
 import { useLive } from '../../platform/app/live.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
@@ -34,7 +34,8 @@ export function ActivityPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const [seen] = useState(() => readLastSeen(organization));
+  // As it was when the page was opened.
+  const seen = useMemo(() => readLastSeen(organization), [organization]);
   const options = trpc.activity.list.infiniteQueryOptions(
     { organization, ...toActivityQuery(search) },
     { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },

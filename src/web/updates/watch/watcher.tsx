@@ -9,6 +9,8 @@ import { listWatched, noteEnd, unwatch, useWatched, type Watched } from './watch
 
 /** Without the stream. */
 const pollMs = 60_000;
+/** In a busy organization, updates end all the time: all that is watched is read once in this time. */
+const settleMs = 3_000;
 /** Updates of a stack that may end between two looks at it. */
 const maxEnds = 5;
 
@@ -17,20 +19,13 @@ export default function Watcher() {
   const watched = useWatched();
   const organizations = useMe()?.organizations.map(({ name }) => name) ?? [];
   const followed = organizations.filter((name) => watched.some(({ organization }) => organization === name));
-  const isChecking = useRef(false);
-  const isDue = useRef(false);
-  const check = async (): Promise<void> => {
-    isDue.current = true;
-    if (isChecking.current) return;
-    isChecking.current = true;
-    while (isDue.current) {
-      isDue.current = false;
-      for (const each of listWatched()) await look(each);
-    }
-    isChecking.current = false;
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const checkSoon = (): void => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      check();
+    }, settleMs);
   };
-  const newest = useRef(check);
-  newest.current = check;
   const subjects = watched.map(({ organization, project, stack, updateId }) => [
     organization,
     project,
@@ -39,11 +34,16 @@ export default function Watcher() {
   ]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: what is watched from now on is looked at at once.
   useEffect(() => {
-    void newest.current();
-    const timer = setInterval(() => void newest.current(), pollMs);
-    return () => clearInterval(timer);
+    check();
+    const poll = setInterval(check, pollMs);
+    return () => clearInterval(poll);
   }, [JSON.stringify(subjects)]);
-  return followed.map((name) => <Follower key={name} organization={name} onChange={() => void check()} />);
+  return followed.map((name) => <Follower key={name} organization={name} onChange={checkSoon} />);
+}
+
+/** All together, so that they are one request. */
+function check(): void {
+  void Promise.all(listWatched().map(look));
 }
 
 /** The topic of the organization: a stack that has gone would end the stream of the whole page. */
