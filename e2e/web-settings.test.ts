@@ -223,8 +223,8 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const first = await shown();
       await confirm('I have stored it');
       const rotate = async (overlap: string) => {
-        await page.getByRole('button', { name: 'Actions for deploy', exact: true }).click();
-        await page.getByRole('menuitem', { name: 'Rotate' }).click();
+        // Two clicks with the button of the dialog.
+        await page.getByRole('button', { name: 'Rotate deploy', exact: true }).click();
         await dialog().getByLabel('The current value stays valid for').selectOption({ label: overlap });
         await dialog().getByRole('button', { name: 'Rotate the token' }).click();
         await dialog().getByText('It is shown only this once').waitFor();

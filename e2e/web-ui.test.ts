@@ -337,6 +337,8 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
       );
     for (const [address, shown, end] of [
       ['/dev-org', page.getByRole('link', { name: `${project}/${stack}` }), 'y2'],
+      ['/~/attention', page.getByRole('link', { name: `${project}/${stack}` }), null],
+      ['/dev-org/~/activity', page.getByRole('link', { name: `${project}/${stack}` }), null],
       [own, page.getByRole('heading', { name: 'Outputs' }), null],
       [`${own}/updates/1`, page.getByRole('button', { name: 'Show the whole message' }), 'two'],
       [`${own}/updates/1?view=timing`, page.getByText('Critical path', { exact: true }), 'two'],

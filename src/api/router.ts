@@ -3,12 +3,14 @@ import { grantsRouter } from './access/grants.trpc.ts';
 import { mergeRouters, router } from './access/procedures/trpc.ts';
 import { quotasRouter } from './access/quotas.trpc.ts';
 import { rolesRouter } from './access/roles.trpc.ts';
+import { activityRouter } from './audit/activity.trpc.ts';
 import { auditRouter } from './audit/audit.trpc.ts';
 import { eventsRouter } from './events/events.trpc.ts';
 import { liveRouter } from './events/live/live.trpc.ts';
 import { issuersRouter } from './identity/issuers.trpc.ts';
 import { meRouter } from './identity/me.trpc.ts';
 import { membersRouter } from './identity/members.trpc.ts';
+import { setupRouter } from './identity/setup.trpc.ts';
 import { teamsRouter } from './identity/teams.trpc.ts';
 import { tokensRouter } from './identity/tokens.trpc.ts';
 import { operatorRouter } from './operator/operator.trpc.ts';
@@ -28,15 +30,18 @@ import { approvalsRouter } from './updates/approvals.trpc.ts';
 import { queueRouter } from './updates/queue.trpc.ts';
 import { rulesRouter } from './updates/rules.trpc.ts';
 import { updatesRouter } from './updates/updates.trpc.ts';
+import { embedsRouter } from './webhooks/embeds/embeds.trpc.ts';
 import { webhooksRouter } from './webhooks/webhooks.trpc.ts';
 
 /** All procedures of the dashboard. */
 export const appRouter = router({
   live: liveRouter,
   me: meRouter,
+  setup: setupRouter,
   stacks: stacksRouter,
   deletedStacks: deletedStacksRouter,
   imports: importsRouter,
+  embeds: embedsRouter,
   updates: mergeRouters(updatesRouter, eventsRouter, statisticsRouter),
   resources: resourcesRouter,
   search: searchRouter,
@@ -58,6 +63,7 @@ export const appRouter = router({
   tokens: tokensRouter,
   issuers: issuersRouter,
   audit: auditRouter,
+  activity: activityRouter,
   ci: ciRouter,
   operator: operatorRouter,
 });

@@ -66,6 +66,7 @@ const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Prom
   plan: async (command, run) =>
     (await import('./configuration/configuration-commands.ts')).addPlanCommand(command, run),
   setup: async (command) => (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith),
+  top: async (command) => (await import('./remote/top-command.ts')).addTopCommand(command),
   wait: async (command) => (await import('./remote/remote-commands.ts')).addWaitCommand(command),
   'support-bundle': async (command, run) =>
     (await import('./support/support-bundle-command.ts')).addSupportBundleOptions(command, run),
@@ -160,6 +161,7 @@ function createProgram(run: CommandRun): Command {
   program.command('plan').description('show what `holdfast apply` would change');
   program.command('apply').description('make an organization as YAML documents declare it, through the API');
   program.command('export-config').description('write what an organization has as such documents');
+  program.command('top').description('watch processes, queues and running updates, as a site admin, through the API');
   program.command('wait').description('wait until no update of a stack runs, through the API');
   program.command('approve').description('give a requested approval, through the API');
   program.command('drain').description('drain the running update of a stack, through the API');

@@ -19,6 +19,7 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   migrate: always,
   'upgrade-database': always,
   completion: always,
+  top: always,
   wait: always,
   approve: always,
   drain: always,

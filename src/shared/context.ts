@@ -136,7 +136,7 @@ export async function createContext(
   const places = createBlobLocationRepository(db);
   const second = await openSecondStore(config);
   const placed = overrides.blobs
-    ? new LocatedBlobStore({ places, own: overrides.blobs, config: config.blobs })
+    ? new LocatedBlobStore({ locations: places, own: overrides.blobs, config: config.blobs })
     : await openBlobs({ config, db, logger, second });
   const mirror = second && !second.isReplicated ? { main: placed, second: second.store } : null;
   const readOnly = new ReadOnlyMode();

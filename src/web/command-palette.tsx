@@ -3,6 +3,9 @@ import { type LinkProps, useNavigate } from '@tanstack/react-router';
 import {
   Activity,
   Building2,
+  History,
+  Inbox,
+  Info,
   Layers,
   LogOut,
   Monitor,
@@ -163,6 +166,10 @@ function useCommands(text: string, organization: string | undefined, actions: re
       ? []
       : [
           toPage(organization, <Workflow size={16} />, { name: 'CI', link: { to: '/$organization/~/ci' } }),
+          toPage(organization, <History size={16} />, {
+            name: 'Activity',
+            link: { to: '/$organization/~/activity' },
+          }),
           toPage(organization, <Waypoints size={16} />, {
             name: 'References',
             link: { to: '/$organization/~/references' },
@@ -193,6 +200,13 @@ function useCommands(text: string, organization: string | undefined, actions: re
     ...ofOrganization,
     ...(me?.isOperator ? operatorPages.map((page) => toPage('Operations', <Activity size={16} />, page)) : []),
     {
+      id: 'attention',
+      group: 'Pages',
+      name: 'What needs attention',
+      icon: <Inbox size={16} />,
+      run: () => void navigate({ to: '/~/attention' }),
+    },
+    {
       id: 'stacks',
       group: 'Pages',
       name: 'Stacks of all organizations',
@@ -212,6 +226,13 @@ function useCommands(text: string, organization: string | undefined, actions: re
       name: 'Your account',
       icon: <UserRound size={16} />,
       run: () => location.assign('/account'),
+    },
+    {
+      id: 'about',
+      group: 'Pages',
+      name: 'About Holdfast',
+      icon: <Info size={16} />,
+      run: () => void navigate({ to: '/~/about' }),
     },
     { id: 'light', group: 'Theme', name: 'Light theme', icon: <Sun size={16} />, run: () => chooseTheme('light') },
     { id: 'dark', group: 'Theme', name: 'Dark theme', icon: <Moon size={16} />, run: () => chooseTheme('dark') },

@@ -3,6 +3,7 @@ import { operatorRoutes } from './operator/routes.tsx';
 import { organizationRoutes } from './organization-routes.tsx';
 import { rootRoute } from './platform/app/root-route.tsx';
 import { parseSearch, stringifySearch } from './platform/app/search-params.ts';
+import { lazyPage } from './platform/ui/chunks.tsx';
 import { searchRoutes } from './search/routes.tsx';
 import { Shell } from './shell.tsx';
 import { stackRoutes } from './stacks/routes.tsx';
@@ -32,6 +33,13 @@ const ownTokens = createRoute({
   },
 });
 
+const about = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/~/about',
+  component: lazyPage(() => import('./platform/app/about-page.tsx'), 'AboutPage'),
+  staticData: { crumb: 'About' },
+});
+
 /** Other paths that the CLI prints: they redirect to the matching pages. */
 const printedRoutes = [stackSettings, policyPack, ownTokens] as const;
 
@@ -45,6 +53,7 @@ export const router = createRouter({
     // Other pages are under `~`, which no name may contain.
     organizationRoutes,
     ...ciRoutes,
+    about,
     operatorRoutes,
   ]),
   parseSearch,

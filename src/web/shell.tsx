@@ -2,15 +2,20 @@ import { Outlet, useParams } from '@tanstack/react-router';
 import { Lock, Mail, Menu as MenuIcon, Search } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { Breadcrumb } from './platform/app/breadcrumb.tsx';
+import { isTyping } from './platform/app/is-typing.ts';
 import { useMe } from './platform/app/me.ts';
 import { OfflineBanner } from './platform/app/offline-banner.tsx';
+import { usePageAction } from './platform/app/page-actions.ts';
 import { Button } from './platform/ui/button.tsx';
 import { lazyPart } from './platform/ui/chunks.tsx';
 import { Notice } from './platform/ui/notification.tsx';
 import styles from './shell.module.css';
 import { Sidebar } from './sidebar.tsx';
+import { useWatched } from './updates/watch/watched.ts';
 
 const SidebarDrawer = lazyPart(async () => (await import('./sidebar-drawer.tsx')).default);
+const KeyboardHelp = lazyPart(async () => (await import('./keyboard-help.tsx')).default);
+const Watcher = lazyPart(async () => (await import('./updates/watch/watcher.tsx')).default);
 const CommandPalette = lazyPart(async () => (await import('./command-palette.tsx')).default);
 /** The palette is preloaded after this delay: text typed while it loads would be lost. */
 const paletteMs = 2_000;
@@ -18,6 +23,8 @@ const paletteMs = 2_000;
 /** The frame of all pages: the rail, the bar at the top, and the command palette. */
 export function Shell() {
   const [isPaletteOpen, setIsPaletteOpen] = useState(false);
+  const [isHelpOpen, setIsHelpOpen] = useState(false);
+  usePageAction('Show keyboard shortcuts', () => setIsHelpOpen(true));
   const [isRailOpen, setIsRailOpen] = useState(false);
   const { organization } = useParams({ strict: false });
   useEffect(() => {
@@ -26,6 +33,16 @@ export function Shell() {
   }, []);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
+      const { altKey, ctrlKey, key, metaKey, target } = event;
+      if (
+        key === '?' &&
+        !altKey &&
+        !ctrlKey &&
+        !metaKey &&
+        !isTyping(target) &&
+        !document.querySelector('[role=dialog],[role=menu]')
+      )
+        setIsHelpOpen(true);
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return;
       event.preventDefault();
       setIsPaletteOpen((isOpen) => !isOpen);
@@ -73,6 +90,8 @@ export function Shell() {
         </main>
       </div>
       {isRailOpen ? <SidebarDrawer organization={organization} onClose={() => setIsRailOpen(false)} /> : null}
+      {useWatched().length > 0 ? <Watcher /> : null}
+      {isHelpOpen ? <KeyboardHelp onClose={() => setIsHelpOpen(false)} /> : null}
       {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
     </>
   );

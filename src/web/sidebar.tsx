@@ -1,8 +1,11 @@
-import { Link, useMatches } from '@tanstack/react-router';
+import { Link, useMatches, useNavigate } from '@tanstack/react-router';
 import {
   Activity,
   ChevronsUpDown,
   Clock,
+  History,
+  Inbox,
+  Info,
   Layers,
   LogOut,
   Monitor,
@@ -40,6 +43,7 @@ export function Sidebar({
   const me = useMe();
   const favourites = useFavourites();
   const times = useTimeDisplay();
+  const navigate = useNavigate();
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: it only handles events of the links in it.
     <div
@@ -53,6 +57,16 @@ export function Sidebar({
       <OrganizationSwitch organization={organization} />
       <nav aria-label="Pages">
         <ul className={styles['links']}>
+          <li>
+            <Link
+              to={organization === undefined ? '/~/attention' : '/$organization/~/attention'}
+              params={organization === undefined ? {} : { organization }}
+              className={styles['link']}
+            >
+              <Inbox size={16} aria-hidden="true" />
+              Needs attention
+            </Link>
+          </li>
           <li>
             <Link
               to={organization === undefined ? '/' : '/$organization'}
@@ -137,6 +151,9 @@ export function Sidebar({
             </MenuItem>
           ))}
           <MenuSeparator />
+          <MenuItem icon={<Info size={15} />} onSelect={() => void navigate({ to: '/~/about' })}>
+            About Holdfast
+          </MenuItem>
           <MenuItem icon={<LogOut size={15} />} onSelect={signOut}>
             Sign out
           </MenuItem>
@@ -160,6 +177,17 @@ function OrganizationLinks({ organization }: { readonly organization: string }) 
         >
           <Workflow size={16} aria-hidden="true" />
           CI
+        </Link>
+      </li>
+      <li>
+        <Link
+          to="/$organization/~/activity"
+          params={{ organization }}
+          className={styles['link']}
+          activeOptions={{ includeSearch: false }}
+        >
+          <History size={16} aria-hidden="true" />
+          Activity
         </Link>
       </li>
       <li>

@@ -67,7 +67,7 @@ test('a listing that began before the blobs moved goes on in the place that was 
   ] as const)
     await store.put(locationKey(id), once(Buffer.from('here')));
   const located = new LocatedBlobStore({
-    places: { find: async () => places, noteFault: async () => true },
+    locations: { find: async () => places, noteFault: async () => true },
     own: replaced(own, { stat: async (key) => (await own.stat(key)) ?? (await other.stat(key)) }),
     config: { kind: 'files', directory: '/nowhere' },
   });

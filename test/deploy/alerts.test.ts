@@ -131,6 +131,15 @@ const faults: Readonly<
     faulty: [counter('holdfast_blob_errors_total', 7)],
     right: [counter('holdfast_blob_errors_total', 5)],
   },
+  HoldfastBlobStoreSlow: {
+    faulty: slowPuts('10'),
+    right: slowPuts('5'),
+    at: 20,
+  },
+  HoldfastDatabaseUnreachable: {
+    faulty: [gauge('holdfast_database_up', 0), gauge('holdfast_database_up', 1, { instance: 'api' })],
+    right: [gauge('holdfast_database_up', 1)],
+  },
   HoldfastPoolExhausted: above('holdfast_database_waiting', 10),
   HoldfastLeasesExpire: {
     faulty: [counter('holdfast_leases_expired_total', 0.5)],
@@ -170,6 +179,16 @@ const faults: Readonly<
   HoldfastBundleBehind: above('holdfast_bundle_behind', 60, { figure: 'seconds' }),
   HoldfastBackupUnverified: above('holdfast_backup_last_verified_age_seconds', 8 * 86_400, {}, hour),
 };
+
+/** Writes to the blob store, a fifth of which take as long as this bucket says. */
+function slowPuts(le: string): Sample[] {
+  const counts: readonly [string, number][] = [
+    ['2.5', 80],
+    [le, 100],
+    ['+Inf', 100],
+  ];
+  return counts.map(([at, count]) => counter('holdfast_blob_seconds_bucket', count, { op: 'put', le: at }));
+}
 
 function above(name: string, limit: number, labels: Series['labels'] = {}, at = 10) {
   return { faulty: [gauge(name, limit + 1, labels)], right: [gauge(name, limit, labels)], at };

@@ -25,6 +25,8 @@ const expected: Record<
   'GET /api/cli/version': 'public',
   'GET /api/openapi.json': 'public',
   'GET /api/openapi/pulumi-spec.json': 'public',
+  'GET /api/embeds/badge.svg': 'public',
+  'GET /api/embeds/updates.atom': 'public',
   'PUT /policy-packs/:versionId': 'public',
   'GET /policy-packs/:versionId': 'public',
   'GET /api/orgs/:organization/policypacks': 'viewer',
@@ -309,13 +311,21 @@ describe('for browsers', () => {
     'x-content-type-options': 'nosniff',
     'x-frame-options': 'DENY',
   };
+  /** They are embedded in pages of others, and read often. */
+  const embeds: Readonly<Record<string, object>> = {
+    'GET /api/embeds/badge.svg': {
+      'cache-control': 'public, max-age=60',
+      'cross-origin-resource-policy': 'cross-origin',
+    },
+    'GET /api/embeds/updates.atom': { 'cache-control': 'private, max-age=60' },
+  };
 
   test.each([...Object.keys(expected), 'GET /api/none', 'OPTIONS /api/user', 'GET /%zz'])(
     '%s allows nothing',
     async (route) => {
       for (const auth of [undefined, tokens['viewer']]) {
         const response = await request(route, auth);
-        expect({ auth, ...response.headers }).toMatchObject({ auth, ...headers });
+        expect({ auth, ...response.headers }).toMatchObject({ auth, ...headers, ...embeds[route] });
         expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
       }
     },

@@ -317,11 +317,11 @@ test('a process that finds another store where the blobs are writes nothing ther
   const own = await FileBlobStore.open({ directory: path.join(app.dataDir, 'elsewhere') });
   const config = { kind: 'files', directory: path.join(app.dataDir, 'elsewhere') } as const;
   const row = await status();
-  const places = {
+  const locations = {
     find: async () => row && { ...row, mainUrl: path.join(app.dataDir, 'none') },
     noteFault: async () => true,
   };
-  const store = new LocatedBlobStore({ own, config, places });
+  const store = new LocatedBlobStore({ own, config, locations });
   await expect(store.put('checkpoints/aa/x', bytesOf(Buffer.from('x'))())).rejects.toThrow(BlobStoreUnavailableError);
   await expect(store.stat('checkpoints/aa/x')).rejects.toThrow(BlobStoreUnavailableError);
   expect((await own.list('')).blobs).toEqual([]);

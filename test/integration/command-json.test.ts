@@ -65,6 +65,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   apply: 'configuration.test.ts',
   'debug list': 'debug-socket.test.ts',
   doctor: 'doctor.test.ts',
+  top: 'top.test.ts',
 };
 
 let recipient = '';

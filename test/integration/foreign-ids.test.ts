@@ -22,7 +22,17 @@ interface Organization {
 }
 
 const tables = [
-  ...['api_tokens', 'grants', 'roles', 'stacks', 'trusted_issuers', 'update_approvals', 'update_rules', 'updates'],
+  ...[
+    'api_tokens',
+    'embeds',
+    'grants',
+    'roles',
+    'stacks',
+    'trusted_issuers',
+    'update_approvals',
+    'update_rules',
+    'updates',
+  ],
   ...['webhook_deliveries', 'webhooks'],
 ];
 /** Ids of rows, by table, that belong to the organization of the first stack. The caller administers the other one. */
@@ -51,6 +61,8 @@ async function createOrganization(): Promise<Organization> {
   await make('roles.create', { name: 'deployer', description: '', permissions: ['read'] });
   await setRule(app, stack, { kind: 'lock-wait', settings: { seconds: 1 } });
   await make('approvals.ask', { project: stack.project, stack: stack.stack, commit: 'a'.repeat(40) });
+  await make('embeds.create', {});
+  await make('embeds.createOfStack', { project: stack.project, stack: stack.stack, kind: 'badge' });
   await make('issuers.create', { name: 'ci', url: `https://ci.example.com/${organization}`, keys: null });
   await startUpdate(app, stack);
   await post(`/api/stacks/${organization}/proj`, { stackName: 'gone' });
@@ -146,6 +158,8 @@ const byId: Record<string, (id: string) => object> = {
   'webhooks.redeliver': (deliveryId) => ({ webhook: 'hook', deliveryId }),
   'webhooks.ofStack.delivery': (deliveryId) => ({ webhook: 'hook', deliveryId }),
   'webhooks.ofStack.redeliver': (deliveryId) => ({ webhook: 'hook', deliveryId }),
+  'embeds.revoke': (id) => ({ id }),
+  'embeds.revokeOfStack': (id) => ({ id }),
   'roles.countGrants': (id) => ({ id }),
   'roles.edit': (id) => ({ id, name: 'other', description: '', permissions: ['read'] }),
   'roles.delete': (id) => ({ id, force: true }),

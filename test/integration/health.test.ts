@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { expireLeases } from '../support/expire-leases.ts';
 import { startStopwatch } from '../support/running-time.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
@@ -34,6 +34,18 @@ async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ms: number
   const result = await work();
   return { result, ms: elapsedMs() };
 }
+
+test('probes ask the blob store each time while it fails, and once in a while when it answers', async () => {
+  const check = jest.spyOn(app.context.blobs, 'check').mockRejectedValue(new Error('away'));
+  for (let time = 1; time <= 2; time++)
+    expect((await probe('/readyz')).json).toMatchObject({ status: 'degraded', blobs: 'unreachable' });
+  expect(check).toHaveBeenCalledTimes(2);
+  check.mockRestore();
+  const asked = jest.spyOn(app.context.blobs, 'check');
+  for (let time = 1; time <= 5; time++) expect((await probe('/readyz')).json.blobs).toBe('ok');
+  expect(asked).toHaveBeenCalledTimes(1);
+  asked.mockRestore();
+});
 
 test('a healthy server returns 200 and is ready', async () => {
   expect(await probe('/healthz')).toMatchObject({ status: 200, json: { status: 'healthy' } });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createResourceRepository } from '../../src/api/search/resource-repository.ts';
+import { createAttentionRepository } from '../../src/api/stacks/attention-repository.ts';
 import { createStackQueryRepository, type OverviewFilter } from '../../src/api/stacks/stack-query-repository.ts';
 import {
   type ApprovalFilter,
@@ -169,6 +170,12 @@ describe('a page of the history reads what it returns', () => {
     );
     expect(plan).toMatchObject({ returned: 3, read: 3 });
   });
+});
+
+test('what needs attention is looked for among a number of stacks', async () => {
+  const plan = await planOf(client, (db) => createAttentionRepository(db).listTroubled(organizations, 50, 5));
+  // Each organization may have all of them; each of them has a last update and a last check for drift.
+  expect(plan.read).toBeLessThanOrEqual(50 * (organizations.length + 2));
 });
 
 test('a page of resources does not read all children of their parent', async () => {

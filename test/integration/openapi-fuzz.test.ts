@@ -10,6 +10,7 @@ import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { person, team } from '../support/grants.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
+import { command } from '../support/procedures.ts';
 import { Provider } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
@@ -364,6 +365,19 @@ async function hookAims(stack: TestStack): Promise<FuzzTarget[]> {
   return (await Promise.all(targets)).flat();
 }
 
+/** Readers of a badge and of a feed. */
+async function embedAims({ auth, organization, project, stack }: TestStack): Promise<FuzzTarget[]> {
+  const made = async (kind: 'badge' | 'feed') => {
+    const place = { organization, project, stack };
+    const { data } = await command(app, auth.replace('token ', ''), 'embeds.createOfStack', { ...place, kind });
+    return { 'query.token': data.token as string };
+  };
+  return [
+    { operations: '^GET /api/embeds/badge', auth, parameters: await made('badge') },
+    { operations: '^GET /api/embeds/updates', auth, parameters: await made('feed') },
+  ];
+}
+
 /** Calls to pages by people who are signed in. */
 async function pageAims(organization: string, auth: string): Promise<FuzzTarget[]> {
   const targetAt = async (operations: string, parameters: FuzzTarget['parameters'] = {}): Promise<FuzzTarget> => {
@@ -483,6 +497,7 @@ describe('generated calls are answered as the API description says', () => {
       ...(await approvalAims(idle)),
       ...(await invitationAims(idle)),
       ...(await hookAims(idle)),
+      ...(await embedAims(idle)),
       {
         operations: '^(GET|PATCH) .*/teams/\\{team\\}$',
         auth,

@@ -62,6 +62,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
       ...['create', 'change', 'remove'].map((each) => `policy-group.${each}`),
       ...['update-rule.set', 'update-rule.remove'],
       ...['create', 'change', 'remove', 'ping', 'redeliver'].map((each) => `webhook.${each}`),
+      ...['embed.create', 'embed.revoke'],
     ].map((action) => [action, 'organization']),
   ) as Record<AuditAction, AuditPlaceRule>),
   'organization.delete': 'server',

@@ -128,6 +128,21 @@ describe('a session', () => {
     expect(await other.isSignedIn()).toBe(true);
   });
 
+  test('can end all others of the same user', async () => {
+    const { browser, login } = await signedIn();
+    expect((await browser.get('/account')).text).not.toContain('Sign out all other browsers');
+    const others = [new PageBrowser(app), new PageBrowser(app)];
+    for (const each of others) await each.signIn(login);
+    const stranger = (await signedIn()).browser;
+    expect((await browser.get('/account')).text).toContain('Sign out all other browsers');
+    expect((await browser.post('/account/end-session', { session: 'others' })).status).toBe(303);
+    expect(await Promise.all([browser, ...others, stranger].map((each) => each.isSignedIn()))).toEqual([
+      ...[true, false, false, true],
+    ]);
+    const [last] = (await listPersonalEvents(app, login)).slice(-1);
+    expect(last).toMatchObject({ action: 'session.end', details: { others: true, ended: 2 } });
+  });
+
   test('ends at once when its user is deactivated, and does not come back', async () => {
     const { browser, login } = await signedIn();
     await query(app, 'alter table users disable trigger users_end_sessions');

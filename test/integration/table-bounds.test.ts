@@ -65,6 +65,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   stack_days: retention('stack_days'),
   webhook_events: ['webhooks', 'their log is kept for 30 days'],
   webhook_deliveries: ['webhooks', 'their log is kept for 30 days'],
+  embeds: ['embeds', 'there are at most 20'],
   webhooks: ['table-limits', 'an organization, and a stack, have at most 100 webhooks'],
   roles: ['roles', 'are limited in number'],
   grants: ['grant-routes', '/at most 1000/'],

@@ -8,6 +8,7 @@ import {
   tracedSettings,
 } from '../../testkit/otlp-receiver.ts';
 import { pollUntil } from '../../testkit/poll.ts';
+import { tuned } from '../../testkit/tuned.ts';
 
 // A request is one trace through the API, Postgres, Redis, a worker and S3, in processes of their own. The receiver speaks OTLP over HTTP.
 
@@ -17,7 +18,10 @@ let receiver: OtlpReceiver;
 
 beforeAll(async () => {
   receiver = await startOtlpReceiver();
-  cluster = await startCluster({ apis: 1, workers: 1, settings: tracedSettings(receiver) });
+  cluster = await startCluster({
+    ...{ apis: 1, workers: 1, settings: tracedSettings(receiver) },
+    workerSettings: () => ({ OTEL_TRACES_SAMPLER: 'parentbased_always_on', ...tuned({ sweepSeconds: 1 }) }),
+  });
 }, 240_000);
 
 afterAll(async () => {
@@ -118,9 +122,27 @@ test('a request that its caller does not sample, or whose header is wrong, is no
   await pollUntil('the spans of a later request', async () =>
     ofTrace(marker).some(({ name }) => name === 'GET /api/user'),
   );
-  expect(receiver.spans.slice(before).filter((span) => span.traceId !== marker && span.traceId !== traceId)).toEqual(
-    [],
-  );
+  const others = receiver.spans.slice(before).filter(({ service }) => service === 'holdfast-api');
+  expect(others.filter((span) => span.traceId !== marker && span.traceId !== traceId)).toEqual([]);
+});
+
+test('scheduled tasks and deliveries of webhooks begin traces of their own', async () => {
+  const webhook = { name: 'traced', displayName: 'traced', payloadUrl: 'https://192.0.2.1/hook', active: true };
+  const made = await call('POST', `/api/orgs/${cluster.organization}/hooks`, {
+    body: { organizationName: cluster.organization, ...webhook },
+  });
+  expect(made.status).toBe(200);
+  await call('POST', `/api/stacks/${cluster.organization}/traced`, { body: { stackName: 'hooked' } });
+  for (const name of ['task expire-leases', 'webhook delivery']) {
+    const rootOf = () => receiver.spans.find((span) => span.name === name);
+    await pollUntil(`the span of a ${name}`, async () => rootOf() !== undefined);
+    expect(rootOf()).toMatchObject({ service: 'holdfast-worker' });
+    expect(rootOf()?.parentSpanId ?? '').toBe('');
+    await pollUntil('its statements', async () =>
+      ofTrace(rootOf()?.traceId ?? '').some((span) => span.name.startsWith('postgres ')),
+    );
+  }
+  expect(receiver.spans.some(({ text }) => text.includes('192.0.2.1'))).toBe(false);
 });
 
 test('metrics have the trace of a slow request as an exemplar', async () => {

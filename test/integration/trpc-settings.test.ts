@@ -2,8 +2,9 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
-import { createStack, ok, type TestStack } from '../support/state.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
+import { complete } from '../support/update-calls.ts';
 
 const app = testApp();
 let stack: TestStack;
@@ -234,4 +235,36 @@ test('tags are suggested by their beginnings, of stacks that one may read', asyn
   await grant(app, half.organizationId, { userId: half.userId }, 'deny', ['read'], { stacks: 'other/*' });
   expect(await tagsOf({ name: 'env' }, half.token)).toEqual(['prod']);
   expect(await tagsOf({ text: 'te' }, half.token)).toEqual([]);
+});
+
+test('what a team needs next is listed for admins after the first update, as far as they can do it', async () => {
+  const fresh = await createStack(app);
+  const owner = await person(app, fresh.organization, 'admin');
+  const list = async (by = owner.token) =>
+    (await read('setup.list', { organization: fresh.organization }, by)).items.map(
+      ({ isDone, step }: { step: string; isDone: boolean }) => `${step} ${isDone}`,
+    );
+  expect(await list()).toEqual([]);
+  await ok(complete(app, await startUpdate(app, fresh), 'failed'));
+  expect(await list()).toEqual([]);
+  await ok(complete(app, await startUpdate(app, fresh)));
+  // There are two admins.
+  expect(await list()).toEqual(['people true', 'trust false', 'rules false']);
+  await query(app, 'delete from memberships where organization_id = $1 and user_id <> $2', [
+    ...[owner.organizationId, owner.userId],
+  ]);
+  expect(await list()).toEqual(['people false', 'trust false', 'rules false']);
+  const within = { organization: fresh.organization };
+  const made = await change('issuers.create', { ...within, name: 'ci', url: 'https://ci.example.com' }, owner.token);
+  expect(await list()).toEqual(['people false', 'trust false', 'rules false']);
+  await query(
+    app,
+    `insert into trust_policies (issuer_id, position, decision, token_kind, rules) values ($1, 1, 'allow', 'organization', $2)`,
+    [made.id, { sub: ['repo:acme/*'] }],
+  );
+  await change('rules.set', { ...within, kind: 'lock-wait', settings: { seconds: 1 } }, owner.token);
+  await change('members.invite', { ...within, login: 'somebody', role: 'viewer' }, owner.token);
+  expect(await list()).toEqual(['people true', 'trust true', 'rules true']);
+  await query(app, 'update users set site_admin = true where id = $1', [owner.userId]);
+  expect((await list()).slice(3)).toEqual(['provider false', 'backups false']);
 });

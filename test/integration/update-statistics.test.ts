@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { findUnusualOfUpdate } from '../../src/shared/statistics/update-counts.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { query } from '../support/database.ts';
+import { ask } from '../support/procedures.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
@@ -191,4 +192,39 @@ test('without readable events the statistics are left out, and the events are ar
   expect(await query(app, 'select events_archived from updates where id = $1', [id])).toEqual([
     { events_archived: true },
   ]);
+});
+
+test('the trend of a stack has the duration, the queue and the resources of each update of 90 days, without previews', async () => {
+  const trend = async () => {
+    const { organization, project, stack: name } = stack;
+    const { data } = await ask(app, stack.auth.replace('token ', ''), 'updates.trend', {
+      organization,
+      project,
+      stack: name,
+    });
+    return data;
+  };
+  expect(await trend()).toEqual({ days: 90, items: [], isCut: false });
+  await run({ state: { a: [] } });
+  await run({ kind: 'preview' });
+  const path = await run({ state: { a: [], b: [] }, status: 'failed' });
+  await run({ kind: 'destroy' });
+  await startUpdate(app, stack);
+  await query(app, `update updates set waited_ms = 2500, started_at = ended_at - interval '90 seconds' where id = $1`, [
+    path.split('/').at(-1),
+  ]);
+  const { items } = await trend();
+  expect(
+    items.map(({ kind, resources, status, version }: Record<string, unknown>) => [version, kind, status, resources]),
+  ).toEqual([
+    [1, 'update', 'succeeded', 1],
+    [2, 'update', 'failed', 2],
+    [3, 'destroy', 'succeeded', expect.any(Number)],
+  ]);
+  expect(items[1]).toMatchObject({ seconds: 90, waitedSeconds: 2.5, endedAt: expect.stringMatching(/Z$/) });
+  await query(
+    app,
+    `update updates set ended_at = ended_at - interval '91 days' where stack_version = 1 and kind = 'update'`,
+  );
+  expect((await trend()).items).toHaveLength(2);
 });

@@ -10,7 +10,7 @@ import { registerSecurityHeaders } from '../../src/api/platform/http/security-he
 import { registerWebAssets } from '../../src/api/platform/http/web-assets.ts';
 import { webBuildFolder } from '../../src/api/platform/http/web-build.ts';
 
-const page = '<!doctype html><title>Holdfast</title>';
+const page = '<!doctype html><head><title>Holdfast</title></head>';
 const script = 'export {};'.repeat(200);
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
@@ -50,7 +50,7 @@ describe('the web UI', () => {
     async (url) => {
       const answer = await app.inject({ url, headers: html });
       expect(answer.statusCode).toBe(200);
-      expect(answer.body).toBe(page);
+      expect(answer.body.replace(/<meta [^>]*>\n/g, '')).toBe(page);
       expect(answer.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8' });
       expect(answer.headers['cache-control']).toBe('no-cache');
       expect(answer.headers['cache-control']).not.toContain('no-store');
@@ -82,6 +82,32 @@ describe('the web UI', () => {
     const answer = await app.inject({ method, url: '/acme/web/prod', headers });
     expect(answer.statusCode).toBe(404);
     expect(answer.json()).toMatchObject({ code: 404 });
+  });
+
+  test.each([
+    ['/acme/web/prod', 'acme/web/prod'],
+    ['/acme/web/prod/', 'acme/web/prod'],
+    ['/acme/web/prod/updates/3?tab=a', 'acme/web/prod: update 3'],
+    ['/acme/web/prod/previews/0b7c1a52-1111-4222-8333-944455556666', 'acme/web/prod: preview'],
+    ['/acme/%22%3E%3Cscript%3E/p%26d', 'acme/&#34;&#62;&#60;script&#62;/p&#38;d'],
+    ['/$&/$`/$1', '$&#38;/$`/$1'],
+  ])('has a card for chats at %s, with what the address says and nothing else', async (url, title) => {
+    for (const headers of [html, { accept: '*/*', 'user-agent': 'Slackbot-LinkExpanding 1.0' }]) {
+      const answer = await app.inject({ url, headers });
+      expect([answer.statusCode, answer.headers['cache-control']]).toEqual([200, 'no-cache']);
+      const tags = [...answer.body.matchAll(/<meta property="([^"]*)" content="([^"]*)">\n/g)].map(([, ...tag]) => tag);
+      expect(Object.fromEntries(tags)).toEqual({
+        ...{ 'og:site_name': 'Holdfast', 'og:type': 'website', 'og:title': title },
+        'og:description': 'A Pulumi stack. Sign in to see it.',
+      });
+      expect(answer.body.replace(/<meta [^>]*>\n/g, '')).toBe(page);
+    }
+    const head = await app.inject({ method: 'HEAD', url, headers: html });
+    expect([head.statusCode, head.body]).toEqual([200, '']);
+  });
+
+  test.each(['/', '/acme', '/acme/~/members', '/account/a'])('has no card at %s', async (url) => {
+    expect((await app.inject({ url, headers: html })).body).toBe(page);
   });
 
   test('routes come first', async () => {

@@ -14,7 +14,7 @@ export async function createEmptyDatabase(original?: EmptyDatabase): Promise<Emp
   const admin = new pg.Client({ connectionString: server });
   await admin.connect();
   const name = `test_${process.pid}_${randomBytes(4).toString('hex')}`;
-  await admin.query(`create database ${name}${original ? ` template ${original.name}` : ''}`);
+  await admin.query(`create database ${name}${original ? ` template ${original.name} strategy file_copy` : ''}`);
   return {
     name,
     url: withDatabase(server, name),

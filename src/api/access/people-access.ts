@@ -5,7 +5,7 @@ import type { Caller } from '../platform/http/request.ts';
 type Viewer = Pick<Caller, 'userId' | 'login' | 'role' | 'isScoped' | 'policyId'>;
 
 /** Whether the caller administers the organization in which it was found. */
-function manages({ isScoped, policyId, role }: Viewer): boolean {
+export function manages({ isScoped, policyId, role }: Viewer): boolean {
   return role === 'admin' && !isScoped && policyId === null;
 }
 

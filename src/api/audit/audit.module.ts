@@ -1,11 +1,12 @@
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { ActivityQueries } from './activity-queries.ts';
 import { registerAuditRoutes } from './audit.routes.ts';
 import { AuditService } from './audit-service.ts';
 
 /** The services of the audit log. Called once per app. */
 export function createAuditServices(context: ApiContext) {
-  return { audit: new AuditService(context) };
+  return { audit: new AuditService(context), activity: new ActivityQueries(context) };
 }
 
 /** The routes of the audit log. */

@@ -14,6 +14,7 @@ import { PeopleQueries } from './people-queries.ts';
 import { registerScimRoutes } from './scim/scim.routes.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
 import { ScimUserService } from './scim/scim-user-service.ts';
+import { SetupService } from './setup-service.ts';
 import { registerAccountRoutes } from './sign-in/account.routes.ts';
 import { registerCliLoginRoutes } from './sign-in/cli-login.routes.ts';
 import { CliLoginService } from './sign-in/cli-login-service.ts';
@@ -56,6 +57,7 @@ export function createIdentityServices(context: ApiContext) {
     invitations: new InvitationService(context),
     issuers: new IssuerService(context),
     exchange: new ExchangeService(context, credentials),
+    setup: new SetupService(context),
   };
 }
 

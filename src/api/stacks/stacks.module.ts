@@ -1,6 +1,7 @@
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { AttentionQueries } from './attention-queries.ts';
 import { registerDeletedStackRoutes } from './deleted-stacks.routes.ts';
 import { DeletedStacks } from './deleted-stacks.ts';
 import { ImportRuns } from './import-runs.ts';
@@ -13,6 +14,7 @@ import { registerStackRoutes } from './stacks.routes.ts';
 export function createStackServices(context: ApiContext, reclaim: Reclaim) {
   return {
     stacks: new StackService(context, reclaim),
+    attention: new AttentionQueries(context),
     stackQueries: new StackQueries(context),
     deletedStacks: new DeletedStacks(context),
     importRuns: new ImportRuns(context),

@@ -9,12 +9,14 @@ import {
   userProcedure,
 } from '../access/procedures/trpc.ts';
 import type { StateChanges } from '../state/state-changes.ts';
+import type { AttentionQueries } from './attention-queries.ts';
 import { StatusFilter } from './stack-filter.ts';
 import type { StackQueries } from './stack-queries.ts';
 import type { StackService } from './stack-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
+    readonly attention: AttentionQueries;
     readonly stackQueries: StackQueries;
     readonly stacks: StackService;
     readonly stateChanges: StateChanges;
@@ -65,6 +67,13 @@ export const stacksRouter = router({
     });
     return { items, next: next && encodeCursor([next.changedAt, next.id]) };
   }),
+
+  /** What needs attention: the newest failed, interrupted, drifted and frozen stacks, requests for approvals, and long waits. */
+  attention: userProcedure
+    .input(input(Type.Object({ organization: Type.Optional(Name) })))
+    .query(({ ctx: { caller, request, services }, input: { organization = null } }) =>
+      services.attention.list(caller, organization, (place) => request.holder.findAt(place)),
+    ),
 
   /** Tag names, or values of the tag `name`, with this prefix. */
   tags: organizationProcedure('read')

@@ -14,6 +14,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { findRemovedOutputs } from '../updates/rules/consumers.ts';
 import { updateNotFound } from '../updates/update-errors.ts';
+import { createTrendRepository } from './trend-repository.ts';
 
 /** Statistics of an update. */
 export interface UpdateStatistics {
@@ -28,6 +29,9 @@ export interface UpdateStatistics {
   /** What is more than usual. */
   readonly unusual: readonly Unusual[];
 }
+
+const trendDays = 90;
+const maxTrend = 500;
 
 /** Reads the changes and durations of updates. */
 export class StatisticsService {
@@ -49,6 +53,17 @@ export class StatisticsService {
     const { seconds } = statistics.update;
     const { changes, failedBefore, steps, unusual, usual } = statistics;
     return { seconds, changes, failedBefore, steps, usual, unusual, policyPacks, removedOutputs };
+  }
+
+  /** The updates of the last 90 days, the oldest first; at most 500, the newest. */
+  async listTrend(ref: StackRef) {
+    const rows = await createTrendRepository(this.#db).list(ref, trendDays, maxTrend);
+    return {
+      days: trendDays,
+      items: rows.map(({ endedAt, ...row }) => ({ ...row, endedAt: endedAt.toISOString() })),
+      /** Whether there may be older ones. */
+      isCut: rows.length === maxTrend,
+    };
   }
 
   /** Throws NotFoundError. */

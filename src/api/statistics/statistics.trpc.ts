@@ -9,7 +9,7 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** The statistics of an update. */
+/** The statistics of updates. */
 export const statisticsRouter = router({
   /** Durations of its steps, usual values, the policy packs that checked it, and removed outputs that other stacks may read. */
   statistics: stackProcedure('read')
@@ -17,4 +17,7 @@ export const statisticsRouter = router({
     .query(({ ctx: { caller, services }, input: { updateId, ...ref } }) =>
       services.statistics.show(ref, updateId, caller),
     ),
+
+  /** Durations, times in the queue and resources of the stack's updates in the last 90 days. */
+  trend: stackProcedure('read').query(({ ctx: { services }, input: ref }) => services.statistics.listTrend(ref)),
 });

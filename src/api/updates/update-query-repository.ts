@@ -102,6 +102,41 @@ export function createUpdateQueryRepository(db: Queryable) {
     const name = column === 'config' ? sql.fragment`u.config` : sql.fragment`u.environment`;
     return sql.fragment`case when octet_length(${name}) <= ${maxText} then ${name} end`;
   };
+  /** The tables `places` and `runs`: runs that hold a lock or wait for one, without superseded runs. */
+  const runsOf = (
+    organizations: readonly ListedOrganization[],
+    at: { readonly project: string | null; readonly stack: string | null },
+  ) => sql.fragment`
+    with o as materialized (
+      select * from ${unnested(organizations)} as o (id, name, facts)
+    ),
+    busy as materialized (
+      select u.stack_id from o join updates u on u.organization_id = o.id and u.status in ('not started', 'running') and u.exclusive
+      union select stack_id from update_queue_waiters where superseded_by is null
+    ),
+    places as (
+      select o.name as organization, p.name as project, s.name as stack, s.id, s.active_update_id,
+        case when o.facts is not null then effective_permissions(o.facts, o.id, p.name, s.name) end as held
+      from busy b join stacks s on s.id = b.stack_id and s.deleted_at is null join projects p on p.id = s.project_id
+      join o on o.id = p.organization_id
+      where (${at.project}::text is null or p.name = ${at.project}) and (${at.stack}::text is null or s.name = ${at.stack})
+        and (o.facts is null or effective_permissions(o.facts, o.id, p.name, s.name) & 1 = 1)
+    ),
+    runs as (
+      select u.id as "updateId", null::uuid as "placeId", l.organization, l.project, l.stack, 0 as position, u.kind, coalesce(u.started_at, u.created_at) as since,
+        ${by} as by, u.commit_id as commit, u.branch,
+        u.ci_run::json ->> 'build.url' as "ciUrl", true as "isHeld", null::text as "heldBy", null::int as "limit", false as "isFrozen", l.held
+      from places l join updates u on u.id = l.active_update_id ${owners}
+      union all
+      select null, w.id, l.organization, l.project, l.stack,
+        (row_number() over (partition by l.id order by not w.is_urgent, w.number))::int, w.shown ->> 'kind', w.arrived_at,
+        coalesce(a.login, t.kind || ':' || t.name), coalesce(w.shown ->> 'commit', w.run ->> 'commit'), w.shown ->> 'branch',
+        coalesce(w.shown ->> 'url', w.run ->> 'url'), l.active_update_id is not null, w.held_by,
+        (select (r.settings ->> 'most')::int from update_rules r
+         where w.held_by is not null and r.id::text = split_part(w.held_by, ':', 1)), w.is_freeze_notified, l.held
+      from places l join update_queue_waiters w on w.stack_id = l.id and w.superseded_by is null
+      join api_tokens t on t.id = w.token_id left join users a on a.id = t.user_id
+    )`;
   return {
     /** Updates before number `before`, newest first. */
     list: (
@@ -178,36 +213,7 @@ export function createUpdateQueryRepository(db: Queryable) {
     ) =>
       db.any(sql.rows(RunRow)`
         /* updateQueries.listQueue */
-        with o as materialized (
-          select * from ${unnested(organizations)} as o (id, name, facts)
-        ),
-        busy as materialized (
-          select u.stack_id from o join updates u on u.organization_id = o.id and u.status in ('not started', 'running') and u.exclusive
-          union select stack_id from update_queue_waiters where superseded_by is null
-        ),
-        places as (
-          select o.name as organization, p.name as project, s.name as stack, s.id, s.active_update_id,
-            case when o.facts is not null then effective_permissions(o.facts, o.id, p.name, s.name) end as held
-          from busy b join stacks s on s.id = b.stack_id and s.deleted_at is null join projects p on p.id = s.project_id
-          join o on o.id = p.organization_id
-          where (${at.project}::text is null or p.name = ${at.project}) and (${at.stack}::text is null or s.name = ${at.stack})
-            and (o.facts is null or effective_permissions(o.facts, o.id, p.name, s.name) & 1 = 1)
-        ),
-        runs as (
-          select u.id as "updateId", null::uuid as "placeId", l.organization, l.project, l.stack, 0 as position, u.kind, coalesce(u.started_at, u.created_at) as since,
-            ${by} as by, u.commit_id as commit, u.branch,
-            u.ci_run::json ->> 'build.url' as "ciUrl", true as "isHeld", null::text as "heldBy", null::int as "limit", false as "isFrozen", l.held
-          from places l join updates u on u.id = l.active_update_id ${owners}
-          union all
-          select null, w.id, l.organization, l.project, l.stack,
-            (row_number() over (partition by l.id order by not w.is_urgent, w.number))::int, w.shown ->> 'kind', w.arrived_at,
-            coalesce(a.login, t.kind || ':' || t.name), coalesce(w.shown ->> 'commit', w.run ->> 'commit'), w.shown ->> 'branch',
-            coalesce(w.shown ->> 'url', w.run ->> 'url'), l.active_update_id is not null, w.held_by,
-            (select (r.settings ->> 'most')::int from update_rules r
-             where w.held_by is not null and r.id::text = split_part(w.held_by, ':', 1)), w.is_freeze_notified, l.held
-          from places l join update_queue_waiters w on w.stack_id = l.id and w.superseded_by is null
-          join api_tokens t on t.id = w.token_id left join users a on a.id = t.user_id
-        )
+        ${runsOf(organizations, at)}
         select * from runs
         where ${
           after === null
@@ -215,5 +221,13 @@ export function createUpdateQueryRepository(db: Queryable) {
             : sql.fragment`(organization, project, stack, position) > (${after[0]}, ${after[1]}, ${after[2]}, ${after[3]}::int)`
         }
         order by organization, project, stack, position limit ${limit}`),
+
+    /** Runs that have waited for their stack for longer than this; the longest wait first. */
+    listLongWaits: (organizations: readonly ListedOrganization[], seconds: number, limit: number) =>
+      db.any(sql.rows(RunRow)`
+        /* updateQueries.listLongWaits */
+        ${runsOf(organizations, { project: null, stack: null })}
+        select * from runs where "updateId" is null and since < clock_timestamp() - make_interval(secs => ${seconds})
+        order by since, "placeId" limit ${limit}`),
   };
 }

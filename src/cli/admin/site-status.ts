@@ -19,7 +19,7 @@ export async function withSiteStores<T>(
   work: (stores: readonly SiteStore[], second: SecondStore | null) => Promise<T>,
 ): Promise<T> {
   const own = await openBlobStore(config.blobs);
-  const main = new LocatedBlobStore({ places: createBlobLocationRepository(db), own, config: config.blobs });
+  const main = new LocatedBlobStore({ locations: createBlobLocationRepository(db), own, config: config.blobs });
   try {
     const second = await openSecondStore(config);
     try {
@@ -78,7 +78,7 @@ export function describeSite(status: SiteStatus): string[] {
     `Updates running: ${runningUpdates}.`,
     ...(role === 'standby'
       ? [
-          `Postgres: ${postgres.isReceiving ? 'follows its primary' : 'is not connected to its primary'}, ${Math.ceil(postgres.replaySeconds ?? 0)} s behind.`,
+          `Postgres: ${postgres.isReceiving ? 'follows its primary' : 'is not connected to its primary'}, ${postgres.replaySeconds === null ? 'an unknown time' : `${Math.ceil(postgres.replaySeconds)} s`} behind.`,
         ]
       : postgres.standbys.length === 0
         ? ['Postgres: no standby is connected.']

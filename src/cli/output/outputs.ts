@@ -1,6 +1,7 @@
 import { type TSchema, Type } from 'typebox';
 import { DebugStatus } from '../../shared/platform/debug/debug-socket.ts';
 import { Finding } from '../doctor/check.ts';
+import { Installation } from '../remote/installation-view.ts';
 import { adminOutputs } from './admin-outputs.ts';
 import { movingOutputs } from './moving-outputs.ts';
 import { Count, type Printed, Text } from './output-types.ts';
@@ -29,6 +30,7 @@ export const outputs = {
   }),
   plan: Plan,
   apply: Plan,
+  top: Installation,
   doctor: Type.Object({ findings: Type.Array(Finding) }),
 };
 export type OutputName = keyof typeof outputs;

@@ -4,6 +4,7 @@ import { findCliLogin } from '../../shared/platform/config/cli-login.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { OrganizationApi } from '../configuration/organization-api.ts';
+import { toCount } from './positive-count.ts';
 
 class RemoteError extends OperatorError {
   override readonly name = 'RemoteError';
@@ -107,9 +108,4 @@ function toStack(text: string): StackRef {
   const ref = parseQualifiedName(text);
   if (!ref) throw new InvalidArgumentError('It is not of the form organization/project/stack.');
   return ref;
-}
-
-function toCount(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It is not a positive whole number.');
-  return Number(text);
 }

@@ -107,6 +107,8 @@ export const auditActions = {
   'webhook.remove': 'Removed a webhook',
   'webhook.ping': 'Sent a ping to a webhook',
   'webhook.redeliver': 'Delivered an event to a webhook again',
+  'embed.create': 'Created a badge or a feed',
+  'embed.revoke': 'Revoked a badge or a feed',
   'job.retry': 'Retried a job that had failed permanently',
   'job.discard': 'Removed a job that had failed permanently',
   'audit.export': 'Exported the audit log',

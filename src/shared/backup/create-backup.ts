@@ -64,7 +64,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const known = await readKnownBlobs(target);
   await copies.beginSnapshot();
   const about = await copies.describe();
-  const position = await copies.readPosition().catch(() => null);
+  const position = await copies.readPosition();
   const migrations = await copies.listMigrations();
   const tables = await copyTables(parts, id);
   const needed: string[] = [];

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { isHiddenFunction } from '../platform/db/sqlstate.ts';
 import { isReferenced } from '../state/checkpoints/blob-repository.ts';
 import type { SequenceValue, TableCopy } from './manifest.ts';
 
@@ -48,11 +49,18 @@ export function createTableCopyRepository(client: pg.Client) {
       return row as NonNullable<typeof row>;
     },
     /** The end of the write-ahead log; null if the server does not report it. */
-    readPosition: () =>
-      run<{ position: string }>('select pg_current_wal_lsn()::text as position').then(
-        ([row]) => row?.position ?? null,
-        () => null,
-      ),
+    readPosition: async () => {
+      // The error of a server that hides the function would end the transaction.
+      await run('savepoint position');
+      try {
+        const [row] = await run<{ position: string }>('select pg_current_wal_lsn()::text as position');
+        return row?.position ?? null;
+      } catch (error) {
+        if (!isHiddenFunction(error)) throw error;
+        await run('rollback to savepoint position');
+        return null;
+      }
+    },
     listMigrations: async () =>
       (await run<{ name: string }>(`select name from ${migrationsTable} order by id`)).map(({ name }) => name),
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
-import { inBatches } from '../platform/db/text-chunks.ts';
+import { inBatches, packTexts } from '../platform/db/text-chunks.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../updates/lease.ts';
 import type { EventFilter } from './segment-index.ts';
@@ -64,6 +64,7 @@ export function createEventRepository(db: Queryable) {
       resourceChanges === null
         ? (['engine_events_append', sql.fragment`for share of updates`] as const)
         : (['engine_events_append_summary', sql.fragment`for update of updates`] as const);
+    const { bytes, starts, lengths } = packTexts(events.map(({ text }) => Buffer.from(text)));
     const row = await tx.one(sql.prepared(name, AdmittedRow)`
       /* engineEvents.append */
       with turn as materialized (select lock_shared(${fence.updateId})),
@@ -73,20 +74,17 @@ export function createEventRepository(db: Queryable) {
       ),
       added as (
         insert into engine_events (update_id, sequence, event, type, urn)
-        select f.id, e.sequence, e.event, e.type, e.urn
+        select f.id, e.sequence, convert_from(substr(${sql.binary(bytes)}::bytea, e.start, e.length), 'UTF8'), e.type, e.urn
         from fenced f, unnest(${sql.array(
           events.map((event) => event.sequence),
           'int8',
-        )}, ${sql.array(
-          events.map((event) => event.text),
-          'text',
-        )}, ${sql.array(
+        )}, ${sql.array(starts, 'int4')}, ${sql.array(lengths, 'int4')}, ${sql.array(
           events.map((event) => event.type),
           'text',
         )}, ${sql.array(
           events.map((event) => event.urn),
           'text',
-        )}) as e (sequence, event, type, urn)
+        )}) as e (sequence, start, length, type, urn)
         on conflict (update_id, sequence) do nothing
       ),
       summed as (

@@ -125,6 +125,14 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
       return rowCount;
     },
 
+    /** Ends all sessions of a user but one, and the links that could begin one. Returns how many they were. */
+    removeOthers: async (userId: string, kept: string): Promise<number> => {
+      await createSignInLinkRepository(db).removeAll(userId);
+      const { rowCount } = await db.query(sql.nothing`
+        /* sessions.removeOthers */ delete from sessions where user_id = ${userId} and id <> ${kept}`);
+      return rowCount;
+    },
+
     deleteEnded: () => db.query(sql.nothing`/* sessions.deleteEnded */ delete from sessions s where not (${isLive})`),
 
     /** Deletes the token rows of sessions, a day after the latest time at which the sessions could end. */

@@ -4,6 +4,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Outgoing } from '../platform/outgoing/outgoing.ts';
 import { isAccepted, type Posted, post } from '../platform/outgoing/post.ts';
+import { inRootSpan } from '../platform/tracing/tracing.ts';
 import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { isAlreadySet, statusRequestOf } from './commit-status.ts';
 import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
@@ -64,7 +65,18 @@ export class DeliveryAttempts {
    * Makes a claimed attempt and records its result. If the result cannot be recorded, this throws, the claim expires, and the attempt is made again
    * under the same `webhook-id`.
    */
-  async attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptRecord> {
+  attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptRecord> {
+    const { attempts, event, format, webhookId } = delivery;
+    const attributes = {
+      'holdfast.webhook': webhookId,
+      'holdfast.event': event,
+      'holdfast.format': format,
+      'holdfast.attempt': attempts,
+    };
+    return inRootSpan('webhook delivery', { role: 'client', attributes }, () => this.#attempt(delivery, signal));
+  }
+
+  async #attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptRecord> {
     const begun = performance.now();
     const rows = createDeliveryRepository(this.#db);
     const message = await this.#messageOf(delivery);

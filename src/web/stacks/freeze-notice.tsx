@@ -26,6 +26,8 @@ export function FreezeNotice({
   const [isAsked, setIsAsked] = useState(false);
   const ruleId = frozen?.ruleId ?? '';
   const rule = useQuery(trpc.rules.get.queryOptions({ organization, ruleId }, { enabled: isAsked }));
+  const mayThaw = mayManage && frozen?.isOfStackAlone === true;
+  usePageAction('Thaw this stack', mayThaw ? () => setIsAsked(true) : null);
   if (frozen === null) return null;
   const { isOfStackAlone, note, scope, until } = frozen;
   return (
@@ -50,7 +52,7 @@ export function FreezeNotice({
             >
               Open the rule
             </Link>
-            {isOfStackAlone ? (
+            {mayThaw ? (
               <Button size="small" onClick={() => setIsAsked(true)}>
                 Thaw
               </Button>

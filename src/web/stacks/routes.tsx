@@ -20,6 +20,22 @@ const organization = createRoute({
   validateSearch: parseStackFilter,
 });
 
+const attentionPage = lazyPage(() => import('./attention/attention-page.tsx'), 'AttentionPage');
+
+const attention = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/~/attention',
+  component: attentionPage,
+  staticData: { crumb: 'Needs attention' },
+});
+
+const organizationAttention = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization/~/attention',
+  component: attentionPage,
+  staticData: { crumb: 'Needs attention' },
+});
+
 const stack = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/$project/$stack',
@@ -42,4 +58,4 @@ const preview = createRoute({
 });
 
 /** The pages of stacks, at the paths that the CLI prints. */
-export const stackRoutes = [stacks, organization, stack, update, preview] as const;
+export const stackRoutes = [stacks, organization, attention, organizationAttention, stack, update, preview] as const;

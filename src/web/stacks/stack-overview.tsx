@@ -18,6 +18,10 @@ import { OutputTable } from './output-table.tsx';
 import styles from './stack-overview.module.css';
 import { StackTags } from './stack-tags.tsx';
 
+const EmbedList = lazyPart(
+  async () => (await import('../webhooks/embeds/embed-list.tsx')).EmbedList,
+  <Skeleton width="60%" />,
+);
 const Readme = lazyPart(async () => (await import('./readme.tsx')).default, <Skeleton width="60%" />);
 /** The output that describes the stack, as Markdown: `pulumi stack output readme` prints it. */
 const readmeName = 'readme';
@@ -62,6 +66,12 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
           <StackTags stack={stack} tags={details.tags} mayChange={details.permissions.includes('write')} />
         </section>
         <StackReferences stack={stack} />
+        {details.permissions.includes('write') ? (
+          <section className={styles['section']}>
+            <h2>Badges and feeds</h2>
+            <EmbedList owner={stack} />
+          </section>
+        ) : null}
         <section className={styles['section']}>
           <h2>On your machine</h2>
           <Code>{`pulumi stack select ${stack.organization}/${stack.project}/${stack.stack}`}</Code>

@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Star } from 'lucide-react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
+import { useCopyAction } from '../platform/app/page-actions.ts';
 import { useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
@@ -19,6 +20,7 @@ import { AskButton } from '../updates/approvals/ask-approval.tsx';
 import { ConfigTable } from '../updates/config-table.tsx';
 import { PendingNotice } from '../updates/interrupted-notice.tsx';
 import { UpdateList } from '../updates/update-list.tsx';
+import { WatchButton } from '../updates/watch/watch-button.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
@@ -27,6 +29,8 @@ import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
 
 const StackAccess = lazyPart(async () => (await import('./stack-access.tsx')).StackAccess);
+
+const StackTrends = lazyPart(async () => (await import('../updates/trends/stack-trends.tsx')).StackTrends);
 
 const StackWebhooks = lazyPart(async () => (await import('./stack-webhooks.tsx')).StackWebhooks);
 
@@ -81,6 +85,7 @@ export function StackPage() {
       <Tabs label="Views of the stack">
         <Tab {...linkTo('overview')}>Overview</Tab>
         <Tab {...linkTo('updates')}>Updates</Tab>
+        <Tab {...linkTo('trends')}>Trends</Tab>
         <Tab {...linkTo('resources')} count={details.resourceCount || undefined}>
           Resources
         </Tab>
@@ -98,6 +103,7 @@ export function StackPage() {
       </Tabs>
       {tab === 'overview' ? <StackOverview stack={stack} details={details} /> : null}
       {tab === 'updates' ? <UpdateList stack={stack} search={search} isBusy={isBusy(details)} /> : null}
+      {tab === 'trends' ? <StackTrends stack={stack} /> : null}
       {tab === 'resources' ? <ResourceList stack={stack} search={search} /> : null}
       {tab === 'versions' ? <VersionList stack={stack} details={details} search={search} /> : null}
       {tab === 'interrupted' ? <PendingRepair stack={stack} details={details} /> : null}
@@ -121,6 +127,7 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
   const isFavourite = useFavourites().some(
     (each) => each.organization === stack.organization && each.project === stack.project && each.stack === stack.stack,
   );
+  useCopyAction(stack);
   const label = isFavourite ? 'Remove from favourites' : 'Add to favourites';
   return (
     <header className={styles['header']}>
@@ -140,6 +147,7 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
         >
           <Star size={17} fill={isFavourite ? 'currentColor' : 'none'} />
         </Button>
+        <WatchButton stack={stack} />
         {details.drift === 'drifted' ? <Badge tone="warning">Drifted</Badge> : null}
         {details.frozen === null ? null : <Badge tone="running">Frozen</Badge>}
         <div className={styles['actions']}>

@@ -10,6 +10,7 @@ import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { PrintNote } from '../platform/ui/print-note.tsx';
 import { FirstStackNotice, FirstSteps, useFirstStack } from './first-steps.tsx';
+import { NextSteps } from './next-steps.tsx';
 import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
 import { StackFilterBar } from './stack-filter-bar.tsx';
@@ -69,6 +70,7 @@ export function StacksPage() {
       </header>
       <StackFilterBar items={items} />
       {greeting === null || isFiltered ? null : <FirstStackNotice stack={greeting} />}
+      {organization === undefined || items.length === 0 ? null : <NextSteps organization={organization} />}
       {problem ? (
         <Problem {...problem} />
       ) : query.isPending ? (

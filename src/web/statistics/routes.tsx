@@ -2,6 +2,7 @@ import { createRoute } from '@tanstack/react-router';
 import { parseCiSearch } from '../platform/app/ci-search.ts';
 import { rootRoute } from '../platform/app/root-route.tsx';
 import { lazyPage } from '../platform/ui/chunks.tsx';
+import { parseActivitySearch } from './activity/activity-search.ts';
 
 const ci = createRoute({
   getParentRoute: () => rootRoute,
@@ -11,5 +12,13 @@ const ci = createRoute({
   staticData: { crumb: 'CI' },
 });
 
+const activity = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization/~/activity',
+  component: lazyPage(() => import('./activity/activity-page.tsx'), 'ActivityPage'),
+  validateSearch: parseActivitySearch,
+  staticData: { crumb: 'Activity' },
+});
+
 /** The pages about the runs of an organization. */
-export const ciRoutes = [ci] as const;
+export const ciRoutes = [ci, activity] as const;

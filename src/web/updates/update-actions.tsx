@@ -3,12 +3,14 @@ import { Link } from '@tanstack/react-router';
 import { CirclePause, OctagonX } from 'lucide-react';
 import { useId, useState } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { usePageAction } from '../platform/app/page-actions.ts';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { Dialog, DialogActions } from '../platform/ui/dialog.tsx';
 import { AskButton } from './approvals/ask-approval.tsx';
 import styles from './update-actions.module.css';
 import { isActive, neededPermission } from './update-status.ts';
+import { WatchButton } from './watch/watch-button.tsx';
 
 interface ActionProps {
   readonly stack: StackRef;
@@ -23,6 +25,8 @@ export function UpdateActions({ stack, update }: ActionProps) {
   const mayStop = isActive(update) && permissions.includes(neededPermission(update));
   // Draining has no effect on an update that saves no state.
   const mayDrain = mayStop && !update.dryRun && update.status === 'running';
+  usePageAction('Cancel this update', mayStop ? () => setAsked('cancel') : null);
+  usePageAction('Drain this update', mayDrain ? () => setAsked('drain') : null);
   return (
     <div className={styles['actions']}>
       {update.preview === null ? null : (
@@ -41,6 +45,7 @@ export function UpdateActions({ stack, update }: ActionProps) {
           run={{ commit: update.commit, kind: update.kind === 'preview' ? 'update' : update.kind }}
         />
       )}
+      {isActive(update) ? <WatchButton stack={stack} updateId={update.updateId} /> : null}
       {mayDrain ? (
         <Button size="small" onClick={() => setAsked('drain')}>
           <CirclePause size={15} aria-hidden="true" />

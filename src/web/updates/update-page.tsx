@@ -1,5 +1,6 @@
 import { getRouteApi, Navigate } from '@tanstack/react-router';
 import type { StackRef } from '../platform/app/contract.ts';
+import { useCopyAction } from '../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
@@ -63,6 +64,7 @@ function LoadedUpdate({
   stack,
   update,
 }: Omit<UpdateOfProps, 'choice'> & { readonly update: NonNullable<ReturnType<typeof useUpdate>['data']> }) {
+  useCopyAction(stack);
   const live = useProgress(stack, update);
   const { progress } = live.feed;
   const view = search.view ?? 'progress';

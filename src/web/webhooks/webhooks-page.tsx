@@ -1,5 +1,6 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { Page } from '../platform/ui/page.tsx';
+import { Page, Section } from '../platform/ui/page.tsx';
+import { EmbedList } from './embeds/embed-list.tsx';
 import { AddWebhook, WebhookList } from './webhook-list.tsx';
 import { ofOrganization } from './webhook-owner.ts';
 
@@ -27,6 +28,12 @@ export function WebhooksPage() {
           </Link>
         )}
       />
+      <Section
+        title="Feeds"
+        lead="A feed lists the last updates of all stacks for a feed reader (Atom). A badge or feed of a single stack is on its page."
+      >
+        <EmbedList owner={{ organization }} />
+      </Section>
     </Page>
   );
 }

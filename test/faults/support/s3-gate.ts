@@ -23,11 +23,11 @@ interface Hold {
   readonly arrived: (held: Held) => void;
 }
 
-const slowMs = 30;
-
 /** An HTTP proxy between one process and the S3 server. Host headers are passed on, so signatures stay valid. */
 export class S3Gate implements AsyncDisposable {
   weather: Weather = 'fine';
+  /** Pause before each few bytes when the weather is slow. */
+  slowMs = 30;
   /** Number of requests affected by the weather. */
   hits = 0;
   readonly #server: Server;
@@ -104,7 +104,7 @@ export class S3Gate implements AsyncDisposable {
     incoming.on('close', () => {
       if (!incoming.complete) outgoing.destroy();
     });
-    if (!(await forward(incoming, outgoing, weather))) return void answer.destroy();
+    if (!(await forward(incoming, outgoing, weather, this.slowMs))) return void answer.destroy();
     const [result] = await response;
     if (hold?.when === 'after') await arrive(hold, path);
     if (weather === 'lying') {
@@ -114,7 +114,7 @@ export class S3Gate implements AsyncDisposable {
     answer.writeHead(result.statusCode ?? 500, result.rawHeaders);
     answer.flushHeaders();
     result.on('error', () => answer.destroy());
-    if (!(await forward(result, answer, weather))) answer.destroy();
+    if (!(await forward(result, answer, weather, this.slowMs))) answer.destroy();
   }
 
   #takeHold(path: string): Hold | null {
@@ -137,7 +137,7 @@ function sayInternalError(answer: ServerResponse): void {
 }
 
 /** Passes on a message as the weather allows; false when it was cut off. */
-async function forward(from: IncomingMessage, to: Writable, weather: Weather): Promise<boolean> {
+async function forward(from: IncomingMessage, to: Writable, weather: Weather, slowMs: number): Promise<boolean> {
   if (weather !== 'slow' && weather !== 'cut') {
     await pipeline(from, to);
     return true;

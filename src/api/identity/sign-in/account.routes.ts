@@ -60,12 +60,13 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
       },
       schema: {
         ...described,
-        summary: 'End one of the user’s sessions',
-        body: Type.Object({ session: Type.String() }),
+        summary: 'End one of the user’s sessions, or all others',
+        body: Type.Object({ session: Type.String({ description: 'The id of a session, or `others`' }) }),
       },
     },
     async (request, reply) => {
-      await sessions.end(request.session, request.body.session, request.audit);
+      if (request.body.session === 'others') await sessions.endOthers(request.session, request.audit);
+      else await sessions.end(request.session, request.body.session, request.audit);
       return reply.redirect('/account', 303);
     },
   );

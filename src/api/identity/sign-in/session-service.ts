@@ -125,6 +125,16 @@ export class SessionService {
     });
   }
 
+  /** Ends all sessions of the user but this one. */
+  async endOthers(session: Session, audit: AuditTrail): Promise<void> {
+    const { id, login, userId } = session;
+    await this.#db.inTransaction(async (tx) => {
+      await this.hold(tx, session);
+      const ended = await this.#sessions(tx).removeOthers(userId, id);
+      await recordOfPerson(tx, audit, { login, object: login, details: { others: true, ended } });
+    });
+  }
+
   /** Locks a session until the end of the transaction. Throws UnauthenticatedError if it has ended. */
   async hold(tx: Queryable, { id }: Session): Promise<void> {
     if (!(await this.#sessions(tx).hold(id))) throw new UnauthenticatedError('Your session has ended; sign in again');

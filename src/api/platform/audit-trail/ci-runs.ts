@@ -129,6 +129,9 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'webhook.remove': 'person',
   'webhook.ping': 'person',
   'webhook.redeliver': 'person',
+  // Their addresses would outlive the run.
+  'embed.create': 'person',
+  'embed.revoke': 'person',
   'job.retry': 'person',
   'job.discard': 'person',
   'audit.export': 'person',

@@ -5,12 +5,17 @@ import type { ProcessHealth } from '../../../shared/platform/telemetry/status-se
 
 /** Below the 3 s timeout of the container's health check. */
 const healthLimitMs = 2_000;
+/** Proxies probe each replica every second, and a cloud charges for each request to its store. */
+const blobsRememberedMs = 10_000;
 
 /** Creates the health endpoints of an API or server process. It is draining from the first phase of its shutdown. */
 export function createHealth(context: AppContext, dispatcher: JobDispatcher): ProcessHealth {
   const { config, db, blobs, payloads, lifecycle } = context;
   const database = shareRun(() => faultOf(() => db.ping(healthLimitMs)));
-  const blobStore = shareRun(() => faultOf(() => blobs.check(healthLimitMs)));
+  const blobStore = rememberPass(
+    blobsRememberedMs,
+    shareRun(() => faultOf(() => blobs.check(healthLimitMs))),
+  );
   const queue = shareRun(() => faultOf(() => payloads.check(healthLimitMs)));
   let draining = false;
   lifecycle.onClose('drain', 'readiness', async () => {
@@ -65,5 +70,16 @@ function shareRun<T>(check: () => Promise<T>): () => Promise<T> {
       running = null;
     });
     return running;
+  };
+}
+
+/** Repeats a check that has passed only after `ms`. A failed one runs again each time, so that a recovery shows at once. */
+function rememberPass(ms: number, check: () => Promise<string | null>): () => Promise<string | null> {
+  let passedAt = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (performance.now() - passedAt < ms) return null;
+    const fault = await check();
+    if (fault === null) passedAt = performance.now();
+    return fault;
   };
 }

@@ -145,6 +145,8 @@ const operationIds: Readonly<Record<string, string>> = {
     'RedeliverStackWebhookEvent',
   'GET /api/orgs/{organization}/auth/policies/oidcissuers/{issuerId}': 'GetAuthPolicy',
   'PATCH /api/orgs/{organization}/auth/policies/{policyId}': 'UpdateAuthPolicy',
+  'GET /api/embeds/badge.svg': 'ShowBadge',
+  'GET /api/embeds/updates.atom': 'ShowFeed',
   'PUT /policy-packs/{versionId}': 'UploadPolicyPackArchive',
   'GET /policy-packs/{versionId}': 'DownloadPolicyPackArchive',
   ...ofStack({

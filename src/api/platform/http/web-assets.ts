@@ -1,8 +1,9 @@
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { html } from '../pages/html.ts';
+import { isLinkPreview, linkCard } from '../pages/link-card.ts';
 import { pageHeaders, renderPage } from '../pages/page.ts';
 import { wantsPage } from '../pages/wants-page.ts';
 import type { ErrorResponse } from '../protocol/errors.ts';
@@ -49,11 +50,20 @@ export async function registerWebAssets(app: FastifyInstance, folder: string): P
       const caching = isHashed ? { immutable: true, maxAge: yearMs } : { ...unvalidated, maxAge: dayMs };
       return allowCaching(reply).sendFile(url.slice(1), caching);
     }
-    if (url !== '/' && (!wantsPage(request) || notPages.test(url))) return undefined;
+    const isForPage = wantsPage(request) || isLinkPreview(request.headers['user-agent']);
+    if (url !== '/' && (!isForPage || notPages.test(url))) return undefined;
     if (!(await exists(folder, 'index.html'))) return sendMissing(request, reply, await isBeingBuilt(folder));
-    return reply
-      .headers({ 'cache-control': 'no-cache', 'content-security-policy': policy, 'referrer-policy': 'same-origin' })
-      .sendFile('index.html', { ...unvalidated, cacheControl: false });
+    void reply.headers({
+      'cache-control': 'no-cache',
+      'content-security-policy': policy,
+      'referrer-policy': 'same-origin',
+    });
+    const card = linkCard(url);
+    if (card !== null) {
+      const page = await readFile(path.join(folder, 'index.html'), 'utf8');
+      return reply.type('text/html; charset=utf-8').send(page.replace('</head>', () => `${card.text}</head>`));
+    }
+    return reply.sendFile('index.html', { ...unvalidated, cacheControl: false });
   });
 }
 

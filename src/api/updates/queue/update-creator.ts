@@ -62,13 +62,13 @@ export class UpdateCreator {
   readonly #context: ApiContext;
   readonly #updates: UpdateService;
   readonly #queue: UpdateQueue;
-  readonly #places: UpdateQueueRepository;
+  readonly #entries: UpdateQueueRepository;
 
   constructor(context: ApiContext, updates: UpdateService, queue: UpdateQueue) {
     this.#context = context;
     this.#updates = updates;
     this.#queue = queue;
-    this.#places = createUpdateQueueRepository(context.db);
+    this.#entries = createUpdateQueueRepository(context.db);
   }
 
   /** Throws the errors of UpdateService.prepare and `create`. A StackBusyError names the lock holder. */
@@ -114,7 +114,7 @@ export class UpdateCreator {
           throw isContract || !(error instanceof StackBusyError) ? error : await this.#refusal(creation, null);
       }
     }
-    const place = await this.#queue.enter(creation.stackId, {
+    const entry = await this.#queue.enter(creation.stackId, {
       tokenId: caller.tokenId,
       id: waiting.place,
       isUrgent: creation.isUrgent,
@@ -122,48 +122,48 @@ export class UpdateCreator {
       alertSeconds: creation.waitAlertSeconds,
       shown: runView(creation.kind, creation.environment),
     });
-    wait.since = place.since;
+    wait.since = entry.since;
     let isWaiting = true;
     try {
-      const outcome = await this.#wait(creation, place, { audit, waiting, ref, caller });
+      const outcome = await this.#wait(creation, entry, { audit, waiting, ref, caller });
       isWaiting = 'updateId' in outcome ? false : !outcome.isKept;
       return outcome;
     } finally {
-      if (isWaiting) await this.#queue.leave(place);
+      if (isWaiting) await this.#queue.leave(entry);
     }
   }
 
   async #wait(
     creation: PreparedCreation,
-    place: QueueEntry,
+    entry: QueueEntry,
     { audit, caller, ref, waiting }: Pick<CreationRequest, 'caller' | 'ref'> & Waiting,
   ): Promise<QueuedUpdate & { isKept?: true }> {
     const { config, logger, metrics } = this.#context;
-    const over = place.since + creation.lockWaitSeconds * 1000;
+    const over = entry.since + creation.lockWaitSeconds * 1000;
     // The last call waits for the rest of the time: the CLI would not follow another redirect.
     const isLast = waiting.hop >= maxHops;
     let heldBack: DeferredError | null = null;
     let isFreezeNotified = false;
     const holdUntil = isLast ? over : Math.min(over, performance.now() + config.updateQueue.holdSeconds * 1000);
     for (;;) {
-      const wake = await this.#queue.next(place, holdUntil, waiting.gone);
+      const wake = await this.#queue.next(entry, holdUntil, waiting.gone);
       if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
-      if (wake === 'superseded') throw await this.#superseded(place);
+      if (wake === 'superseded') throw await this.#superseded(entry);
       if (wake === 'turn') {
-        const created = await this.#attempt(creation, place, audit);
+        const created = await this.#attempt(creation, entry, audit);
         if (created === null || created instanceof DeferredError) {
           heldBack = created;
           if (created instanceof FrozenError && !isFreezeNotified)
-            isFreezeNotified = await this.#notifyOfWait(creation, place, { error: created, caller });
-          if (created) await this.#queue.holdBack(place, created instanceof LimitError ? created.limit : null);
+            isFreezeNotified = await this.#notifyOfWait(creation, entry, { error: created, caller });
+          if (created) await this.#queue.holdBack(entry, created instanceof LimitError ? created.limit : null);
           continue;
         }
         const { updateId } = created;
-        this.#queue.forget(place);
-        const waitedSeconds = (performance.now() - place.since) / 1000;
+        this.#queue.forget(entry);
+        const waitedSeconds = (performance.now() - entry.since) / 1000;
         metrics.lockWaitSeconds.labels('turn').observe(waitedSeconds);
         // The update exists: nothing may fail any more.
-        const behind = await this.#places.count(creation.stackId).catch(() => 0);
+        const behind = await this.#entries.count(creation.stackId).catch(() => 0);
         logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
         return {
           updateId,
@@ -174,27 +174,27 @@ export class UpdateCreator {
         };
       }
       if (performance.now() >= over) {
-        metrics.lockWaitSeconds.labels('over').observe((performance.now() - place.since) / 1000);
-        throw heldBack ?? (await this.#refusal(creation, place));
+        metrics.lockWaitSeconds.labels('over').observe((performance.now() - entry.since) / 1000);
+        throw heldBack ?? (await this.#refusal(creation, entry));
       }
       if (isLast)
         throw new UnavailableError('The server is stopping, and this call was waiting; please start the command again');
-      await this.#queue.keep(place);
+      await this.#queue.keep(entry);
       metrics.lockHolds.inc();
-      return { place: place.id, hop: waiting.hop + 1, isKept: true };
+      return { place: entry.id, hop: waiting.hop + 1, isKept: true };
     }
   }
 
   /** Returns the update; otherwise the rule that defers it, or null: another update holds the lock. */
   async #attempt(
     creation: PreparedCreation,
-    place: QueueEntry,
+    entry: QueueEntry,
     audit: AuditTrail,
   ): Promise<CreatedUpdate | DeferredError | null> {
     // The call was admitted before it waited.
     this.#context.readOnly.assertOff();
     try {
-      return await this.#updates.create(creation, audit, place.id);
+      return await this.#updates.create(creation, audit, entry.id);
     } catch (error) {
       if (!isReasonToWait(error)) throw error;
       return error instanceof DeferredError ? error : null;
@@ -220,16 +220,16 @@ export class UpdateCreator {
   }
 
   async #superseded({ id }: QueueEntry): Promise<Error> {
-    const by = await this.#places.findLoss(id);
+    const by = await this.#entries.findLoss(id);
     return by
       ? new SupersededError(by)
       : new UnavailableError('The position in the queue was lost; please start the command again');
   }
 
   /** A StackBusyError with the lock holder and the time that the call has waited in vain. */
-  async #refusal({ stackId, lockWaitSeconds }: PreparedCreation, place: QueueEntry | null): Promise<StackBusyError> {
-    const holder = await this.#places.findHolder(stackId);
-    const position = place && (await this.#places.positionOf(place.id, stackId));
+  async #refusal({ stackId, lockWaitSeconds }: PreparedCreation, entry: QueueEntry | null): Promise<StackBusyError> {
+    const holder = await this.#entries.findHolder(stackId);
+    const position = entry && (await this.#entries.positionOf(entry.id, stackId));
     return new StackBusyError(
       describeHolder(holder, position === null ? null : { position, waitedSeconds: lockWaitSeconds }),
     );

@@ -24,7 +24,7 @@ const aliveSeconds = 1.6;
 const keptSeconds = 10;
 /** A call deferred by a rule checks again after this time, even without a notification of changed rules, in ms. */
 const deferredMs = 2_000;
-/** Checks from one removal of lost places to the next. */
+/** Checks from one removal of lost entries to the next. */
 const checksPerRemoval = 10;
 /** Checks from one look at limits to the next, where no update has ended. */
 const checksPerLimit = 5;
@@ -43,11 +43,11 @@ interface Entering {
 
 /**
  * The calls of this process that wait for stacks. Places are in the database, so any process may hold the calls of one queue. The
- * database tells the process of the first place when its stack is released; no call asks by itself.
+ * database tells the process of the first entry when its stack is released; no call asks by itself.
  */
 export class UpdateQueue {
   readonly #db: Database;
-  readonly #places: UpdateQueueRepository;
+  readonly #entries: UpdateQueueRepository;
   readonly #logger: Logger;
   readonly #processId = randomUUID();
   readonly #waiting = new Map<string, WaitingCall>();
@@ -65,7 +65,7 @@ export class UpdateQueue {
 
   constructor({ db, logger }: { db: Database; logger: Logger }, reclaim: (stackId: string) => Promise<void>) {
     this.#db = db;
-    this.#places = createUpdateQueueRepository(db);
+    this.#entries = createUpdateQueueRepository(db);
     this.#logger = logger;
     this.#reclaim = reclaim;
   }
@@ -87,18 +87,18 @@ export class UpdateQueue {
     return this.#isDraining;
   }
 
-  /** Takes a place at the end of the queue, or the one with this id if it is still the caller's. */
+  /** Takes a position at the end of the queue, or the one with this id if it is still the caller's. */
   async enter(stackId: string, { alertSeconds, id, isUrgent, run, shown, tokenId }: Entering): Promise<QueueEntry> {
-    await this.#places.renewProcess(this.#processId, aliveSeconds);
+    await this.#entries.renewProcess(this.#processId, aliveSeconds);
     const owner = { stackId, tokenId, processId: this.#processId };
     const newId = randomUUID();
     const own = [newId, ...(id === null ? [] : [id])];
     for (const each of own) this.#entering.add(each);
     try {
       const row =
-        (id === null ? null : await this.#places.resume(id, owner)) ??
+        (id === null ? null : await this.#entries.resume(id, owner)) ??
         // A call that has lost its position may be older than later arrivals.
-        (await this.#places.join({ ...owner, id: newId, isUrgent, run, shown, supersedes: id === null }));
+        (await this.#entries.join({ ...owner, id: newId, isUrgent, run, shown, supersedes: id === null }));
       return this.#occupy(stackId, row, alertSeconds);
     } finally {
       for (const each of own) this.#entering.delete(each);
@@ -106,10 +106,10 @@ export class UpdateQueue {
   }
 
   #occupy(stackId: string, row: QueueEntryRow, alertSeconds: number): QueueEntry {
-    const place = { id: row.id, stackId, since: performance.now() - row.waitedSeconds * 1000 };
-    // It may have been released before the place was taken.
-    this.#waiting.set(place.id, {
-      ...place,
+    const entry = { id: row.id, stackId, since: performance.now() - row.waitedSeconds * 1000 };
+    // It may have been released before the position was taken.
+    this.#waiting.set(entry.id, {
+      ...entry,
       isNext: true,
       isSuperseded: row.supersededBy !== null,
       isLateNotified: false,
@@ -119,10 +119,10 @@ export class UpdateQueue {
       wake: () => {},
     });
     this.#start();
-    return place;
+    return entry;
   }
 
-  /** Waits for the turn of the place, at most until `deadline` by `performance.now()`. */
+  /** Waits for the turn of the entry, at most until `deadline` by `performance.now()`. */
   async next({ id }: QueueEntry, deadline: number, gone: AbortSignal): Promise<Wake> {
     const call = this.#waiting.get(id);
     if (!call) throw new Error(`No call waits at ${id}`);
@@ -147,21 +147,21 @@ export class UpdateQueue {
     call.deferredUntil = limit ? Number.POSITIVE_INFINITY : performance.now() + deferredMs;
     if (limit === null && !call.isLimited) return;
     call.isLimited = limit !== null;
-    const isNew = await this.#places.noteLimit(id, limit);
+    const isNew = await this.#entries.noteLimit(id, limit);
     // From now on it is notified when an update ends; one may have ended before.
     if (isNew && limit) call.isNext = true;
   }
 
   /** The call no longer waits here, but its client will call again. */
   async keep({ id }: QueueEntry): Promise<void> {
-    await this.#places.keep(id, this.#processId, keptSeconds);
+    await this.#entries.keep(id, this.#processId, keptSeconds);
     this.#forget(id);
   }
 
   /** Gives up the position. If the database is not available, a later check removes it. */
   async leave({ id, stackId }: QueueEntry): Promise<void> {
     this.#forget(id);
-    await this.#places.leave(id, stackId).catch((error: unknown) => {
+    await this.#entries.leave(id, stackId).catch((error: unknown) => {
       this.#logger.debug({ err: error }, 'update queue: an entry could not be removed yet');
     });
   }
@@ -184,7 +184,7 @@ export class UpdateQueue {
     await this.#check;
     await this.#notifications?.close();
     this.#notifications = undefined;
-    if (this.#checks > 0) await this.#places.removeProcess(this.#processId).catch(() => {});
+    if (this.#checks > 0) await this.#entries.removeProcess(this.#processId).catch(() => {});
   }
 
   #forget(id: string): void {
@@ -208,17 +208,17 @@ export class UpdateQueue {
   }
 
   async #checkAll(): Promise<void> {
-    await this.#places.renewProcess(this.#processId, aliveSeconds);
+    await this.#entries.renewProcess(this.#processId, aliveSeconds);
     if (this.#checks++ % checksPerRemoval === 0) {
-      await this.#places.clipTimes({ alive: aliveSeconds, kept: keptSeconds });
-      await this.#places.removeGone();
+      await this.#entries.clipTimes({ alive: aliveSeconds, kept: keptSeconds });
+      await this.#entries.removeGone();
     }
     if (this.#checks % checksPerLimit === 0) this.#mayGo = true;
     await this.#notifyLimited();
     await this.#notifyOfLate();
     await this.#checkEntries();
     const stackIds = [...new Set([...this.#waiting.values()].map(({ stackId }) => stackId))];
-    for (const { id, stackId, isExpired } of await this.#places.listNext(this.#processId, stackIds)) {
+    for (const { id, stackId, isExpired } of await this.#entries.listNext(this.#processId, stackIds)) {
       if ((this.#waiting.get(id)?.deferredUntil ?? 0) > performance.now()) continue;
       if (isExpired) await this.#reclaim(stackId);
       this.#notify(id);
@@ -227,10 +227,10 @@ export class UpdateQueue {
 
   /** Wakes superseded calls, and removes entries whose calls could not: each would block its queue while this process lives. */
   async #checkEntries(): Promise<void> {
-    const entries = await this.#places.listOf(this.#processId);
+    const entries = await this.#entries.listOf(this.#processId);
     for (const { id, isSuperseded } of entries) if (isSuperseded) this.#supersede(id);
     const abandoned = entries.map(({ id }) => id).filter((id) => !this.#waiting.has(id) && !this.#entering.has(id));
-    if (abandoned.length > 0) await this.#places.removeAbandoned(this.#processId, abandoned);
+    if (abandoned.length > 0) await this.#entries.removeAbandoned(this.#processId, abandoned);
   }
 
   #hear(message: string): void {
@@ -250,7 +250,7 @@ export class UpdateQueue {
     if (!this.#mayGo) return;
     this.#mayGo = false;
     if (!this.#waiting.values().some(({ isLimited }) => isLimited)) return;
-    for (const id of await this.#places.listFirstHeld(this.#processId)) this.#notify(id);
+    for (const id of await this.#entries.listFirstHeld(this.#processId)) this.#notify(id);
   }
 
   /** Notifies webhooks of calls that have waited for too long. Each position is notified once, across processes. */
@@ -260,7 +260,7 @@ export class UpdateQueue {
       ({ alertSeconds, isLateNotified, since }) => !isLateNotified && since + alertSeconds * 1000 < now,
     );
     if (late.length === 0) return;
-    await this.#places.notifyOfLate(late.map(({ id }) => id));
+    await this.#entries.notifyOfLate(late.map(({ id }) => id));
     for (const call of late) call.isLateNotified = true;
   }
 

@@ -29,19 +29,19 @@ export async function openBlobs({
   readonly second?: SecondStore | null;
 }): Promise<LocatedBlobStore> {
   const own = await openBlobStore(config.blobs);
-  const placed = new LocatedBlobStore({ places: createBlobLocationRepository(db), own, config: config.blobs });
+  const located = new LocatedBlobStore({ locations: createBlobLocationRepository(db), own, config: config.blobs });
   try {
-    const row = await placed.read();
-    const open = () => placed.storeOf(row && { id: row.mainId, url: row.mainUrl });
+    const row = await located.read();
+    const open = () => located.storeOf(row && { id: row.mainId, url: row.mainUrl });
     const parts = { config, logger, second: second?.store ?? null };
     await untilAvailable(row ? parseLocation(row.mainUrl, config.blobs) : config.blobs, open, parts);
     if (row && (await open()) !== own)
       logger.warn({ place: row.mainUrl }, 'the blobs were moved, and the settings name another place: change them');
   } catch (error) {
-    await placed.close();
+    await located.close();
     throw error;
   }
-  return placed;
+  return located;
 }
 
 /** Opens the blob store with the second one, if there is one: reads come from there while the main one is away. */

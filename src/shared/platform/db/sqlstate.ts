@@ -36,6 +36,11 @@ export function isStatementTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '57014';
 }
 
+/** Whether the server hides or lacks a function, as managed servers do with functions about files and the log. */
+export function isHiddenFunction(error: unknown): boolean {
+  return ['42501', '42883', '0A000'].includes(sqlStateOf(error) ?? '');
+}
+
 const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);
 /** Server became a standby; transaction idle for too long. The next connection is a new one. */
 const retryableStates = new Set(['25006', '25P03']);

@@ -36,3 +36,18 @@ export function inBatches<T>(rows: readonly T[], bytesOf: (row: T) => number): (
   }
   return batches;
 }
+
+/**
+ * Texts in one binary parameter, in UTF-8, and where each begins (from 1, as in `substr`) and how long it is. As an array of texts, the driver would
+ * escape and Postgres parse every character.
+ */
+export function packTexts(texts: readonly Buffer[]): { bytes: Buffer; starts: number[]; lengths: number[] } {
+  const lengths = texts.map(({ length }) => length);
+  let next = 1;
+  const starts = lengths.map((length) => {
+    const start = next;
+    next += length;
+    return start;
+  });
+  return { bytes: texts.length === 1 ? (texts[0] as Buffer) : Buffer.concat(texts), starts, lengths };
+}

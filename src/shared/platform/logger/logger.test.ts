@@ -24,3 +24,25 @@ test('other errors are logged as they are', () => {
     { level: 'error', msg: 'export failed' },
   ]);
 });
+
+test('secrets are redacted wherever a line has them, and other values are written as they are', () => {
+  const text = 'a "quoted"\n\u2028 token';
+  const fields = { text, count: 3, isOn: true, none: null, body: { token: 'hf-secret', name: 'ada' } };
+  const [line, nested, child] = logged('info', (log) => {
+    log.info(fields, text);
+    log.info({
+      headers: { authorization: 'token hf-secret', accept: '*/*' },
+      req: { headers: { authorization: 'token hf-secret' } },
+      config: { secrets: { masterKeys: 'hf-secret' } },
+      many: 10n,
+    });
+    log.child({ reqId: text }).info({ login: { password: 'hf-secret' }, text });
+  });
+  expect(line).toMatchObject({ ...fields, body: { token: '[redacted]', name: 'ada' }, msg: text });
+  expect(nested).toMatchObject({
+    headers: { authorization: '[redacted]', accept: '*/*' },
+    req: { headers: { authorization: '[redacted]' } },
+    config: { secrets: '[redacted]' },
+  });
+  expect(child).toMatchObject({ reqId: text, login: { password: '[redacted]' }, text });
+});

@@ -21,7 +21,7 @@ const body = fc.record({
 });
 
 interface Sender {
-  readonly place: MemoryReservation;
+  readonly reservation: MemoryReservation;
   readonly steps: number[];
   isWaiting: boolean;
   outcome: 'arriving' | 'complete' | 'refused';
@@ -34,8 +34,8 @@ function send(
   claim: number | null,
   fairnessKey: string,
 ): Sender {
-  const place = budget.enter({ claim, waits: true, fairnessKey });
-  return { place, steps: [...steps], isWaiting: false, outcome: 'arriving', bytes: 0 };
+  const reservation = budget.enter({ claim, waits: true, fairnessKey });
+  return { reservation, steps: [...steps], isWaiting: false, outcome: 'arriving', bytes: 0 };
 }
 
 /** Runs the next step of a sender that does not wait. */
@@ -43,12 +43,12 @@ function advance(budget: MemoryInFlightBudget, sender: Sender): void {
   if (sender.isWaiting || sender.outcome !== 'arriving') return;
   const step = sender.steps.shift();
   if (step === undefined) {
-    budget.keep(sender.place, sender.bytes);
+    budget.keep(sender.reservation, sender.bytes);
     sender.outcome = 'complete';
     return;
   }
   sender.isWaiting = true;
-  sender.place.acquire(step).then(
+  sender.reservation.acquire(step).then(
     () => {
       sender.isWaiting = false;
       sender.bytes += step;
@@ -57,7 +57,7 @@ function advance(budget: MemoryInFlightBudget, sender: Sender): void {
       expect([BudgetExhaustedError, ReservationLostError]).toContain((error as Error).constructor);
       sender.isWaiting = false;
       sender.outcome = 'refused';
-      budget.leave(sender.place);
+      budget.leave(sender.reservation);
     },
   );
 }
@@ -80,13 +80,15 @@ describe('an in-flight budget for bodies', () => {
           );
           const check = async (): Promise<void> => {
             await nextSlice();
-            const holding = senders.filter(({ place, outcome }) => place.held > 0 || outcome === 'complete');
+            const holding = senders.filter(
+              ({ reservation, outcome }) => reservation.held > 0 || outcome === 'complete',
+            );
             if (budget.used > capacity)
-              expect(holding.filter(({ bytes, place }) => bytes + place.held > 0)).toHaveLength(1);
+              expect(holding.filter(({ bytes, reservation }) => bytes + reservation.held > 0)).toHaveLength(1);
           };
           const finish = async (): Promise<void> => {
             for (const sender of senders.filter(({ outcome }) => outcome === 'complete')) {
-              budget.release(sender.bytes, sender.place.fairnessKey);
+              budget.release(sender.bytes, sender.reservation.fairnessKey);
               senders.splice(senders.indexOf(sender), 1);
               await check();
             }
@@ -123,14 +125,16 @@ describe('an in-flight budget for bodies', () => {
           for (const sender of senders) advance(budget, sender);
           await nextSlice();
           for (const sender of senders) {
-            if (sender.place.lost && sender.outcome === 'arriving' && !sender.isWaiting) advance(budget, sender);
+            if (sender.reservation.lost && sender.outcome === 'arriving' && !sender.isWaiting) advance(budget, sender);
             if (sender.outcome === 'complete' && sender.bytes > 0) {
-              budget.release(sender.bytes, sender.place.fairnessKey);
+              budget.release(sender.bytes, sender.reservation.fairnessKey);
               sender.bytes = 0;
             }
           }
           await nextSlice();
-          expect(budget.used).toBeLessThanOrEqual(Math.max(capacity, ...senders.map(({ place }) => place.held)));
+          expect(budget.used).toBeLessThanOrEqual(
+            Math.max(capacity, ...senders.map(({ reservation }) => reservation.held)),
+          );
         }
         // A body of unknown size is evicted for another key and for bodies of known size, even if it is the oldest.
         const areAlike = bodies.every(

@@ -90,32 +90,34 @@ export class MemoryInFlightBudget {
     return new MemoryReservation(this, body, this.#times);
   }
 
-  async acquire(place: MemoryReservation, bytes: number): Promise<void> {
-    if (place.evicted) throw new ReservationLostError();
-    if (!this.#arriving.includes(place)) this.#arriving.push(place);
-    if (mayAcquire(this.#state(), place, bytes)) {
-      place.held += bytes;
+  async acquire(reservation: MemoryReservation, bytes: number): Promise<void> {
+    if (reservation.evicted) throw new ReservationLostError();
+    if (!this.#arriving.includes(reservation)) this.#arriving.push(reservation);
+    if (mayAcquire(this.#state(), reservation, bytes)) {
+      reservation.held += bytes;
       return;
     }
-    if (place.held === 0 && !place.waits && !mayWait(this.#state(), place, bytes)) throw new BudgetExhaustedError();
-    place.blockedSince = performance.now();
+    if (reservation.held === 0 && !reservation.waits && !mayWait(this.#state(), reservation, bytes))
+      throw new BudgetExhaustedError();
+    reservation.blockedSince = performance.now();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    place.waiting = { bytes, resolve, reject };
+    reservation.waiting = { bytes, resolve, reject };
     this.#timer ??= setInterval(() => this.#resolveWaits(), pollMs).unref();
     this.#resolveWaits();
     await promise;
   }
 
   /** Marks the body as complete. It holds `bytes` until `release`. */
-  keep(place: MemoryReservation, bytes: number): void {
-    if (bytes > 0) this.#complete.set(place.fairnessKey, (this.#complete.get(place.fairnessKey) ?? 0) + bytes);
-    this.leave(place);
+  keep(reservation: MemoryReservation, bytes: number): void {
+    if (bytes > 0)
+      this.#complete.set(reservation.fairnessKey, (this.#complete.get(reservation.fairnessKey) ?? 0) + bytes);
+    this.leave(reservation);
   }
 
   /** Releases the reservation of an incomplete body. */
-  leave(place: MemoryReservation): void {
-    this.#arriving = this.#arriving.filter((each) => each !== place);
-    place.held = 0;
+  leave(reservation: MemoryReservation): void {
+    this.#arriving = this.#arriving.filter((each) => each !== reservation);
+    reservation.held = 0;
     this.#resolveWaits();
   }
 
@@ -134,22 +136,22 @@ export class MemoryInFlightBudget {
   /** Grants capacity to waiting bodies, oldest first. Refuses bodies that waited too long, and evicts bodies to free capacity. */
   #resolveWaits(): void {
     const now = performance.now();
-    for (const place of [...this.#arriving]) {
-      const { waiting } = place;
-      if (!waiting || place.blockedSince === null) continue;
-      if (mayAcquire(this.#state(), place, waiting.bytes)) {
-        place.held += waiting.bytes;
-        stopWaiting(place);
+    for (const reservation of [...this.#arriving]) {
+      const { waiting } = reservation;
+      if (!waiting || reservation.blockedSince === null) continue;
+      if (mayAcquire(this.#state(), reservation, waiting.bytes)) {
+        reservation.held += waiting.bytes;
+        stopWaiting(reservation);
         waiting.resolve();
         continue;
       }
-      const limit = place.waits ? this.#times.waitMs : this.#times.yieldingWaitMs;
-      if (now - place.blockedSince >= limit) {
-        stopWaiting(place);
-        waiting.reject(new BudgetExhaustedError(isOverLimit(this.#state(), place, waiting.bytes)));
+      const limit = reservation.waits ? this.#times.waitMs : this.#times.yieldingWaitMs;
+      if (now - reservation.blockedSince >= limit) {
+        stopWaiting(reservation);
+        waiting.reject(new BudgetExhaustedError(isOverLimit(this.#state(), reservation, waiting.bytes)));
         continue;
       }
-      for (const evicted of chooseEvictions(this.#state(), place, waiting.bytes, now, this.#times.patience))
+      for (const evicted of chooseEvictions(this.#state(), reservation, waiting.bytes, now, this.#times.patience))
         evict(evicted);
     }
     if (this.#arriving.some(({ waiting }) => waiting)) return;
@@ -158,15 +160,15 @@ export class MemoryInFlightBudget {
   }
 }
 
-function stopWaiting(place: MemoryReservation): void {
-  place.waiting = null;
-  place.blockedSince = null;
+function stopWaiting(reservation: MemoryReservation): void {
+  reservation.waiting = null;
+  reservation.blockedSince = null;
 }
 
-function evict(place: MemoryReservation): void {
-  const { waiting } = place;
-  place.evicted = true;
-  stopWaiting(place);
+function evict(reservation: MemoryReservation): void {
+  const { waiting } = reservation;
+  reservation.evicted = true;
+  stopWaiting(reservation);
   waiting?.reject(new ReservationLostError());
-  place.onLost(new ReservationLostError());
+  reservation.onLost(new ReservationLostError());
 }

@@ -18,6 +18,9 @@ interface HeartbeatParts {
   readonly metrics: Metrics;
 }
 
+/** A process has lost the database if it could not report for this time. */
+const lostMs = 2.5 * beatSeconds * 1000;
+
 /** Reports from time to time that this process is alive, for operators, and its role in the metrics. Nothing depends on it. */
 export function startHeartbeat({ db, lifecycle, logger, metrics }: HeartbeatParts, role: ProcessRole): void {
   metrics.buildInfo.labels(role, holdfastVersion).set(1);
@@ -28,6 +31,10 @@ export function startHeartbeat({ db, lifecycle, logger, metrics }: HeartbeatPart
   let usage = process.cpuUsage();
   let at = performance.now();
   let beating: Promise<void> | null = null;
+  let reportedAt = at;
+  metrics.gauge('holdfast_database_up', 'Whether this process could write to Postgres in the last 25 seconds.', () =>
+    performance.now() - reportedAt < lostMs ? 1 : 0,
+  );
   const beat = async (): Promise<void> => {
     const now = performance.now();
     const { system, user } = process.cpuUsage(usage);
@@ -37,6 +44,7 @@ export function startHeartbeat({ db, lifecycle, logger, metrics }: HeartbeatPart
     at = now;
     loop.reset();
     await processes.beat({ ...who, upSeconds: process.uptime(), rssBytes: process.memoryUsage.rss(), cpu, loopMs });
+    reportedAt = performance.now();
     await processes.removeGone();
   };
   const turn = (): void => {

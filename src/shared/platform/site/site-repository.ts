@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../db/sql.ts';
+import { isHiddenFunction } from '../db/sqlstate.ts';
 import { Nullable, Timestamp } from '../schema/standard-schema.ts';
 
 const SiteRow = Type.Object({
@@ -15,7 +16,7 @@ const PostgresRow = Type.Object({
   isStandby: Type.Boolean(),
   /** Whether a standby is connected to its primary. */
   isReceiving: Type.Boolean(),
-  /** Age of the newest replayed transaction; 0 if all that has arrived is replayed. Null: not a standby. */
+  /** Age of the newest replayed transaction; 0 if all that has arrived is replayed. Null: not a standby, or the server does not say. */
   replaySeconds: Nullable(Type.Number()),
 });
 
@@ -24,12 +25,42 @@ const StandbyRow = Type.Object({
   state: Nullable(Type.String()),
   /** `sync`: a commit waits for it. */
   sync: Nullable(Type.String()),
-  /** Bytes of the log that it has not replayed; null: not known to this user. */
+  /** Bytes of the log that it has not replayed; null: the server does not say. */
   lagBytes: Nullable(Type.Integer()),
 });
 
+type Fragment = ReturnType<typeof sql.fragment>;
+const standbyReplaySeconds = sql.fragment`
+  case
+    when not pg_is_in_recovery() then null
+    when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
+    else coalesce(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8, 0)
+  end`;
+const standbyLagBytes = sql.fragment`
+  case when not pg_is_in_recovery() then pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint end`;
+
+/** Reads again without the part that needs functions which the server hides. */
+async function withoutHidden<T>(read: (part?: Fragment) => Promise<T>, unknown: Fragment): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isHiddenFunction(error)) return read(unknown);
+    throw error;
+  }
+}
+
 /** The site of the database, and the replication of Postgres. */
 export function createSiteRepository(db: Queryable) {
+  const readPostgres = (replaySeconds: Fragment = standbyReplaySeconds) =>
+    db.one(sql.rows(PostgresRow)`
+      /* site.postgres */
+      select pg_is_in_recovery() as "isStandby", exists (select 1 from pg_stat_wal_receiver) as "isReceiving",
+        ${replaySeconds} as "replaySeconds"`);
+  const listStandbys = (lagBytes: Fragment = standbyLagBytes) =>
+    db.any(sql.rows(StandbyRow)`
+      /* site.listStandbys */
+      select coalesce(application_name, '') as name, state, sync_state as sync, ${lagBytes} as "lagBytes"
+      from pg_stat_replication order by 1`);
   return {
     read: (): Promise<Site> =>
       db.one(sql.rows(SiteRow)`
@@ -54,22 +85,8 @@ export function createSiteRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    postgres: () =>
-      db.one(sql.rows(PostgresRow)`
-        /* site.postgres */
-        select pg_is_in_recovery() as "isStandby", exists (select 1 from pg_stat_wal_receiver) as "isReceiving",
-          case
-            when not pg_is_in_recovery() then null
-            when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
-            else coalesce(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8, 0)
-          end as "replaySeconds"`),
-
-    listStandbys: () =>
-      db.any(sql.rows(StandbyRow)`
-        /* site.listStandbys */
-        select coalesce(application_name, '') as name, state, sync_state as sync,
-          case when not pg_is_in_recovery() then pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint end as "lagBytes"
-        from pg_stat_replication order by 1`),
+    postgres: () => withoutHidden(readPostgres, sql.fragment`null::float8`),
+    listStandbys: () => withoutHidden(listStandbys, sql.fragment`null::bigint`),
 
     /** Makes the standby a primary. Returns false if it is not one within a minute. */
     promote: async (): Promise<boolean> => {

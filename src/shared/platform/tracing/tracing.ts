@@ -68,6 +68,11 @@ export function inJobSpan<T>(name: string, traceparent: string | undefined, work
   return endAfter(tracer.start(name, traceparent, { role: 'consumer' }), work);
 }
 
+/** Runs work that no request asked for, such as a scheduled task, in a span that begins a trace. */
+export function inRootSpan<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
+  return tracer ? endAfter(tracer.start(name, null, options), work) : work();
+}
+
 /** Marks the span as failed. The message of an error may quote a body, so only its kind is recorded. */
 export function failSpan(span: Span, error: unknown): void {
   const code = (error as { code?: unknown } | null)?.code;

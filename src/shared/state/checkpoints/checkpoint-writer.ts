@@ -24,7 +24,7 @@ import { type CheckpointDelta, DeltaBases, InvalidDeltaError, parseDelta, splice
 import { LateScan, type ScannedMember } from './deployment-scanner.ts';
 import type { DocumentStore } from './document-store.ts';
 import type { DocumentVerifier } from './document-verifier.ts';
-import { saveDocument } from './save-document.ts';
+import { saveDocument, smallBody } from './save-document.ts';
 
 export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
 export type CheckpointKind = Static<typeof CheckpointKind>;
@@ -154,7 +154,7 @@ export class CheckpointWriter {
     let sequenceNumber: number | null = null;
     const state = await saveDocument(
       this.#documents,
-      () => inflate(write.body, write.encoding, this.#maxBytes),
+      smallBody(write.inflated, this.#maxBytes) ?? (() => inflate(write.body, write.encoding, this.#maxBytes)),
       shape,
       async (scan) => {
         sequenceNumber = sequenceNumberOf(write, scan.members.get('sequenceNumber'));

@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash, type Hash, hash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import {
@@ -104,10 +104,17 @@ class DigestCheck {
   }
 }
 
+export function sha256Of(text: Buffer): Buffer {
+  return hash('sha256', text, 'buffer');
+}
+
 /** Hashes and compresses synchronously: for worker threads and small documents. */
 export function encodeDocument(text: Buffer): EncodedDocument {
-  const sha256 = createHash('sha256').update(text).digest();
-  return { sha256, sizeBytes: text.length, bytes: zstdCompressSync(text, wholeZstdOptions(text.length)) };
+  return {
+    sha256: sha256Of(text),
+    sizeBytes: text.length,
+    bytes: zstdCompressSync(text, wholeZstdOptions(text.length)),
+  };
 }
 
 /** The text of a document encoded by `encodeDocument` or by a stream with the same codec. Throws DamagedBytesError. */

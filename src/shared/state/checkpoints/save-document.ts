@@ -1,5 +1,7 @@
-import { type ByteSource, cutOut } from './body-buffer.ts';
+import { timeSliceBytes } from '../../platform/slices/slices.ts';
+import { type ByteSource, bytesOf, cutOut } from './body-buffer.ts';
 import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner } from './deployment-scanner.ts';
+import { compress, sha256Of } from './document-codec.ts';
 import { DocumentCut, type DocumentShape, documentParts, ScatteredDocumentError } from './document-cut.ts';
 import type { DocumentStore, StoredDocument } from './document-store.ts';
 
@@ -11,23 +13,47 @@ export interface SavedDocument {
 /** Called once the whole body has been scanned, before its document is stored; may throw to prevent that. */
 export type Check = (scan: DeploymentScan) => void | Promise<void>;
 
+/** The body if it is in memory and small enough to be saved in one go; null otherwise, and if it is larger than `maxBytes`. */
+export function smallBody(body: Buffer | null | undefined, maxBytes: number): Buffer | null {
+  return body && body.length <= Math.min(timeSliceBytes, maxBytes) ? body : null;
+}
+
 /**
  * Validates the deployment document in a body and stores its bytes. The body is read once: scanned, cut out, hashed, compressed and
- * stored as it passes. Errors in it are known at its end, before the object becomes visible. Throws JsonSyntaxError,
- * InvalidDeploymentError, what `check` throws, and the errors of `source`.
+ * stored as it passes; as a buffer (`smallBody`), in one go. Errors in it are known at its end, before the object becomes visible.
+ * Throws JsonSyntaxError, InvalidDeploymentError, what `check` throws, and the errors of `source`.
  */
 export async function saveDocument(
   documents: DocumentStore,
-  source: ByteSource,
+  source: ByteSource | Buffer,
   shape: DocumentShape,
   check: Check = () => {},
 ): Promise<SavedDocument> {
+  const isSmall = Buffer.isBuffer(source);
   try {
-    return await saveInOnePass(documents, source, shape, check);
+    return await (isSmall
+      ? saveAtOnce(documents, source, shape, check)
+      : saveInOnePass(documents, source, shape, check));
   } catch (error) {
     if (!(error instanceof ScatteredDocumentError)) throw error;
-    return saveInTwoPasses(documents, source, shape, check);
+    return saveInTwoPasses(documents, isSmall ? bytesOf(source) : source, shape, check);
   }
+}
+
+/** The steps of a stream would cost a small body as much as the work itself. */
+async function saveAtOnce(
+  documents: DocumentStore,
+  body: Buffer,
+  shape: DocumentShape,
+  check: Check,
+): Promise<SavedDocument> {
+  const cut = new DocumentCut(shape);
+  const parts = cut.push(body);
+  const text = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  const scan = cut.end();
+  await check(scan);
+  const encoded = { sha256: sha256Of(text), sizeBytes: text.length, bytes: await compress(text) };
+  return { document: await documents.saveEncoded(encoded), resourceCount: scan.resourceCount };
 }
 
 async function saveInOnePass(

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
-import { inBatches } from '../../platform/db/text-chunks.ts';
+import { inBatches, packTexts } from '../../platform/db/text-chunks.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
 import type { BatchEntry } from './journal-batch.ts';
@@ -36,14 +36,8 @@ export function createJournalRepository(db: Queryable) {
   ): Promise<Appended | null> => {
     // Change limits apply to begin entries. The condition is checked again on the newest row after a wait for its lock.
     const mayBeLimited = isChecked || !entries.some(({ isBegin }) => isBegin);
-    const sequenceIds = sql.array(
-      entries.map((entry) => entry.sequenceId),
-      'int8',
-    );
-    const texts = sql.array(
-      entries.map(({ text }) => text.toString('utf8')),
-      'text',
-    );
+    const sequenceIds = entries.map((entry) => entry.sequenceId);
+    const { bytes, starts, lengths } = packTexts(entries.map(({ text }) => text));
     return tx.maybeOne(sql.prepared('journal_append_unguarded', AppendedRow)`
       /* journalEntries.append */
       with turn as materialized (select lock_shared(${fence.updateId})),
@@ -54,7 +48,9 @@ export function createJournalRepository(db: Queryable) {
       ),
       added as (
         insert into journal_entries (update_id, sequence_id, entry)
-        select f.id, e.sequence_id, e.entry from fenced f, unnest(${sequenceIds}, ${texts}) as e (sequence_id, entry)
+        select f.id, e.sequence_id, convert_from(substr(${sql.binary(bytes)}::bytea, e.start, e.length), 'UTF8')
+        from fenced f, unnest(${sql.array(sequenceIds, 'int8')}, ${sql.array(starts, 'int4')}, ${sql.array(lengths, 'int4')})
+          as e (sequence_id, start, length)
         on conflict (update_id, sequence_id) do nothing returning 1
       )
       update journals j set entry_count = j.entry_count + (select count(*)::integer from added)

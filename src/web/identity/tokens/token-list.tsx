@@ -43,10 +43,21 @@ export function TokenList({
       name: 'Actions',
       isActions: true,
       cell: (token) => (
-        <RowMenu of={token.name ?? token.description}>
-          {token.mayRotate ? <MenuItem onSelect={() => setAsked({ what: 'rotate', token })}>Rotate…</MenuItem> : null}
-          <MenuItem onSelect={() => setAsked({ what: 'revoke', token })}>Revoke…</MenuItem>
-        </RowMenu>
+        <>
+          {token.mayRotate ? (
+            <Button
+              kind="quiet"
+              size="small"
+              aria-label={`Rotate ${token.name ?? token.description}`}
+              onClick={() => setAsked({ what: 'rotate', token })}
+            >
+              Rotate
+            </Button>
+          ) : null}
+          <RowMenu of={token.name ?? token.description}>
+            <MenuItem onSelect={() => setAsked({ what: 'revoke', token })}>Revoke…</MenuItem>
+          </RowMenu>
+        </>
       ),
     },
   ];

@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'react';
+import type { StackRef } from './contract.ts';
 
 /** The actions of the current page, by their names in the command palette. */
 const actions = new Map<string, () => void>();
@@ -22,6 +23,12 @@ export function usePageAction(name: string, run: (() => void) | null): void {
     }
     return () => void (actions.get(name) === call && actions.delete(name));
   }, [name, isOffered]);
+}
+
+/** Offers to copy the name of the stack on view. Browsers permit it only on pages that were loaded over TLS, or from this computer. */
+export function useCopyAction({ organization, project, stack }: StackRef): void {
+  const copy = (): void => void navigator.clipboard.writeText(`${organization}/${project}/${stack}`).catch(() => {});
+  usePageAction('Copy the name of this stack', window.isSecureContext ? copy : null);
 }
 
 /** Names of the actions of the current page. */

@@ -1,6 +1,7 @@
 export const stackTabs = [
   'overview',
   'updates',
+  'trends',
   'resources',
   'versions',
   'configuration',

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { CsvButton } from './csv-button.tsx';
 import styles from './day-chart.module.css';
 
 export interface DaySeries {
@@ -77,6 +78,13 @@ export function DayChart({
           <summary>As a table</summary>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls. */}
           <section className={styles['rows']} tabIndex={0} aria-label={title}>
+            <CsvButton
+              fileName={`${title.toLowerCase().replaceAll(/[^a-z]+/g, '-')}.csv`}
+              read={() => [
+                ['day', ...series.map(({ name }) => name)],
+                ...days.map((day, at) => [day, ...series.map(({ values }) => values[at] ?? 0)]),
+              ]}
+            />
             <table aria-label={title}>
               <thead>
                 <tr>

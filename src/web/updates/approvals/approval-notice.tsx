@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { ShieldQuestion } from 'lucide-react';
 import { useState } from 'react';
 import type { Approval, StackRef } from '../../platform/app/contract.ts';
+import { usePageAction } from '../../platform/app/page-actions.ts';
 import { every, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Notice } from '../../platform/ui/notification.tsx';
@@ -30,6 +31,8 @@ export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; re
   const isShown = (approval: Approval): boolean =>
     (commit === undefined || approval.commit === commit) && Date.now() - Date.parse(approval.askedAt) < maxAgeMs;
   const asked = query.data?.items.filter(isShown) ?? [];
+  const first = asked.find(({ mayGive }) => mayGive);
+  usePageAction('Approve the requested run', first === undefined ? null : () => setChosen(first));
   return (
     <>
       {asked.map((approval) => (

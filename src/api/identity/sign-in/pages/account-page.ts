@@ -45,6 +45,7 @@ ${invitations.length === 0 ? null : renderInvitations(invitations)}
 ${memberships.length === 0 ? null : renderMemberships(memberships)}
 <h2>Where you are signed in</h2>
 <ul>${sessions.map((each) => renderSession(each, each.id === session.id))}</ul>
+${sessions.length < 2 ? null : html`<form method="post" action="/account/end-session"><input type="hidden" name="session" value="others"><button>Sign out all other browsers</button></form>`}
 <form method="post" action="/account/sign-out-everywhere"><button>Sign out everywhere</button></form>
 <p class="quiet">This does not end access tokens, such as that of the CLI.</p>
 ${passkeys === null ? null : renderPasskeys(passkeys)}

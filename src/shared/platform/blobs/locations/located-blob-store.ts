@@ -13,10 +13,10 @@ import { ListingEndedError, markCursor, readCursor } from '../listing-cursor.ts'
 import type { BlobLocation, BlobLocationRepository, BlobLocations } from './blob-location-repository.ts';
 import { parseLocation } from './location-url.ts';
 
-/** The object that says which place a store is. */
+/** The object that says which location a store is. */
 export const locationKey = (id: string): string => `places/${id}`;
 
-/** How old the known places of a read may be, in ms. It may find nothing there, and asks again. */
+/** How old the known locations of a read may be, in ms. It may find nothing there, and asks again. */
 const maxAgeMs = 1_000;
 
 interface Known {
@@ -26,8 +26,8 @@ interface Known {
   readonly other: BlobLocation | null;
 }
 
-interface PlacedStoreParts {
-  readonly places: Pick<BlobLocationRepository, 'find' | 'noteFault'>;
+interface LocatedStoreParts {
+  readonly locations: Pick<BlobLocationRepository, 'find' | 'noteFault'>;
   /** The store of the settings. */
   readonly own: BlobStore;
   readonly config: Config['blobs'];
@@ -35,19 +35,19 @@ interface PlacedStoreParts {
 
 /**
  * The blobs where the database says they are: in the store of the settings, or where `holdfast blobs` moves or has moved them. While a move
- * runs, a blob is written to both places and read from where it is. Processes learn of a move at different times: a write asks the database
- * after the upload, and its blob is in each place that must have it before the call returns.
+ * runs, a blob is written to both locations and read from where it is. Processes learn of a move at different times: a write asks the database
+ * after the upload, and its blob is in each location that must have it before the call returns.
  */
 export class LocatedBlobStore implements BlobStore {
-  readonly #places: PlacedStoreParts['places'];
+  readonly #locations: LocatedStoreParts['locations'];
   readonly #own: BlobStore;
   readonly #config: Config['blobs'];
   readonly #opened = new Map<string, Promise<BlobStore>>();
-  #known: { readonly at: number; readonly places: Known } | null = null;
+  #known: { readonly at: number; readonly locations: Known } | null = null;
   #asking: Promise<Known> | null = null;
 
-  constructor({ config, own, places }: PlacedStoreParts) {
-    this.#places = places;
+  constructor({ config, own, locations }: LocatedStoreParts) {
+    this.#locations = locations;
     this.#own = own;
     this.#config = config;
   }
@@ -63,8 +63,8 @@ export class LocatedBlobStore implements BlobStore {
     for (;;) {
       const { main, other, row } = await this.#ask();
       let isComplete = true;
-      for (const place of row?.phase === 'copying' ? [main, other] : [main]) {
-        const store = await this.#orNull(place, place === main);
+      for (const location of row?.phase === 'copying' ? [main, other] : [main]) {
+        const store = await this.#orNull(location, location === main);
         if (store && present.has(store)) continue;
         try {
           if (!store)
@@ -73,9 +73,9 @@ export class LocatedBlobStore implements BlobStore {
           present.add(store);
           isComplete = false;
         } catch (error) {
-          // The move can wait for the other place, the write cannot. If the other one has become the main one, the write fails.
-          if (place === main || row === null) throw error;
-          if (!(await this.#places.noteFault(row.generation))) isComplete = false;
+          // The move can wait for the other location, the write cannot. If the other one has become the main one, the write fails.
+          if (location === main || row === null) throw error;
+          if (!(await this.#locations.noteFault(row.generation))) isComplete = false;
         }
       }
       if (isComplete) return stored;
@@ -103,25 +103,25 @@ export class LocatedBlobStore implements BlobStore {
     for (const store of await this.#written()) await store.delete(key);
   }
 
-  /** All pages come from the place of the first one: each has its own order. */
+  /** All pages come from the location of the first one: each has its own order. */
   async list(prefix: string, after?: string): Promise<BlobPage> {
     const { main, other, row } = await this.#ask();
-    if (after === undefined) return this.#listPlace(main, prefix);
+    if (after === undefined) return this.#listLocation(main, prefix);
     const { store, after: from } = readCursor(after);
     // A listing of the settings' store that is older than the move.
     const isSame = store === (main?.id ?? null) || (store === null && row?.phase === 'copying');
-    const place = isSame
+    const location = isSame
       ? main
       : store !== null && other?.id === store && row?.phase === 'switched'
         ? other
         : undefined;
-    if (place === undefined) throw new ListingEndedError();
-    return this.#listPlace(place, prefix, from);
+    if (location === undefined) throw new ListingEndedError();
+    return this.#listLocation(location, prefix, from);
   }
 
-  async #listPlace(place: BlobLocation | null, prefix: string, after?: string): Promise<BlobPage> {
-    const { blobs, next } = await (await this.storeOf(place)).list(prefix, after);
-    return { blobs, next: place ? markCursor(next, place.id) : next };
+  async #listLocation(location: BlobLocation | null, prefix: string, after?: string): Promise<BlobPage> {
+    const { blobs, next } = await (await this.storeOf(location)).list(prefix, after);
+    return { blobs, next: location ? markCursor(next, location.id) : next };
   }
 
   async findAbsent(keys: readonly string[]): Promise<string[]> {
@@ -141,7 +141,7 @@ export class LocatedBlobStore implements BlobStore {
 
   async check(timeoutMs: number): Promise<void> {
     // Without the database, whose own check fails then.
-    const main = this.#known?.places.main ?? null;
+    const main = this.#known?.locations.main ?? null;
     await (await this.storeOf(main)).check(timeoutMs);
   }
 
@@ -151,7 +151,7 @@ export class LocatedBlobStore implements BlobStore {
     await Promise.all([...new Set([this.#own, ...stores])].map((store) => store.close()));
   }
 
-  /** What the database says, asked now; null: the settings name the place. */
+  /** What the database says, asked now; null: the settings name the location. */
   async read(): Promise<BlobLocations | null> {
     return (await this.#ask()).row;
   }
@@ -163,20 +163,20 @@ export class LocatedBlobStore implements BlobStore {
     return other ? [first, { store: await this.storeOf(other), isWritten: row?.phase === 'copying' }] : [first];
   }
 
-  /** Opens a place; null is the store of the settings. Throws BlobStoreUnavailableError, also if another store is there. */
-  async storeOf(place: BlobLocation | null): Promise<BlobStore> {
-    if (place === null) return this.#own;
-    let opening = this.#opened.get(place.id);
+  /** Opens a location; null is the store of the settings. Throws BlobStoreUnavailableError, also if another store is there. */
+  async storeOf(location: BlobLocation | null): Promise<BlobStore> {
+    if (location === null) return this.#own;
+    let opening = this.#opened.get(location.id);
     if (!opening) {
-      opening = this.#openPlace(place);
-      this.#opened.set(place.id, opening);
-      opening.catch(() => this.#opened.delete(place.id));
+      opening = this.#openLocation(location);
+      this.#opened.set(location.id, opening);
+      opening.catch(() => this.#opened.delete(location.id));
     }
     return opening;
   }
 
-  async #openPlace({ id, url }: BlobLocation): Promise<BlobStore> {
-    // The settings may reach the place in another way, as with other credentials or another path.
+  async #openLocation({ id, url }: BlobLocation): Promise<BlobStore> {
+    // The settings may reach the location in another way, as with other credentials or another path.
     const isOwn = await this.#own.stat(locationKey(id)).catch(() => null);
     if (isOwn) return this.#own;
     const config = parseLocation(url, this.#config);
@@ -206,15 +206,15 @@ export class LocatedBlobStore implements BlobStore {
   }
 
   /**
-   * The first result of `run` that is not null, from the known main place, then from where the database says. The main place has all
+   * The first result of `run` that is not null, from the known main location, then from where the database says. The main location has all
    * blobs, so it alone decides that there is none; the other one helps while the main one fails.
    */
   async #find<T>(run: (store: BlobStore) => Promise<T | null>): Promise<T | null> {
     const tried = new Set<BlobStore>();
     const faults: unknown[] = [];
-    const attempt = async (place: BlobLocation | null, decides: boolean): Promise<T | null> => {
+    const attempt = async (location: BlobLocation | null, decides: boolean): Promise<T | null> => {
       try {
-        const store = await this.storeOf(place);
+        const store = await this.storeOf(location);
         if (tried.has(store)) return null;
         tried.add(store);
         return await run(store);
@@ -228,16 +228,16 @@ export class LocatedBlobStore implements BlobStore {
     const found = await attempt(before, true);
     if (found !== null) return found;
     const { main, other } = await this.#ask();
-    // A place that was left since then decides nothing.
+    // A location that was left since then decides nothing.
     if (main?.id !== before?.id) faults.length = 0;
     const elsewhere = (await attempt(main, true)) ?? (other && (await attempt(other, false)));
     if (elsewhere === null && faults.length > 0) throw faults[0];
     return elsewhere;
   }
 
-  async #orNull(place: BlobLocation | null, isMain: boolean): Promise<BlobStore | null> {
+  async #orNull(location: BlobLocation | null, isMain: boolean): Promise<BlobStore | null> {
     try {
-      return await this.storeOf(place);
+      return await this.storeOf(location);
     } catch (error) {
       if (isMain) throw error;
       return null;
@@ -245,27 +245,27 @@ export class LocatedBlobStore implements BlobStore {
   }
 
   async #recent(): Promise<Known> {
-    if (this.#known && performance.now() - this.#known.at < maxAgeMs) return this.#known.places;
+    if (this.#known && performance.now() - this.#known.at < maxAgeMs) return this.#known.locations;
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = null;
     });
     // Reads go on with what is known while the database is down.
     return this.#asking.catch((error: unknown) => {
-      if (this.#known) return this.#known.places;
+      if (this.#known) return this.#known.locations;
       throw error;
     });
   }
 
   async #ask(): Promise<Known> {
     const at = performance.now();
-    const row = await this.#places.find();
-    const places: Known = {
+    const row = await this.#locations.find();
+    const locations: Known = {
       row,
       main: row && { id: row.mainId, url: row.mainUrl },
       other: row?.otherId && row.otherUrl ? { id: row.otherId, url: row.otherUrl } : null,
     };
-    if (!this.#known || this.#known.at <= at) this.#known = { at, places };
-    return places;
+    if (!this.#known || this.#known.at <= at) this.#known = { at, locations };
+    return locations;
   }
 }
 

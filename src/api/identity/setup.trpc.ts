@@ -1,0 +1,15 @@
+import { organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { SetupService } from './setup-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly setup: SetupService;
+  }
+}
+
+/** What a team needs after its first update. */
+export const setupRouter = router({
+  list: organizationProcedure('manage').query(async ({ ctx: { caller, services }, input: { organization } }) => ({
+    items: await services.setup.list(caller, organization),
+  })),
+});

@@ -1,0 +1,30 @@
+import { html, type Markup } from './html.ts';
+
+/** Programs of chats that fetch a link to show what it leads to. Many accept anything rather than a page. */
+const readers =
+  /slackbot|slack-imgproxy|discordbot|twitterbot|facebookexternalhit|linkedinbot|whatsapp|telegrambot|skypeuripreview|mattermost|rocket\.chat|zulip|iframely|embedly/i;
+const paths =
+  /^\/(?<organization>[^/~]+)\/(?<project>[^/~]+)\/(?<stack>[^/~]+)(?:\/(?<part>updates|previews)\/(?<id>[\w-]{1,36}))?\/?$/;
+const maxTitle = 300;
+
+/** Whether the caller shows previews of links in a chat. */
+export function isLinkPreview(userAgent: string | undefined): boolean {
+  return userAgent !== undefined && readers.test(userAgent);
+}
+
+/**
+ * What a chat shows for the address of a stack or an update; null for other pages. Such programs have no session, so the card says only what
+ * the address says, and is the same whether anything exists there.
+ */
+export function linkCard(path: string): Markup | null {
+  const { id, organization, part, project, stack } = paths.exec(path)?.groups ?? {};
+  if (organization === undefined || project === undefined || stack === undefined) return null;
+  // Routing has decoded the address before.
+  const name = [organization, project, stack].map(decodeURIComponent).join('/');
+  const title = part === 'updates' ? `${name}: update ${id}` : part === 'previews' ? `${name}: preview` : name;
+  return html`<meta property="og:site_name" content="Holdfast">
+<meta property="og:type" content="website">
+<meta property="og:title" content="${title.slice(0, maxTitle)}">
+<meta property="og:description" content="A Pulumi stack. Sign in to see it.">
+`;
+}

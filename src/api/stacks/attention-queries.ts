@@ -1,0 +1,135 @@
+import { createStackListRepository, type ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
+import { freezeTimes } from '../../shared/updates/rules/freeze.ts';
+import type { RuleSettings } from '../../shared/updates/rules/rule-kinds.ts';
+import { describeScope } from '../../shared/updates/rules/update-rules.ts';
+import type { CallTarget } from '../access/authorize-call.ts';
+import { OrganizationNotVisibleError } from '../access/organizations.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import { httpUrl } from '../platform/http/http-url.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { ApprovalQueries } from '../updates/approvals/approval-queries.ts';
+import { listFreezesInForce } from '../updates/rules/freezes-in-force.ts';
+import { branchName } from '../updates/setting-views.ts';
+import { createUpdateQueryRepository, type QueuedRunRow } from '../updates/update-query-repository.ts';
+import { createAttentionRepository, type FrozenRow, type TroubledRow } from './attention-repository.ts';
+
+/** Rows of each kind. The lists of stacks, approvals and runs have the others. */
+const maxItems = 5;
+/** Larger counts are not exact. */
+const maxCounted = 100;
+/** Stacks that are looked at, the newest change first: a failure, an interruption and a check for drift are changes. */
+const maxScanned = 5_000;
+/** Organizations whose approvals are read. */
+const maxApproving = 20;
+/** A run in a queue needs attention after this time. */
+const longWaitSeconds = 600;
+
+/** What needs attention, for the dashboard: over all organizations of a user, or in one. */
+export class AttentionQueries {
+  readonly #db: ApiContext['db'];
+  readonly #approvals: ApprovalQueries;
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+    this.#approvals = new ApprovalQueries({ db });
+  }
+
+  /**
+   * The newest items of each kind with their counts, as far as the caller may read the stacks. `findAt` returns the facts that decide about
+   * the caller at a place. Throws NotFoundError.
+   */
+  async list({ tokenId }: Caller, name: string | null, findAt: (place: CallTarget) => Promise<Caller>) {
+    const organizations = await createStackListRepository(this.#db).listOrganizations(tokenId, { name, from: null });
+    if (name !== null && organizations.length === 0) throw new OrganizationNotVisibleError();
+    const rows = createAttentionRepository(this.#db);
+    const troubled = await rows.listTroubled(organizations, maxScanned, maxItems);
+    const isPartial = await rows.hasMore(organizations, maxScanned);
+    const waiting = await createUpdateQueryRepository(this.#db).listLongWaits(
+      organizations,
+      longWaitSeconds,
+      maxCounted + 1,
+    );
+    return {
+      failed: troubleOf(troubled, 'failed'),
+      interrupted: troubleOf(troubled, 'interrupted'),
+      drifted: troubleOf(troubled, 'drifted'),
+      approvals: await this.#listApprovals(organizations, findAt),
+      frozen: await this.#listFrozen(organizations),
+      queued: groupOf(waiting.map(runView)),
+      /** Whether there are stacks that were not looked at for failures, interruptions and drift: the ones without a recent change. */
+      isPartial,
+    };
+  }
+
+  /** Pending requests that the caller may approve. */
+  async #listApprovals(organizations: readonly ListedOrganization[], findAt: (place: CallTarget) => Promise<Caller>) {
+    const names = await createAttentionRepository(this.#db).listWithApprovals(organizations, maxApproving);
+    const found = [];
+    for (const organization of names) {
+      const place = { organization, project: null, stack: null };
+      const query = { ...place, isGiven: false, before: null, limit: maxCounted };
+      const { items } = await this.#approvals.list(await findAt(place), query);
+      for (const each of items) if (each.mayGive) found.push({ organization, ...each });
+    }
+    return groupOf(found.sort((a, b) => (a.askedAt < b.askedAt ? 1 : -1)));
+  }
+
+  async #listFrozen(organizations: readonly ListedOrganization[]) {
+    const ids = await listFreezesInForce(
+      this.#db,
+      organizations.map(({ id }) => id),
+    );
+    if (ids.length === 0) return groupOf([]);
+    const limits = { limit: maxCounted + 1, maxCounted: maxCounted + 1, maxScanned };
+    const rows = await createAttentionRepository(this.#db).listFrozen(organizations, ids, limits);
+    return groupOf(rows.map(freezeView));
+  }
+}
+
+function groupOf<Item>(items: readonly Item[]) {
+  return { items: items.slice(0, maxItems), count: items.length };
+}
+
+function troubleOf(rows: readonly TroubledRow[], trouble: TroubledRow['trouble']) {
+  const items = rows.filter((row) => row.trouble === trouble);
+  return {
+    items: items.map(({ ciUrl, count: _count, since, ...row }) => ({
+      ...row,
+      ciUrl: httpUrl(ciUrl),
+      since: since.toISOString(),
+    })),
+    count: items[0]?.count ?? 0,
+  };
+}
+
+function freezeView({ now, settings, since, tagName, tagValue, ...row }: FrozenRow) {
+  const { organization, project, stack } = row;
+  const tag = tagName === null ? null : { name: tagName, value: tagValue ?? '' };
+  const times = freezeTimes(JSON.parse(settings) as RuleSettings<'freeze'>, now, 0);
+  return {
+    ...row,
+    tag,
+    /** A description of the rule's scope. */
+    scope: describeScope({ project, stack, tag }, organization),
+    since: since.toISOString(),
+    until: times.inForce?.until?.toISOString() ?? null,
+  };
+}
+
+function runView({ branch, ciUrl, organization, since, ...row }: QueuedRunRow) {
+  const { by, commit, kind, placeId, position, project, stack } = row;
+  const times = { since: since.toISOString() };
+  return {
+    organization,
+    project,
+    stack,
+    placeId,
+    position,
+    kind,
+    by,
+    commit,
+    ...times,
+    branch: branchName(branch),
+    ciUrl: httpUrl(ciUrl),
+  };
+}

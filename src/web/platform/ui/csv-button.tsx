@@ -1,0 +1,31 @@
+import { Download } from 'lucide-react';
+import { Button } from './button.tsx';
+import { csvText } from './csv-text.ts';
+
+/** Saves a table as a file. `read`: its lines, the names of the columns first. */
+export function CsvButton({
+  fileName,
+  read,
+}: {
+  readonly fileName: string;
+  readonly read: () => readonly (readonly (string | number)[])[];
+}) {
+  return (
+    <Button
+      kind="quiet"
+      size="small"
+      onClick={() => {
+        const url = URL.createObjectURL(new Blob([csvText(read())], { type: 'text/csv;charset=utf-8' }));
+        const link = document.createElement('a');
+        link.href = url;
+        link.download = fileName;
+        link.click();
+        // The browser reads the file after the click.
+        setTimeout(() => URL.revokeObjectURL(url), 60_000);
+      }}
+    >
+      <Download size={14} aria-hidden="true" />
+      CSV
+    </Button>
+  );
+}

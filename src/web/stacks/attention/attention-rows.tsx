@@ -1,0 +1,136 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { Attention } from '../../platform/app/contract.ts';
+import { counted } from '../../platform/ui/counted.ts';
+import { ExternalLink } from '../../platform/ui/external-link.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { shortCommit, viewKind } from '../../updates/update-status.ts';
+import type { StackSearch } from '../stack-filter.ts';
+import styles from './attention-page.module.css';
+
+/** Something that needs attention, as a row of a table. */
+export interface AttentionRow {
+  readonly key: string;
+  readonly organization: string;
+  /** Null: of several stacks, found by `search`. */
+  readonly stack: { readonly project: string; readonly stack: string } | null;
+  readonly search?: StackSearch;
+  /** The link's text if there is no single stack. */
+  readonly scope?: string;
+  readonly reason: ReactNode;
+  readonly since: string;
+  readonly by: string | null;
+}
+
+type Trouble = Attention['failed']['items'][number];
+
+/** A failed or interrupted update, or one that found drift. */
+export function troubleRow(item: Trouble): AttentionRow {
+  const { by, ciUrl, commit, kind, organization, project, since, stack, trouble, updateId, version } = item;
+  const words = { failed: 'failed', interrupted: 'was interrupted', drifted: 'found drift' } as const;
+  const name = `${viewKind({ kind })}${version === null ? '' : ` ${version}`} ${words[trouble]}`;
+  const [message] = item.message.split('\n');
+  return {
+    key: `${trouble} ${updateId}`,
+    ...{ organization, stack: { project, stack }, since, by },
+    reason: (
+      <>
+        {version === null ? (
+          <Link
+            to="/$organization/$project/$stack/previews/$updateId"
+            params={{ organization, project, stack, updateId }}
+          >
+            {name}
+          </Link>
+        ) : (
+          <Link
+            to="/$organization/$project/$stack/updates/$version"
+            params={{ organization, project, stack, version: String(version) }}
+          >
+            {name}
+          </Link>
+        )}
+        {message ? <span className={styles['text']}>{message}</span> : null}
+        <Origin commit={commit} ciUrl={ciUrl} />
+      </>
+    ),
+  };
+}
+
+/** A request that waits for the reader's approval, with the changes that it is about. */
+export function approvalRow(item: Attention['approvals']['items'][number]): AttentionRow {
+  const { askedAt, askedBy, ciUrl, commit, id, kind, organization, project, request, stack } = item;
+  return {
+    key: id,
+    ...{ organization, stack: { project, stack }, since: askedAt, by: askedBy },
+    reason: (
+      <>
+        <Link to="/$organization/~/approvals" params={{ organization }}>
+          {viewKind({ kind })} waits for your approval
+        </Link>
+        {request === '' ? null : <span className={styles['text']}>{request}</span>}
+        <Origin commit={commit} ciUrl={ciUrl} />
+      </>
+    ),
+  };
+}
+
+/** A freeze in force, and the number of stacks that it holds. */
+export function freezeRow(item: Attention['frozen']['items'][number]): AttentionRow {
+  const { by, id, note, organization, project, scope, since, stack, stacks, tag, until } = item;
+  const search = {
+    status: 'frozen' as const,
+    ...(project === null ? {} : { project }),
+    ...(tag === null ? {} : { tag: `${tag.name}=${tag.value}` }),
+  };
+  return {
+    key: id,
+    ...{ organization, search, scope, since, by: by ?? 'an operator' },
+    stack: project === null || stack === null ? null : { project, stack },
+    reason: (
+      <>
+        <span>{stack === null ? `Freezes ${atMost(stacks)}` : 'Frozen'}</span>
+        {note === '' ? null : <span className={styles['text']}>{note}</span>}
+        {until === null ? null : (
+          <span className={styles['text']}>
+            ends <Time at={until} />
+          </span>
+        )}
+      </>
+    ),
+  };
+}
+
+/** A run that waits in a queue for long. */
+export function waitRow(item: Attention['queued']['items'][number]): AttentionRow {
+  const { by, ciUrl, commit, kind, organization, placeId, position, project, since, stack } = item;
+  return {
+    key: placeId ?? '',
+    ...{ organization, stack: { project, stack }, since, by },
+    reason: (
+      <>
+        <Link to="/$organization/~/ci" params={{ organization }}>
+          {kind === null ? 'Run' : viewKind({ kind })} waits at position {position}
+        </Link>
+        <Origin commit={commit} ciUrl={ciUrl} />
+      </>
+    ),
+  };
+}
+
+function Origin({ ciUrl, commit }: { readonly ciUrl: string | null; readonly commit: string | null }) {
+  if (ciUrl === null && commit === null) return null;
+  return (
+    <span className={styles['minor']}>
+      {commit === null ? null : <code title={commit}>{shortCommit(commit)}</code>}
+      {ciUrl === null ? null : <ExternalLink href={ciUrl}>CI run</ExternalLink>}
+    </span>
+  );
+}
+
+/** The server counts to 101. */
+export const maxCounted = 100;
+
+function atMost(stacks: number): string {
+  return stacks > maxCounted ? `more than ${maxCounted} stacks` : counted(stacks, 'stack');
+}

@@ -1,0 +1,208 @@
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { History } from 'lucide-react';
+import { useEffect, useMemo, useRef } from 'react';
+import type { ActivityItem } from '../../platform/app/contract.ts';
+import { useLive } from '../../platform/app/live.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import styles from '../../platform/app/settings-page.module.css';
+import { TextFilter } from '../../platform/app/text-filter.tsx';
+import { every, queryClient, trpc } from '../../platform/app/trpc.ts';
+import { Badge } from '../../platform/ui/badge.tsx';
+import { Button } from '../../platform/ui/button.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { ExternalLink } from '../../platform/ui/external-link.tsx';
+import { SelectField } from '../../platform/ui/field.tsx';
+import { FilterBar, Page } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
+import { type Column, Table } from '../../platform/ui/table.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { shortCommit, viewKind, viewStatus } from '../../updates/update-status.ts';
+import { type ActivityKind, type ActivitySearch, toActivityQuery } from './activity-search.ts';
+import { noteSeen, readLastSeen } from './last-seen.ts';
+
+const route = getRouteApi('/$organization/~/activity');
+/** With the stream and without it. */
+const refreshMs = { live: 60_000, alone: 15_000 } as const;
+/** Many runs may start and end at once: the list is refreshed at this interval. */
+const settleMs = 1_000;
+/** Longer lists are read again only when the user returns to them. */
+const maxRefreshedPages = 2;
+
+/** What happened to the stacks of an organization. */
+export function ActivityPage() {
+  const { organization } = route.useParams();
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  // As it was when the page was opened.
+  const seen = useMemo(() => readLastSeen(organization), [organization]);
+  const options = trpc.activity.list.infiniteQueryOptions(
+    { organization, ...toActivityQuery(search) },
+    { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
+  );
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const isLive = useLive(`organization:${organization}`, () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      const shown = queryClient.getQueryData(options.queryKey);
+      if ((shown?.pages.length ?? 0) <= maxRefreshedPages)
+        void queryClient.invalidateQueries({ queryKey: trpc.activity.list.pathKey() });
+    }, settleMs);
+  });
+  const query = useInfiniteQuery({
+    ...options,
+    refetchInterval: ({ state }) =>
+      every((state.data?.pages.length ?? 0) > maxRefreshedPages ? null : isLive ? refreshMs.live : refreshMs.alone)({
+        state,
+      }),
+  });
+  const newest = query.data?.pages[0]?.items[0]?.at;
+  useEffect(() => {
+    document.title = `Activity of ${organization} - Holdfast`;
+  }, [organization]);
+  useEffect(() => {
+    if (newest !== undefined && !(newest < (readLastSeen(organization) ?? ''))) noteSeen(organization, newest);
+  }, [newest, organization]);
+  const problem = useProblem(query);
+  return (
+    <Page title="Activity">
+      <Filters
+        organization={organization}
+        search={search}
+        onChange={(change) => void navigate({ search: { ...search, ...change }, replace: true })}
+      />
+      {problem ? (
+        <Problem {...problem} />
+      ) : (
+        <Table
+          label="Activity"
+          columns={columnsOf(organization, seen)}
+          {...pagedList(query)}
+          keyOf={({ number }) => String(number)}
+          empty={
+            <Empty title={query.hasNextPage ? 'Nothing found yet' : 'Nothing matches'} icon={<History size={20} />}>
+              {query.hasNextPage ? (
+                <>
+                  <p>None of the newest events match the filters. There are older events.</p>
+                  <p>
+                    <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+                      {query.isFetchingNextPage ? 'Searching…' : 'Look further back'}
+                    </Button>
+                  </p>
+                </>
+              ) : (
+                <p>Updates, approvals, freezes and changes of stacks appear here.</p>
+              )}
+            </Empty>
+          }
+        />
+      )}
+    </Page>
+  );
+}
+
+const kindNames: Readonly<Record<ActivityKind, string>> = {
+  updates: 'Updates',
+  previews: 'Previews',
+  approvals: 'Approvals',
+  freezes: 'Freezes',
+  stacks: 'Stacks and states',
+};
+
+function Filters({
+  onChange,
+  organization,
+  search: { kind, stack, who },
+}: {
+  readonly organization: string;
+  readonly search: ActivitySearch;
+  readonly onChange: (change: ActivitySearch) => void;
+}) {
+  return (
+    <FilterBar>
+      <SelectField
+        label="Kind"
+        value={kind ?? ''}
+        options={[['', 'Any'], ...(Object.entries(kindNames) as [ActivityKind, string][])]}
+        onChange={({ target }) => onChange({ kind: (target.value || undefined) as ActivityKind | undefined })}
+      />
+      <div className={styles['filter']}>
+        <TextFilter
+          label="Project or stack"
+          value={stack}
+          placeholder="web or web/prod"
+          onChange={(value) => onChange({ stack: value })}
+        />
+      </div>
+      <div className={styles['filter']}>
+        <TextFilter
+          label="Who"
+          organization={organization}
+          value={who}
+          placeholder="Login"
+          onChange={(value) => onChange({ who: value })}
+        />
+      </div>
+    </FilterBar>
+  );
+}
+
+function columnsOf(organization: string, seen: string | null): Column<ActivityItem>[] {
+  return [
+    {
+      name: 'What',
+      isTitle: true,
+      cell: (item) => (
+        <span className={styles['badges']}>
+          <What organization={organization} item={item} />
+          {seen !== null && item.at > seen ? <Badge tone="running">New</Badge> : null}
+        </span>
+      ),
+    },
+    {
+      name: 'Stack',
+      cell: ({ scope, stack }) =>
+        stack === null ? (
+          <span className={styles['pattern']}>{scope}</span>
+        ) : (
+          <Link to="/$organization/$project/$stack" params={{ organization, ...stack }} className={styles['pattern']}>
+            {stack.project}/{stack.stack}
+          </Link>
+        ),
+    },
+    {
+      name: 'Commit',
+      isMinor: true,
+      cell: ({ update }) =>
+        update === null ? null : (
+          <span className={styles['badges']}>
+            {update.commit === null ? null : <code title={update.commit}>{shortCommit(update.commit)}</code>}
+            {update.ciUrl === null ? null : <ExternalLink href={update.ciUrl}>CI run</ExternalLink>}
+          </span>
+        ),
+    },
+    { name: 'Who', cell: ({ by, isPerson }) => (isPerson ? by : by.replace(/:$/, '')) },
+    { name: 'When', align: 'right', cell: ({ at }) => <Time at={at} /> },
+  ];
+}
+
+/** An update with its status of now; otherwise the action. */
+function What({ item, organization }: { readonly item: ActivityItem; readonly organization: string }) {
+  const { action, description, stack, update } = item;
+  if (update === null || stack === null) return <>{description}</>;
+  const { dryRun, kind, status, updateId, version } = update;
+  const isStart = action === 'update.start';
+  const { tone, word } = viewStatus(status);
+  return (
+    <>
+      <Link
+        to="/$organization/$project/$stack/previews/$updateId"
+        params={{ organization, ...stack, updateId }}
+        title={update.message === '' ? undefined : update.message}
+      >
+        {isStart ? `${viewKind({ kind, dryRun })}${version === null ? '' : ` ${version}`}` : description}
+      </Link>
+      {isStart ? <Badge tone={tone}>{word}</Badge> : null}
+    </>
+  );
+}

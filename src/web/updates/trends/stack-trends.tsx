@@ -1,0 +1,166 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { ChartNoAxesColumn } from 'lucide-react';
+import type { StackRef, UpdateTrend } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { trpc } from '../../platform/app/trpc.ts';
+import { CsvButton } from '../../platform/ui/csv-button.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { Section } from '../../platform/ui/page.tsx';
+import { type ChartPoint, PointChart } from '../../platform/ui/point-chart.tsx';
+import { duration } from '../../platform/ui/relative-time.ts';
+import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { type Column, Table } from '../../platform/ui/table.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { viewKind, viewStatus } from '../update-status.ts';
+import { findOutliers } from './outliers.ts';
+import styles from './stack-trends.module.css';
+
+const dayMs = 24 * 3600 * 1000;
+const maxNamed = 5;
+const tones: Readonly<Record<string, ChartPoint['tone']>> = { failed: 'failure', cancelled: 'neutral' };
+
+/** How long the stack's updates take, and how many resources it has. */
+export function StackTrends({ stack }: { readonly stack: StackRef }) {
+  const query = useQuery(trpc.updates.trend.queryOptions(stack));
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined)
+    return (
+      <div className={styles['charts']} aria-busy="true">
+        <Skeleton width="100%" height={200} />
+        <Skeleton width="100%" height={200} />
+      </div>
+    );
+  const { days, isCut, items } = query.data;
+  if (items.length === 0)
+    return (
+      <Empty title={`No updates in the last ${days} days`} icon={<ChartNoAxesColumn size={20} />}>
+        <p>Updates, refreshes and destroys count here when they end.</p>
+      </Empty>
+    );
+  return (
+    <>
+      <div className={styles['charts']}>
+        <Durations days={days} items={items} />
+        <Resources items={items} />
+      </div>
+      <Outliers stack={stack} items={items} />
+      <Section
+        title="Updates"
+        lead={isCut ? `The last ${items.length} updates.` : `The last ${days} days.`}
+        actions={<CsvButton fileName={`${stack.project}-${stack.stack}-updates.csv`} read={() => linesOf(items)} />}
+      >
+        <UpdateTable stack={stack} items={items} />
+      </Section>
+    </>
+  );
+}
+
+const nameOf = ({ kind, version }: UpdateTrend): string =>
+  `${viewKind({ kind })}${version === null ? '' : ` ${version}`}`;
+
+function Durations({ days, items }: { readonly days: number; readonly items: readonly UpdateTrend[] }) {
+  const first = Math.min(Date.now() - days * dayMs, ...items.map(({ endedAt }) => Date.parse(endedAt)));
+  const length = Math.max(1, Date.now() - first);
+  const found = findOutliers(items);
+  const points = items.map((item, index) => ({
+    key: `${index}`,
+    at: Math.min(1, Math.max(0, (Date.parse(item.endedAt) - first) / length)),
+    value: item.seconds,
+    label: `${nameOf(item)}: ${duration(item.seconds)}, ${viewStatus(item.status).word.toLowerCase()}`,
+    tone: tones[item.status] ?? (found?.outliers.includes(item) ? ('warning' as const) : ('accent' as const)),
+  }));
+  return (
+    <PointChart
+      title="Duration"
+      total={found ? `median ${duration(found.median)}` : ''}
+      points={points}
+      ends={[`${days} days ago`, 'Now']}
+      format={duration}
+    />
+  );
+}
+
+function Resources({ items }: { readonly items: readonly UpdateTrend[] }) {
+  const known = items.flatMap(({ resources, ...item }) => (resources === null ? [] : [{ ...item, resources }]));
+  const last = known.at(-1);
+  if (last === undefined) return null;
+  const points = known.map((item, index) => ({
+    key: `${index}`,
+    at: known.length === 1 ? 1 : index / (known.length - 1),
+    value: item.resources,
+    label: `Version ${item.version ?? '–'}: ${item.resources.toLocaleString()}`,
+    tone: 'accent' as const,
+  }));
+  return (
+    <PointChart
+      title="Resources by version"
+      total={`now ${last.resources.toLocaleString()}`}
+      points={points}
+      ends={[`Version ${known[0]?.version ?? '–'}`, `Version ${last.version ?? '–'}`]}
+      format={(value) => value.toLocaleString()}
+      hasLine
+    />
+  );
+}
+
+function UpdateLink({ item, stack }: { readonly stack: StackRef; readonly item: UpdateTrend }) {
+  return item.version === null ? (
+    nameOf(item)
+  ) : (
+    <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(item.version) }}>
+      {nameOf(item)}
+    </Link>
+  );
+}
+
+function Outliers({ items, stack }: { readonly stack: StackRef; readonly items: readonly UpdateTrend[] }) {
+  const found = findOutliers(items);
+  if (found === null || found.outliers.length === 0) return null;
+  const [low, high] = found.usual.map(duration);
+  return (
+    <Section title="Unusually long" lead={`Half of the updates took ${low === high ? low : `${low} to ${high}`}.`}>
+      <ul className={styles['outliers']}>
+        {found.outliers.slice(0, maxNamed).map((item) => (
+          <li key={item.endedAt}>
+            <UpdateLink stack={stack} item={item} /> took {duration(item.seconds)}, <Time at={item.endedAt} />
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function UpdateTable({ items, stack }: { readonly stack: StackRef; readonly items: readonly UpdateTrend[] }) {
+  const columns: readonly Column<UpdateTrend>[] = [
+    { name: 'Update', isTitle: true, cell: (item) => <UpdateLink stack={stack} item={item} /> },
+    { name: 'Status', cell: ({ status }) => viewStatus(status).word },
+    { name: 'Duration', align: 'right', cell: ({ seconds }) => duration(seconds) },
+    {
+      name: 'Time in queue',
+      align: 'right',
+      cell: ({ waitedSeconds }) => (waitedSeconds === 0 ? '–' : duration(waitedSeconds)),
+    },
+    { name: 'Resources', align: 'right', cell: ({ resources }) => resources?.toLocaleString() ?? '–' },
+    { name: 'Ended', align: 'right', cell: ({ endedAt }) => <Time at={endedAt} /> },
+  ];
+  return (
+    <Table
+      label="Updates"
+      columns={columns}
+      items={items.toReversed()}
+      keyOf={({ endedAt, version }) => `${version} ${endedAt}`}
+      empty={null}
+    />
+  );
+}
+
+function linesOf(items: readonly UpdateTrend[]): (string | number)[][] {
+  return [
+    ['version', 'kind', 'status', 'ended', 'seconds', 'seconds in queue', 'resources'],
+    ...items.map(({ endedAt, kind, resources, seconds, status, version, waitedSeconds }) => [
+      ...[version ?? '', kind, status, endedAt, seconds, waitedSeconds, resources ?? ''],
+    ]),
+  ];
+}

@@ -1,0 +1,89 @@
+import { useSyncExternalStore } from 'react';
+import type { StackRef } from '../../platform/app/contract.ts';
+
+const key = 'holdfast.watched';
+export const maxWatched = 20;
+const listeners = new Set<() => void>();
+
+/** A stack, or one update of it, whose end is shown by a notification. */
+export interface Watched extends StackRef {
+  /** Null: all updates of the stack. */
+  readonly updateId: string | null;
+  /** The end of the last update that is known to have ended, by the server's clock; null: none is known yet. */
+  readonly endedAt: string | null;
+}
+
+/** Kept in this browser. */
+let watched: readonly Watched[] = readWatched();
+
+function readWatched(): readonly Watched[] {
+  try {
+    return parseWatched(JSON.parse(localStorage.getItem(key) ?? '[]'));
+  } catch {
+    return [];
+  }
+}
+
+/** What is stored, without anything that cannot be understood. */
+export function parseWatched(stored: unknown): readonly Watched[] {
+  return Array.isArray(stored) ? stored.filter(isWatched).slice(-maxWatched) : [];
+}
+
+function isWatched(value: unknown): value is Watched {
+  if (typeof value !== 'object' || value === null) return false;
+  const { endedAt, organization, project, stack, updateId } = value as Partial<Record<keyof Watched, unknown>>;
+  const isText = (part: unknown): boolean => typeof part === 'string' && part !== '';
+  return (
+    [organization, project, stack].every(isText) && [endedAt, updateId].every((part) => part === null || isText(part))
+  );
+}
+
+/** Whether both are about the same stack or update. */
+export function isSameWatch(one: Omit<Watched, 'endedAt'>, other: Omit<Watched, 'endedAt'>): boolean {
+  return (['organization', 'project', 'stack', 'updateId'] as const).every((name) => one[name] === other[name]);
+}
+
+function keep(next: readonly Watched[]): void {
+  watched = next;
+  try {
+    localStorage.setItem(key, JSON.stringify(next));
+  } catch {
+    // Storage may be disabled; the change then lasts until the user leaves the page.
+  }
+  for (const listener of listeners) listener();
+}
+
+/** Watches a stack or an update, or notes which update has ended last. The oldest one gives way if there are too many. */
+export function watch(one: Watched): void {
+  keep([...watched.filter((each) => !isSameWatch(each, one)), one].slice(-maxWatched));
+}
+
+/** Notes an end if the stack is still watched: another tab may have ended that. */
+export function noteEnd(one: Watched, endedAt: string): void {
+  keep(watched.map((each) => (isSameWatch(each, one) ? { ...each, endedAt } : each)));
+}
+
+export function unwatch(one: Omit<Watched, 'endedAt'>): void {
+  keep(watched.filter((each) => !isSameWatch(each, one)));
+}
+
+export function listWatched(): readonly Watched[] {
+  return watched;
+}
+
+export function useWatched(): readonly Watched[] {
+  return useSyncExternalStore((listener) => {
+    listeners.add(listener);
+    // Another tab changed them.
+    const onStorage = (event: StorageEvent): void => {
+      if (event.key !== key) return;
+      watched = readWatched();
+      listener();
+    };
+    addEventListener('storage', onStorage);
+    return () => {
+      listeners.delete(listener);
+      removeEventListener('storage', onStorage);
+    };
+  }, listWatched);
+}

@@ -1,0 +1,99 @@
+import { useEffect, useRef } from 'react';
+import { errorCode } from '../../platform/app/api-error.ts';
+import type { UpdateItem } from '../../platform/app/contract.ts';
+import { useLive } from '../../platform/app/live.ts';
+import { useMe } from '../../platform/app/me.ts';
+import { apiClient } from '../../platform/app/trpc.ts';
+import { viewKind, viewStatus } from '../update-status.ts';
+import { listWatched, noteEnd, unwatch, useWatched, type Watched } from './watched.ts';
+
+/** Without the stream. */
+const pollMs = 60_000;
+/** In a busy organization, updates end all the time: all that is watched is read once in this time. */
+const settleMs = 3_000;
+/** Updates of a stack that may end between two looks at it. */
+const maxEnds = 5;
+
+/** Shows notifications for what is watched in this browser. */
+export default function Watcher() {
+  const watched = useWatched();
+  const organizations = useMe()?.organizations.map(({ name }) => name) ?? [];
+  const followed = organizations.filter((name) => watched.some(({ organization }) => organization === name));
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const checkSoon = (): void => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      check();
+    }, settleMs);
+  };
+  const subjects = watched.map(({ organization, project, stack, updateId }) => [
+    organization,
+    project,
+    stack,
+    updateId,
+  ]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what is watched from now on is looked at at once.
+  useEffect(() => {
+    check();
+    const poll = setInterval(check, pollMs);
+    return () => clearInterval(poll);
+  }, [JSON.stringify(subjects)]);
+  return followed.map((name) => <Follower key={name} organization={name} onChange={checkSoon} />);
+}
+
+/** All together, so that they are one request. */
+function check(): void {
+  void Promise.all(listWatched().map(look));
+}
+
+/** The topic of the organization: a stack that has gone would end the stream of the whole page. */
+function Follower({ onChange, organization }: { readonly organization: string; readonly onChange: () => void }) {
+  useLive(`organization:${organization}`, onChange);
+  return null;
+}
+
+async function look(watched: Watched): Promise<void> {
+  const { organization, project, stack, updateId } = watched;
+  const ref = { organization, project, stack };
+  try {
+    if (updateId !== null) {
+      const update = await apiClient.updates.get.query({ ...ref, updateId });
+      if (update.endedAt === null) return;
+      unwatch(watched);
+      notify(watched, update);
+      return;
+    }
+    const { items } = await apiClient.updates.list.query({ ...ref, limit: maxEnds });
+    const ended = items.filter((update) => update.endedAt !== null);
+    const last = ended.reduce((max, { endedAt }) => ((endedAt ?? '') > max ? (endedAt ?? '') : max), '');
+    // What ended before it was watched is no news.
+    if (watched.endedAt !== null)
+      for (const update of ended) if ((update.endedAt ?? '') > watched.endedAt) notify(watched, update);
+    if (last !== watched.endedAt) noteEnd(watched, last || new Date(0).toISOString());
+  } catch (error) {
+    if (errorCode(error) === 'NOT_FOUND') unwatch(watched);
+  }
+}
+
+function notify(
+  { organization, project, stack }: Watched,
+  update: Pick<UpdateItem, 'updateId' | 'kind' | 'dryRun' | 'version' | 'status' | 'message'>,
+): void {
+  const { message, status, updateId, version } = update;
+  const name = `${viewKind(update)}${version === null ? '' : ` ${version}`}`;
+  const path = [organization, project, stack, 'previews', updateId].map(encodeURIComponent).join('/');
+  try {
+    // Of several tabs, the last one replaces what the others have shown.
+    const shown = new Notification(`${project}/${stack}: ${name} ${viewStatus(status).word.toLowerCase()}`, {
+      body: message,
+      tag: `holdfast ${updateId}`,
+    });
+    shown.onclick = () => {
+      window.focus();
+      location.assign(`/${path}`);
+      shown.close();
+    };
+  } catch {
+    // Some browsers of phones show none for pages.
+  }
+}
