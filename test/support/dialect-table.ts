@@ -66,6 +66,8 @@ const tokenPlaces = [
 
 /** Routes of people, tokens, issuers, rules and guards: their requests and responses have no dialects. Other tests call them. */
 export const withoutDialects: readonly string[] = [
+  'GET /api/embeds/badge.svg',
+  'GET /api/embeds/updates.atom',
   'GET /api/orgs/:organization/members',
   'PATCH /api/orgs/:organization/members/:login',
   'DELETE /api/orgs/:organization/members/:login',
