@@ -173,7 +173,10 @@ await suite('a CI run without a stored token', { ownServer: true }, () => {
       const given: Record<string, string> = { url, organization, stack, command: 'preview', 'lock-wait': '20m' };
       const env = Object.entries(job.variables).map(([variable, text]) => [
         variable,
-        text.replace(/\$\[\[ inputs\.([\w-]+) \]\]/, (_, input: string) => given[input] ?? ''),
+        (typeof text === 'string' ? text : text.value).replace(
+          /\$\[\[ inputs\.([\w-]+) \]\]/,
+          (_, input: string) => given[input] ?? '',
+        ),
       ]);
       await program(three);
       const previewed = await bash(job.script.join('\n'), {
@@ -199,5 +202,5 @@ interface GitHubAction {
 
 type GitLabComponent = Record<
   string,
-  { readonly variables: Record<string, string>; readonly script: readonly string[] }
+  { readonly variables: Record<string, string | { readonly value: string }>; readonly script: readonly string[] }
 >;

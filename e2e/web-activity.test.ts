@@ -209,12 +209,16 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
       await watchStack.click();
       await page.getByText('The browser blocks notifications of this site.').waitFor();
       await page.evaluate(`window.answer = 'granted'`);
+      const here = 'web/dev | You will be notified here.';
       await watchStack.click();
       await page.getByRole('button', { name: 'Stop watching' }).waitFor();
+      // Nobody else who uses this browser.
+      const stored = JSON.parse(String(await page.evaluate(`localStorage.getItem('holdfast.watched')`))) as object[];
+      expect(stored).toMatchObject([{ login: 'ada', stack: 'dev' }]);
       await pollUntil('the last end is known', async () =>
         /"endedAt":"/.test(String(await page.evaluate(`localStorage.getItem('holdfast.watched')`))),
       );
-      expect(await shown()).toEqual([]);
+      expect(await shown()).toEqual([here]);
       await expectSound(page);
       // On any page.
       await page.goto(`${server.url}/${organization}/~/members`);
@@ -233,8 +237,8 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
       await page.getByRole('button', { name: 'Notify me when it ends' }).click();
       await page.getByRole('button', { name: 'Stop watching' }).waitFor();
       await call(`${at}/${updateID}/complete`, { status: 'succeeded' }, `update-token ${token}`);
-      await pollUntil('the notification is shown', async () => (await shown()).length > 0);
-      expect(await shown()).toEqual([expect.stringMatching(/^web\/dev: Update \d+ succeeded \| $/)]);
+      await pollUntil('the notification is shown', async () => (await shown()).length > 1);
+      expect(await shown()).toEqual([here, expect.stringMatching(/^web\/dev: Update \d+ succeeded \| $/)]);
       expect(await page.evaluate(`localStorage.getItem('holdfast.watched')`)).toBe('[]');
       expect(complaints).toEqual([]);
     },

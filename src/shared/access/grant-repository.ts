@@ -108,11 +108,13 @@ export function createGrantRepository(db: Queryable) {
       const row = await db.one(sql.rows(IdRow)`
         /* grants.insert */
         insert into grants (organization_id, effect, permissions, project_pattern, stack_pattern, tag_name, tag_value,
-                            user_id, team_id, token_id, role_id, built_in_role, created_by)
+                            user_id, team_id, token_id, role_id, built_in_role, created_by, created_at)
         values (${grant.organizationId}, ${grant.effect}, ${grant.permissions}, ${grant.projectPattern}, ${grant.stackPattern},
                 ${grant.tagName}, ${grant.tagValue}, ${'userId' in subject ? subject.userId : null},
                 ${'teamId' in subject ? subject.teamId : null}, ${'tokenId' in subject ? subject.tokenId : null},
-                ${role && 'roleId' in role ? role.roleId : null}, ${role && 'builtIn' in role ? role.builtIn : null}, ${grant.createdBy})
+                ${role && 'roleId' in role ? role.roleId : null}, ${role && 'builtIn' in role ? role.builtIn : null}, ${grant.createdBy},
+                -- Lists keep the order of grants that one call adds.
+                clock_timestamp())
         returning id`);
       return row.id;
     },

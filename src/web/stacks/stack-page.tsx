@@ -49,6 +49,7 @@ export function StackPage() {
       trpc.stacks.get,
       trpc.stacks.pending,
       trpc.updates.list,
+      trpc.updates.trend,
       trpc.queue.list,
       trpc.resources,
       trpc.versions.list,

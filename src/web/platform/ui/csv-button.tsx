@@ -14,6 +14,7 @@ export function CsvButton({
     <Button
       kind="quiet"
       size="small"
+      aria-label={`Save ${fileName}`}
       onClick={() => {
         const url = URL.createObjectURL(new Blob([csvText(read())], { type: 'text/csv;charset=utf-8' }));
         const link = document.createElement('a');

@@ -46,8 +46,8 @@ export function AttentionPage() {
       ) : groups === undefined ? (
         <Table label="Needs attention" columns={columns} items={undefined} keyOf={({ key }) => key} empty={null} />
       ) : groups.length === 0 ? (
-        <Empty title="All is well" icon={<CircleCheck size={20} />}>
-          <p>No stack has failed, drifted or is frozen, and nothing waits for you.</p>
+        <Empty title={query.data?.isPartial ? 'Nothing found' : 'All is well'} icon={<CircleCheck size={20} />}>
+          <p>No stack is failed, interrupted, drifted or frozen, and nothing waits for you.</p>
         </Empty>
       ) : (
         groups.map(({ count, rows, status, title }) => (
@@ -72,8 +72,8 @@ export function AttentionPage() {
       )}
       {query.data?.isPartial ? (
         <p>
-          Failures, interruptions and drift are of the stacks with the most recent changes. The lists of stacks have
-          all.
+          This page checks the most recently changed stacks for failures, interruptions and drift. The list of stacks
+          covers all.
         </p>
       ) : null}
     </Page>

@@ -4,6 +4,7 @@ import { History } from 'lucide-react';
 import { useEffect, useMemo, useRef } from 'react';
 import type { ActivityItem } from '../../platform/app/contract.ts';
 import { useLive } from '../../platform/app/live.ts';
+import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import styles from '../../platform/app/settings-page.module.css';
 import { TextFilter } from '../../platform/app/text-filter.tsx';
@@ -56,7 +57,9 @@ export function ActivityPage() {
         state,
       }),
   });
-  const newest = query.data?.pages[0]?.items[0]?.at;
+  const isFiltered = Object.values(search).some((value) => value !== undefined);
+  // A filtered list does not show all that is new, nor does that of the organization before.
+  const newest = isFiltered || query.isPlaceholderData ? undefined : query.data?.pages[0]?.items[0]?.at;
   useEffect(() => {
     document.title = `Activity of ${organization} - Holdfast`;
   }, [organization]);
@@ -80,10 +83,13 @@ export function ActivityPage() {
           {...pagedList(query)}
           keyOf={({ number }) => String(number)}
           empty={
-            <Empty title={query.hasNextPage ? 'Nothing found yet' : 'Nothing matches'} icon={<History size={20} />}>
+            <Empty
+              title={query.hasNextPage ? 'Nothing found yet' : isFiltered ? 'Nothing matches' : 'No activity yet'}
+              icon={<History size={20} />}
+            >
               {query.hasNextPage ? (
                 <>
-                  <p>None of the newest events match the filters. There are older events.</p>
+                  <p>The newest events are about other things. There are older events.</p>
                   <p>
                     <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
                       {query.isFetchingNextPage ? 'Searching…' : 'Look further back'}
@@ -118,12 +124,14 @@ function Filters({
   readonly search: ActivitySearch;
   readonly onChange: (change: ActivitySearch) => void;
 }) {
+  const mayManage = useMayManage(organization);
+  const isOffered = ([name]: readonly [ActivityKind, string]): boolean => name !== 'freezes' || mayManage;
   return (
     <FilterBar>
       <SelectField
         label="Kind"
         value={kind ?? ''}
-        options={[['', 'Any'], ...(Object.entries(kindNames) as [ActivityKind, string][])]}
+        options={[['', 'Any'], ...(Object.entries(kindNames) as [ActivityKind, string][]).filter(isOffered)]}
         onChange={({ target }) => onChange({ kind: (target.value || undefined) as ActivityKind | undefined })}
       />
       <div className={styles['filter']}>

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { ChartNoAxesColumn } from 'lucide-react';
 import type { StackRef, UpdateTrend } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
-import { trpc } from '../../platform/app/trpc.ts';
+import { every, trpc } from '../../platform/app/trpc.ts';
 import { CsvButton } from '../../platform/ui/csv-button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { Section } from '../../platform/ui/page.tsx';
@@ -16,13 +16,14 @@ import { viewKind, viewStatus } from '../update-status.ts';
 import { findOutliers } from './outliers.ts';
 import styles from './stack-trends.module.css';
 
+const refreshMs = 60_000;
 const dayMs = 24 * 3600 * 1000;
 const maxNamed = 5;
 const tones: Readonly<Record<string, ChartPoint['tone']>> = { failed: 'failure', cancelled: 'neutral' };
 
 /** How long the stack's updates take, and how many resources it has. */
 export function StackTrends({ stack }: { readonly stack: StackRef }) {
-  const query = useQuery(trpc.updates.trend.queryOptions(stack));
+  const query = useQuery(trpc.updates.trend.queryOptions(stack, { refetchInterval: every(refreshMs) }));
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined)
@@ -68,7 +69,11 @@ function Durations({ days, items }: { readonly days: number; readonly items: rea
     key: `${index}`,
     at: Math.min(1, Math.max(0, (Date.parse(item.endedAt) - first) / length)),
     value: item.seconds,
-    label: `${nameOf(item)}: ${duration(item.seconds)}, ${viewStatus(item.status).word.toLowerCase()}`,
+    label: [
+      `${nameOf(item)}: ${duration(item.seconds)}`,
+      viewStatus(item.status).word.toLowerCase(),
+      ...(found?.outliers.includes(item) ? ['unusually long'] : []),
+    ].join(', '),
     tone: tones[item.status] ?? (found?.outliers.includes(item) ? ('warning' as const) : ('accent' as const)),
   }));
   return (
@@ -133,10 +138,15 @@ function Outliers({ items, stack }: { readonly stack: StackRef; readonly items: 
 }
 
 function UpdateTable({ items, stack }: { readonly stack: StackRef; readonly items: readonly UpdateTrend[] }) {
+  const outliers = findOutliers(items)?.outliers ?? [];
   const columns: readonly Column<UpdateTrend>[] = [
     { name: 'Update', isTitle: true, cell: (item) => <UpdateLink stack={stack} item={item} /> },
     { name: 'Status', cell: ({ status }) => viewStatus(status).word },
-    { name: 'Duration', align: 'right', cell: ({ seconds }) => duration(seconds) },
+    {
+      name: 'Duration',
+      align: 'right',
+      cell: (item) => `${duration(item.seconds)}${outliers.includes(item) ? ', unusually long' : ''}`,
+    },
     {
       name: 'Time in queue',
       align: 'right',

@@ -1,6 +1,7 @@
 import { Bell, BellRing } from 'lucide-react';
 import { useState } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
+import { useMe } from '../../platform/app/me.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { isSameWatch, unwatch, useWatched, watch } from './watched.ts';
 
@@ -13,16 +14,22 @@ export function WatchButton({
   readonly updateId?: string | null;
 }) {
   const { organization, project, stack: name } = stack;
-  const subject = { organization, project, stack: name, updateId };
+  const login = useMe()?.login ?? '';
+  const subject = { login, organization, project, stack: name, updateId };
   const isWatched = useWatched().some((each) => isSameWatch(each, subject));
-  const [isBlocked, setIsBlocked] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
   // Browsers have notifications only on pages that were loaded over TLS, or from this computer.
-  if (!('Notification' in window) || !window.isSecureContext) return null;
+  if (!('Notification' in window) || !window.isSecureContext || login === '') return null;
   const toggle = async (): Promise<void> => {
     if (isWatched) return unwatch(subject);
     const isGranted = (await Notification.requestPermission()) === 'granted';
-    setIsBlocked(!isGranted);
-    if (isGranted) watch({ ...subject, endedAt: null });
+    const found = !isGranted
+      ? 'The browser blocks notifications of this site.'
+      : canNotify(`${project}/${name}`)
+        ? null
+        : 'This browser cannot show notifications.';
+    setProblem(found);
+    if (found === null) watch({ ...subject, endedAt: null });
   };
   const label = isWatched
     ? 'Stop watching'
@@ -41,7 +48,17 @@ export function WatchButton({
       >
         {isWatched ? <BellRing size={17} /> : <Bell size={17} />}
       </Button>
-      {isBlocked ? <span role="alert">The browser blocks notifications of this site.</span> : null}
+      {problem === null ? null : <span role="alert">{problem}</span>}
     </>
   );
+}
+
+/** Shows that notifications come. Browsers of phones have the constructor, but show none for pages. */
+function canNotify(subject: string): boolean {
+  try {
+    new Notification(subject, { body: 'You will be notified here.', tag: 'holdfast watch' });
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { maxWatched, parseWatched } from './watched.ts';
 
-const stack = { organization: 'acme', project: 'web', stack: 'prod', updateId: null, endedAt: null };
+const stack = { login: 'ada', organization: 'acme', project: 'web', stack: 'prod', updateId: null, endedAt: null };
 
 test.each<[string, unknown, number]>([
   ['a stack', [stack], 1],

@@ -7,6 +7,8 @@ const listeners = new Set<() => void>();
 
 /** A stack, or one update of it, whose end is shown by a notification. */
 export interface Watched extends StackRef {
+  /** Who watches it: others may use the same browser. */
+  readonly login: string;
   /** Null: all updates of the stack. */
   readonly updateId: string | null;
   /** The end of the last update that is known to have ended, by the server's clock; null: none is known yet. */
@@ -31,16 +33,19 @@ export function parseWatched(stored: unknown): readonly Watched[] {
 
 function isWatched(value: unknown): value is Watched {
   if (typeof value !== 'object' || value === null) return false;
-  const { endedAt, organization, project, stack, updateId } = value as Partial<Record<keyof Watched, unknown>>;
+  const { endedAt, login, organization, project, stack, updateId } = value as Partial<Record<keyof Watched, unknown>>;
   const isText = (part: unknown): boolean => typeof part === 'string' && part !== '';
   return (
-    [organization, project, stack].every(isText) && [endedAt, updateId].every((part) => part === null || isText(part))
+    [login, organization, project, stack].every(isText) &&
+    [endedAt, updateId].every((part) => part === null || isText(part))
   );
 }
 
-/** Whether both are about the same stack or update. */
+/** Whether both are about the same stack or update, for the same user. */
 export function isSameWatch(one: Omit<Watched, 'endedAt'>, other: Omit<Watched, 'endedAt'>): boolean {
-  return (['organization', 'project', 'stack', 'updateId'] as const).every((name) => one[name] === other[name]);
+  return (['login', 'organization', 'project', 'stack', 'updateId'] as const).every(
+    (name) => one[name] === other[name],
+  );
 }
 
 function keep(next: readonly Watched[]): void {

@@ -5,7 +5,7 @@ import { useLive } from '../../platform/app/live.ts';
 import { useMe } from '../../platform/app/me.ts';
 import { apiClient } from '../../platform/app/trpc.ts';
 import { viewKind, viewStatus } from '../update-status.ts';
-import { listWatched, noteEnd, unwatch, useWatched, type Watched } from './watched.ts';
+import { listWatched, noteEnd, unwatch, useWatched, type Watched, watch } from './watched.ts';
 
 /** Without the stream. */
 const pollMs = 60_000;
@@ -16,14 +16,16 @@ const maxEnds = 5;
 
 /** Shows notifications for what is watched in this browser. */
 export default function Watcher() {
-  const watched = useWatched();
-  const organizations = useMe()?.organizations.map(({ name }) => name) ?? [];
+  const me = useMe();
+  const login = me?.login;
+  const watched = useWatched().filter((each) => each.login === login);
+  const organizations = me?.organizations.map(({ name }) => name) ?? [];
   const followed = organizations.filter((name) => watched.some(({ organization }) => organization === name));
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const checkSoon = (): void => {
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
-      check();
+      check(login);
     }, settleMs);
   };
   const subjects = watched.map(({ organization, project, stack, updateId }) => [
@@ -34,16 +36,20 @@ export default function Watcher() {
   ]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: what is watched from now on is looked at at once.
   useEffect(() => {
-    check();
-    const poll = setInterval(check, pollMs);
+    check(login);
+    const poll = setInterval(() => check(login), pollMs);
     return () => clearInterval(poll);
-  }, [JSON.stringify(subjects)]);
+  }, [login, JSON.stringify(subjects)]);
   return followed.map((name) => <Follower key={name} organization={name} onChange={checkSoon} />);
 }
 
 /** All together, so that they are one request. */
-function check(): void {
-  void Promise.all(listWatched().map(look));
+function check(login: string | undefined): void {
+  void Promise.all(
+    listWatched()
+      .filter((each) => each.login === login)
+      .map(look),
+  );
 }
 
 /** The topic of the organization: a stack that has gone would end the stream of the whole page. */
@@ -71,7 +77,11 @@ async function look(watched: Watched): Promise<void> {
       for (const update of ended) if ((update.endedAt ?? '') > watched.endedAt) notify(watched, update);
     if (last !== watched.endedAt) noteEnd(watched, last || new Date(0).toISOString());
   } catch (error) {
-    if (errorCode(error) === 'NOT_FOUND') unwatch(watched);
+    if (errorCode(error) !== 'NOT_FOUND') return;
+    unwatch(watched);
+    // A watch goes with a renamed stack.
+    const renamed = await apiClient.stacks.renamed.query(ref).catch(() => null);
+    if (renamed) watch({ ...watched, project: renamed.project, stack: renamed.stack });
   }
 }
 
@@ -94,6 +104,6 @@ function notify(
       shown.close();
     };
   } catch {
-    // Some browsers of phones show none for pages.
+    // The permission may have been withdrawn.
   }
 }

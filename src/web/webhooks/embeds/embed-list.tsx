@@ -56,7 +56,10 @@ export function EmbedList({ owner }: { readonly owner: EmbedOwner }) {
                 size="small"
                 kind="quiet"
                 aria-label={`Revoke the ${item.kind}${item.createdBy === null ? '' : ` of ${item.createdBy}`}`}
-                onClick={() => setRevoked(item)}
+                onClick={() => {
+                  creation.reset();
+                  setRevoked(item);
+                }}
               >
                 Revoke
               </Button>
