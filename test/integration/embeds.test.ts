@@ -170,11 +170,18 @@ test('a feed shows what its maker may read now, and ends with their role or memb
   await query(app, 'update users set deactivated_at = now() where id = $1', [maker.userId]);
   expect(await titles(ofOpen.token)).toEqual([404]);
   await query(app, 'update users set deactivated_at = null where id = $1', [maker.userId]);
+  expect(await titles(ofOpen.token)).toEqual([200, 'proj/open: Update']);
   await query(app, 'delete from memberships where user_id = $1', [maker.userId]);
+  expect(await titles(ofOpen.token)).toEqual([404]);
+  // Who returns begins without earlier feeds.
+  await query(app, `insert into memberships (organization_id, user_id, role) values ($1, $2, 'admin')`, [
+    maker.organizationId,
+    maker.userId,
+  ]);
   expect(await titles(ofOpen.token)).toEqual([404]);
 });
 
-test('there are at most 20 badges and feeds of a stack, however many are created at once; a service has no feed', async () => {
+test('there are at most 20 badges and feeds of a stack, however many are created at once; a service and a token with scopes have no feed', async () => {
   const at = await createStack(app);
   const { token } = await person(app, at.organization, 'admin');
   const make = (kind: string, by = token) => command(app, by, 'embeds.createOfStack', { ...place(at), kind });
@@ -184,4 +191,11 @@ test('there are at most 20 badges and feeds of a stack, however many are created
     app.call('POST', `/api/orgs/${at.organization}/tokens`, { auth: at.auth, body: { name: 'ci', admin: true } }),
   );
   expect((await make('feed', json.tokenValue)).status).toBe(403);
+  const scoped = await ok(
+    app.call('POST', '/api/user/tokens', {
+      auth: `token ${token}`,
+      body: { description: 'scoped', expires: 0, scopes: [{ permissions: ['read', 'write'], stacks: '*/*' }] },
+    }),
+  );
+  expect(JSON.stringify((await make('feed', scoped.json.tokenValue)).error)).toContain('without scopes');
 });

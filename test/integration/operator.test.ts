@@ -1,9 +1,11 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { type Person, person } from '../support/grants.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { append } from '../support/update-calls.ts';
 
 const app = testApp();
@@ -130,4 +132,51 @@ test('organizations are created with their first admin, limited, and deleted whe
     expect((await call(method, `organizations/fresh${below}`, method === 'PUT' ? {} : undefined)).status).toBe(404);
   expect((await app.call('GET', '/api/orgs/fresh/members', { auth })).status).toBe(404);
   expect((await serverEvents()).at(-1)).toMatchObject({ action: 'organization.delete', object: 'fresh' });
+});
+
+test('an organization is deleted only when no change in it is under way', async () => {
+  const { auth } = await person(app, 'racing', 'admin');
+  const create = (stackName: string) => app.call('POST', '/api/stacks/racing/proj', { auth, body: { stackName } });
+  await ok(create('first'));
+  await query(app, `delete from stacks where name = 'first'`);
+  const client = new pg.Client({ connectionString: app.database.url });
+  await client.connect();
+  try {
+    const isWaiting = async (statement: string) =>
+      (
+        await query<{ count: string }>(
+          app,
+          `select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%' || $1 || '%'
+             and pid <> pg_backend_pid()`,
+          [statement],
+        )
+      )[0]?.count !== '0';
+    await client.query('begin');
+    await client.query(`select 1 from projects where name = 'proj' for update`);
+    const creating = create('second');
+    await until(() => isWaiting('rojects'), 'the creation waits');
+    const deleting = call('DELETE', 'organizations/racing');
+    await until(() => isWaiting('identity.'), 'the deletion waits');
+    await client.query('commit');
+    await ok(creating);
+    expect(await deleting).toMatchObject({
+      status: 409,
+      json: { message: expect.stringContaining('still has 1 stacks') },
+    });
+  } finally {
+    await client.end();
+  }
+});
+
+test('a deactivated user is no first admin, and one whom a provider has deactivated stays so', async () => {
+  const { login, userId } = await person(app, 'provided', 'member');
+  await query(app, 'update users set deactivated_at = now(), provider_deactivated_at = now() where id = $1', [userId]);
+  expect((await call('POST', 'organizations', { name: 'unled', admin: login })).status).toBe(409);
+  await ok(call('PATCH', `users/${login}`, { active: false }));
+  const [user] = await query(
+    app,
+    'select provider_deactivated_at as by_provider, deactivated_at is null as active from users where id = $1',
+    [userId],
+  );
+  expect(user).toEqual({ by_provider: null, active: false });
 });

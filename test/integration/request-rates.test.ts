@@ -117,7 +117,7 @@ describe.each<[string, () => TestApp]>([
     const wrong: object[] = [];
     for (const route of routesOf(app)) {
       // The others have no caller.
-      if (app === byToken && !/ \/api\/(?!cli|openapi|oauth)/.test(route)) continue;
+      if (app === byToken && !/ \/api\/(?!cli|openapi|oauth|embeds)/.test(route)) continue;
       const refusal = async () => {
         const { status, headers } = await callRoute(app, route, stack, noUpdate);
         return { status, isRefused: status === 429 && Number(headers['retry-after']) >= 1 };

@@ -138,9 +138,10 @@ test('scheduled tasks and deliveries of webhooks begin traces of their own', asy
     await pollUntil(`the span of a ${name}`, async () => rootOf() !== undefined);
     expect(rootOf()).toMatchObject({ service: 'holdfast-worker' });
     expect(rootOf()?.parentSpanId ?? '').toBe('');
-    await pollUntil('its statements', async () =>
-      ofTrace(rootOf()?.traceId ?? '').some((span) => span.name.startsWith('postgres ')),
-    );
+    const below = () => ofTrace(rootOf()?.traceId ?? '').filter((span) => span.name.startsWith('postgres '));
+    // A task may run millions of statements.
+    if (name.startsWith('task ')) expect(below()).toEqual([]);
+    else await pollUntil('its statements', async () => below().length > 0);
   }
   expect(receiver.spans.some(({ text }) => text.includes('192.0.2.1'))).toBe(false);
 });

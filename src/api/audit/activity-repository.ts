@@ -101,7 +101,7 @@ export function createActivityRepository(db: Queryable) {
         found as (
           select e.number from (select * from looked where wanted order by place offset 0) e
           left join updates u on u.id = e.update_id
-          where ${ofKind} and ${isReadable} limit ${limit}
+          where ${ofKind} and ${isReadable} order by e.place limit ${limit}
         )
         select e.number, e.occurred_at as "occurredAt", (extract(epoch from e.occurred_at) * 1000000)::bigint as micros, e.action,
           e.actor, e.login, e.object, f.number is not null as "isFound", e.place = ${maxRead} as "isLast",

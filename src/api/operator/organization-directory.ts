@@ -37,6 +37,7 @@ export class OrganizationDirectory {
       const login = admin ?? caller.login;
       const user = isLogin(login) ? await createPeopleRepository(tx).find(login) : null;
       if (!user) throw new NotFoundError(`There is no user ${JSON.stringify(login.slice(0, 100))}`);
+      if (!user.isActive) throw new ConflictError(`${user.login} is deactivated, and cannot be the first admin`);
       const { created, id } = await identity.ensureOrganization(name);
       if (!created) throw new ConflictError(`There is already an organization ${name}`);
       await identity.setMembership(id, user.id, 'admin');
@@ -84,6 +85,8 @@ export class OrganizationDirectory {
     if (after.keptBytes !== null && after.keptBytes > 0) await createQuotaRepository(db).measure(organization.id);
     await db.inTransaction(async (tx) => {
       await lockOperator(tx, caller);
+      // It may have been deleted meanwhile; from now on, it is not.
+      if (!(await createIdentityRepository(tx).findOrganization(name))) throw noOrganization(name);
       const changing = createQuotaRepository(tx);
       const before = limitsOf(await changing.listOverrides(), name);
       if (quotaNames.every((quota) => before[quota] === after[quota])) return audit.settle();

@@ -73,8 +73,10 @@ export class UserDirectory {
         for (const organization of [null, ...(await people.listManagersOf(login))])
           await audit.record(tx, { organization, object: login, details: { siteAdmin } });
       }
+      // Also for a user whom the identity provider has deactivated, who then stays so until an operator decides.
+      if (active === false) await people.setActive(user.id, false);
       if (active !== undefined && active !== user.isActive) {
-        await people.setActive(user.id, active);
+        if (active) await people.setActive(user.id, true);
         const action = active ? 'user.reactivate' : 'user.deactivate';
         for (const organization of [null, ...(await people.listOrganizationsOf(login))])
           await audit.record(tx, { action, organization, object: login });

@@ -31,10 +31,10 @@ export function createTrendRepository(db: Queryable) {
         from organizations o join projects p on p.organization_id = o.id join stacks s on s.project_id = p.id and s.deleted_at is null
         cross join lateral (
           select u.* from updates u where u.stack_id = s.id and not u.dry_run and u.kind <> 'preview'
+            and u.ended_at > statement_timestamp() - make_interval(days => ${days}) and u.started_at is not null
           order by u.number desc limit ${limit}) u
         left join checkpoints c on c.id = u.checkpoint_id
         where o.name = ${organization} and p.name = ${project} and s.name = ${stack}
-          and u.ended_at > statement_timestamp() - make_interval(days => ${days}) and u.started_at is not null
         order by u.number`),
   };
 }

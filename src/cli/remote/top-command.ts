@@ -66,7 +66,7 @@ async function watch(login: CliLogin, everyMs: number): Promise<void> {
   stdout.write(openScreen);
   try {
     // A wrong token or address ends the command with its message.
-    let installation = await readInstallation(login);
+    let installation = await readInstallation(login, ended.signal);
     let problem = '';
     while (!ended.signal.aborted) {
       const size = { columns: stdout.columns, rows: stdout.rows - 2 };
@@ -81,6 +81,8 @@ async function watch(login: CliLogin, everyMs: number): Promise<void> {
         problem = error.message;
       }
     }
+  } catch (error) {
+    if (!ended.signal.aborted) throw error;
   } finally {
     stdout.write(closeScreen);
     if (stdin.isTTY) stdin.off('data', onKeys).setRawMode(false).pause();

@@ -167,8 +167,17 @@ export function createIdentityRepository(db: Queryable) {
 
     /** Its id, or null if there is none. Until the transaction ends, nothing is added to it. */
     lockOrganization: async (name: string): Promise<string | null> => {
+      const found = await db.maybeOne(sql.rows(IdRow)`
+        /* identity.findOrganizationId */ select id from organizations where name = ${name}`);
+      if (!found) return null;
+      // In the order in which changes take them, so that each of them is over or waits: members, then the organization.
+      await db.query(sql.nothing`
+        /* identity.lockMembers */
+        select lock_exclusive(k.key) from (
+          select distinct place_of_user(user_id) as key from memberships where organization_id = ${found.id} order by 1 offset 0) k`);
+      await db.query(sql.nothing`/* identity.lockOrganizationKey */ select lock_exclusive(${found.id})`);
       const row = await db.maybeOne(sql.rows(IdRow)`
-        /* identity.lockOrganization */ select id from organizations where name = ${name} for update`);
+        /* identity.lockOrganization */ select id from organizations where id = ${found.id} for update`);
       return row?.id ?? null;
     },
 

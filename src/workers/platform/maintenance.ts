@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
-import { inRootSpan } from '../../shared/platform/tracing/tracing.ts';
+import { inLoneSpan } from '../../shared/platform/tracing/tracing.ts';
 
 /** A maintenance task that only one process runs at a time. */
 export interface Maintenance {
@@ -55,7 +55,7 @@ export function startMaintenance(
       );
       renewing.unref();
       try {
-        const result = await inRootSpan(`task ${name}`, {}, () => run(signal, { ...claim, holder }));
+        const result = await inLoneSpan(`task ${name}`, () => run(signal, { ...claim, holder }));
         metrics.maintenanceRuns.labels(name, 'done').inc();
         clearInterval(renewing);
         await runs.release(name, holder, typeof result === 'number' ? result : null);

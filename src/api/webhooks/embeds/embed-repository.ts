@@ -110,6 +110,8 @@ export function createEmbedRepository(db: Queryable) {
           e.created_at as "createdAt"
         from embeds e join organizations o on o.id = e.organization_id
         join users c on c.id = e.created_by and c.deactivated_at is null
+        -- Who leaves and returns begins without earlier feeds.
+        join memberships m on m.organization_id = o.id and m.user_id = c.id and m.created_at <= e.created_at
         left join stacks s on s.id = e.stack_id and s.deleted_at is null left join projects p on p.id = s.project_id
         where e.token_hash = ${sql.binary(tokenHash)} and e.kind = 'feed' and (e.stack_id is null or s.id is not null)`),
 

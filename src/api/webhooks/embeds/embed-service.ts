@@ -62,6 +62,10 @@ export class EmbedService {
       throw new ForbiddenError(
         'A feed shows what a user may read: create it as a user, not with the token of a team or service',
       );
+    if (kind === 'feed' && caller.isScoped)
+      throw new ForbiddenError(
+        'A feed shows all that its user may read: create it with a token without scopes, or sign in',
+      );
     const { token, hash } = mintToken(prefixes[kind]);
     const id = await this.#context.db.inTransaction(async (tx) => {
       const owner = await lockOwner(tx, ref, caller);

@@ -162,8 +162,7 @@ export function createQuotaRepository(db: Queryable) {
       await db.query(sql.nothing`
         /* quotas.measure */
         insert into organization_usage (organization_id, kept_bytes)
-        select ${organizationId},
-          ${keptBytes(sql.fragment`${organizationId}::uuid`)}
+        select o.id, ${keptBytes(sql.fragment`o.id`)} from organizations o where o.id = ${organizationId}
         on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = now()`);
       await db.query(sql.nothing`
         /* quotas.noteDuration */

@@ -68,9 +68,14 @@ export function inJobSpan<T>(name: string, traceparent: string | undefined, work
   return endAfter(tracer.start(name, traceparent, { role: 'consumer' }), work);
 }
 
-/** Runs work that no request asked for, such as a scheduled task, in a span that begins a trace. */
+/** Runs work that no request asked for in a span that begins a trace. */
 export function inRootSpan<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
   return tracer ? endAfter(tracer.start(name, null, options), work) : work();
+}
+
+/** The same for long work: its statements, which may be millions, are not traced. */
+export function inLoneSpan<T>(name: string, work: () => Promise<T>): Promise<T> {
+  return inRootSpan(name, {}, () => spans.exit(work));
 }
 
 /** Marks the span as failed. The message of an error may quote a body, so only its kind is recorded. */
