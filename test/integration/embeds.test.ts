@@ -146,7 +146,7 @@ test('a feed lists the last updates as Atom, escaped, with ids that stay', async
   expect([...(await feed(ofStack.token)).text.matchAll(/<entry>/g)]).toHaveLength(1);
 });
 
-test('a feed shows what its maker may read now, and ends with their role or membership', async () => {
+test('a feed shows what its creator may read now, and ends with their role or membership', async () => {
   const organization = `${stack.organization}-rights`;
   admin = await person(app, organization, 'admin');
   const [open, secret] = [await stackIn(organization, 'open'), await stackIn(organization, 'secret')];

@@ -41,7 +41,7 @@ const maxEntries = 50;
 
 /**
  * Badges, for callers who may write to the stack, and feeds, also of organizations for their admins. The token in the address is all that its
- * reader needs. A badge stays when its maker leaves, since it tells nothing but a status; a feed shows what its maker may still read.
+ * reader needs. A badge stays when its creator leaves, since it tells nothing but a status; a feed shows what its creator may still read.
  */
 export class EmbedService {
   readonly #context: Pick<ApiContext, 'db' | 'config'>;
@@ -106,16 +106,16 @@ export class EmbedService {
     const feed = await embeds.findFeed(hashToken(token));
     if (!feed) return nothing;
     const { login, organizationId, project, stack, stackId, tags } = feed;
-    const [maker] = await createAccessHolderRepository(db).listUsers(organizationId, {
+    const [creator] = await createAccessHolderRepository(db).listUsers(organizationId, {
       only: login,
       after: null,
       limit: 1,
     });
-    if (!maker) return nothing;
+    if (!creator) return nothing;
     const mayRead = (at: Pick<EntryRow, 'project' | 'stack' | 'tags'>): boolean =>
-      hasPermission(decide(maker.facts, { ...at, tags: readTags(at.tags) }), 'read');
+      hasPermission(decide(creator.facts, { ...at, tags: readTags(at.tags) }), 'read');
     const isAllowed =
-      project === null || stack === null || tags === null ? maker.role === 'admin' : mayRead({ project, stack, tags });
+      project === null || stack === null || tags === null ? creator.role === 'admin' : mayRead({ project, stack, tags });
     if (!isAllowed) return nothing;
     const shown = (await embeds.listEntries({ organizationId, stackId }, maxEntries)).filter(mayRead);
     return { isFound: true, text: renderFeed(feed, shown, config.publicUrl.replace(/\/+$/, '')) };
