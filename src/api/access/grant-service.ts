@@ -111,8 +111,9 @@ export class GrantService {
       const subjectOf = remembered((_, request: Subject) => findSubject(tx, organization, request));
       const roleOf = remembered((id) => readRole(tx, organization.id, id));
       const counts = new Map<string, number>();
-      const ids: string[] = [];
-      const added = new Set<string>();
+      /** New grants, by what they give to whom. */
+      const missing = new Map<string, NewGrant>();
+      const found: string[] = [];
       // Nothing to record if all exist already.
       audit.settle();
       for (const { named, request, selection } of wanted) {
@@ -125,28 +126,31 @@ export class GrantService {
           subject,
           createdBy: caller.userId,
         };
-        const same = await grants.findSame(grant, removed);
-        if (same === null) {
-          const key = JSON.stringify(subject);
-          const count = counts.get(key) ?? (await grants.countOf(organization.id, subject, maxGrantsOfOne));
-          if (count >= maxGrantsOfOne)
-            throw new ConflictError(
-              `A user, team or token can have at most ${maxGrantsOfOne} grants in an organization`,
-            );
-          counts.set(key, count + 1);
-        }
-        const id = same ?? (await grants.insert(grant));
-        if (same === null) added.add(id);
-        ids.push(id);
+        const key = JSON.stringify(grant);
+        const same = missing.has(key) ? null : await grants.findSame(grant, removed);
+        found.push(same ?? key);
+        if (same !== null || missing.has(key)) continue;
+        const owner = JSON.stringify(subject);
+        const count = counts.get(owner) ?? (await grants.countOf(organization.id, subject, maxGrantsOfOne));
+        if (count >= maxGrantsOfOne)
+          throw new ConflictError(`A user, team or token can have at most ${maxGrantsOfOne} grants in an organization`);
+        counts.set(owner, count + 1);
+        missing.set(key, grant);
       }
+      const added = missing.size === 0 ? [] : await grants.insertAll([...missing.values()]);
+      const idOf = new Map([...missing.keys()].map((key, at) => [key, added[at] as string]));
+      const ids = found.map((each) => idOf.get(each) ?? each);
       const rows = new Map((await grants.listByIds(organization.id, ids)).map((row) => [row.id, row]));
       for (const id of added)
         await audit.record(tx, { action: 'grant.add', ...eventOf(organizationName, rowOf(rows, id)) });
+      const gone = new Map((await grants.listByIds(organization.id, removed)).map((row) => [row.id, row]));
       for (const id of remove) {
-        const row = isId(id) ? await grants.find(organization.id, id) : null;
-        if (!row || !(await grants.remove(organization.id, id))) throw grantNotFound(id);
+        // Each once.
+        const row = rowOf(gone, id);
+        gone.delete(id);
         await audit.record(tx, { action: 'grant.remove', ...eventOf(organizationName, row) });
       }
+      if (removed.length > 0) await grants.removeAll(organization.id, removed);
       return ids.map((id) => rowOf(rows, id));
     });
   }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
@@ -97,6 +98,27 @@ export function createGrantRepository(db: Queryable) {
     g.team_id = ${teamId} and (g.role_id is not null or g.built_in_role is not null) and g.effect = 'allow'
     and g.project_pattern is null and g.stack_pattern is null and g.tag_name is null`;
   const everything = sql.fragment`true`;
+  const insertAll = async (grants: readonly NewGrant[]): Promise<string[]> => {
+    const rows = grants.map(({ role, subject, ...grant }) => ({
+      ...grant,
+      ...subject,
+      id: randomUUID(),
+      roleId: role && 'roleId' in role ? role.roleId : null,
+      builtInRole: role && 'builtIn' in role ? role.builtIn : null,
+    }));
+    await db.query(sql.nothing`
+      /* grants.insert */
+      insert into grants (id, organization_id, effect, permissions, project_pattern, stack_pattern, tag_name, tag_value,
+                          user_id, team_id, token_id, role_id, built_in_role, created_by, created_at)
+      select g.id, g."organizationId", g.effect, g.permissions, g."projectPattern", g."stackPattern", g."tagName", g."tagValue",
+        g."userId", g."teamId", g."tokenId", g."roleId", g."builtInRole", g."createdBy", clock_timestamp()
+      from jsonb_array_elements(${JSON.stringify(rows)}::jsonb) with ordinality as e (value, place)
+      cross join lateral jsonb_to_record(e.value) as g (id uuid, "organizationId" uuid, effect text, permissions integer,
+        "projectPattern" text, "stackPattern" text, "tagName" text, "tagValue" text, "userId" uuid, "teamId" uuid, "tokenId" uuid,
+        "roleId" uuid, "builtInRole" text, "createdBy" uuid)
+      order by e.place`);
+    return rows.map(({ id }) => id);
+  };
   const holdsOn = ({ project, stack, tags }: GrantedStack) => sql.fragment`
     name_matches(g.project_pattern, ${project}) and name_matches(g.stack_pattern, ${stack})
     and (g.tag_name is null or exists (
@@ -104,19 +126,19 @@ export function createGrantRepository(db: Queryable) {
       where tag.key = g.tag_name and (g.tag_value is null or tag.value = g.tag_value)))`;
   return {
     insert: async (grant: NewGrant): Promise<string> => {
-      const { role, subject } = grant;
-      const row = await db.one(sql.rows(IdRow)`
-        /* grants.insert */
-        insert into grants (organization_id, effect, permissions, project_pattern, stack_pattern, tag_name, tag_value,
-                            user_id, team_id, token_id, role_id, built_in_role, created_by, created_at)
-        values (${grant.organizationId}, ${grant.effect}, ${grant.permissions}, ${grant.projectPattern}, ${grant.stackPattern},
-                ${grant.tagName}, ${grant.tagValue}, ${'userId' in subject ? subject.userId : null},
-                ${'teamId' in subject ? subject.teamId : null}, ${'tokenId' in subject ? subject.tokenId : null},
-                ${role && 'roleId' in role ? role.roleId : null}, ${role && 'builtIn' in role ? role.builtIn : null}, ${grant.createdBy},
-                -- Lists keep the order of grants that one call adds.
-                clock_timestamp())
-        returning id`);
-      return row.id;
+      const [id] = await insertAll([grant]);
+      return id as string;
+    },
+
+    /** With one statement, so that its triggers run once. Returns the ids. Lists keep this order. */
+    insertAll,
+
+    /** With one statement. Returns how many existed. */
+    removeAll: async (organizationId: string, ids: readonly string[]): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* grants.removeAll */
+        delete from grants where organization_id = ${organizationId} and id = any (${sql.array([...ids], 'uuid')})`);
+      return rowCount;
     },
 
     /** Returns whether it existed. */
