@@ -8,7 +8,7 @@ import {
   UnsupportedMediaTypeError,
 } from '../../../shared/platform/errors/errors.ts';
 import { parseInSlices } from '../../../shared/platform/json/parse-in-slices.ts';
-import { type BufferedBody, freeBytes } from '../../../shared/platform/payloads/arrival-buffer.ts';
+import type { BufferedBody } from '../../../shared/platform/payloads/arrival-buffer.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 import {
   type BodyBuffer,
@@ -77,10 +77,10 @@ export async function receiveBody(
   const fairnessKey = (request.params as { organization?: string }).organization ?? '';
   const bounds = { declaredBytes: declaredBytes(request), maxBytes, fairnessKey };
   assertDeclaredSize(bounds.declaredBytes, maxBytes);
-  const small = (bounds.declaredBytes ?? 0) <= freeBytes ? arrivedBody(request.raw, bounds.declaredBytes) : null;
-  const arrived = small
-    ? { body: small, release: () => {} }
-    : await bodyBuffer.arrivals.receive(checkedBody(request.raw, config.limits.minBodyBytesPerSecond), bounds);
+  const arrived = await bodyBuffer.arrivals.receive(
+    checkedBody(request.raw, config.limits.minBodyBytesPerSecond),
+    bounds,
+  );
   try {
     const options = { maxBytes, weight: parsedWeight, waitMs: inflateWaitMs, fairnessKey };
     const inflated = await bodyBuffer.inflate(arrived.body, encoding, options);
@@ -170,16 +170,10 @@ async function collectBody(
   return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
 }
 
-/**
- * A body that has arrived as a whole with its headers, as small ones usually have; it saves a stream and its timers. Node calls it complete only after
- * the work that its last byte has woken.
- */
-export function arrivedBody(payload: IncomingBody, declared: number | null): Buffer | null {
-  if (!declared || payload.readableLength !== declared) return null;
-  const body = (payload.read?.() as Buffer | null | undefined) ?? null;
-  // Its end is read, too.
-  payload.resume?.();
-  return body;
+/** A body that has arrived as a whole with its headers, as small ones usually have; it saves a stream and its timers. */
+function arrivedBody(payload: IncomingBody, declared: number | null): Buffer | null {
+  if (!declared || payload.complete !== true || payload.readableLength !== declared) return null;
+  return (payload.read?.() as Buffer | null | undefined) ?? null;
 }
 
 /**
@@ -220,7 +214,7 @@ async function stopReading(iterator: AsyncIterator<Buffer>, payload: IncomingBod
 
 /** The body of a request, or any other byte stream. */
 type IncomingBody = AsyncIterable<Buffer> &
-  Partial<Pick<IncomingMessage, 'iterator' | 'read' | 'readableLength' | 'resume'>>;
+  Partial<Pick<IncomingMessage, 'complete' | 'iterator' | 'read' | 'readableLength' | 'resume'>>;
 
 async function withinCredit<T>(next: Promise<T>, creditMs: number, minBytesPerSecond: number): Promise<T> {
   return withTimeout(
