@@ -115,7 +115,9 @@ export class EmbedService {
     const mayRead = (at: Pick<EntryRow, 'project' | 'stack' | 'tags'>): boolean =>
       hasPermission(decide(creator.facts, { ...at, tags: readTags(at.tags) }), 'read');
     const isAllowed =
-      project === null || stack === null || tags === null ? creator.role === 'admin' : mayRead({ project, stack, tags });
+      project === null || stack === null || tags === null
+        ? creator.role === 'admin'
+        : mayRead({ project, stack, tags });
     if (!isAllowed) return nothing;
     const shown = (await embeds.listEntries({ organizationId, stackId }, maxEntries)).filter(mayRead);
     return { isFound: true, text: renderFeed(feed, shown, config.publicUrl.replace(/\/+$/, '')) };
