@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { ChartFrame } from './chart-frame.tsx';
 import { CsvButton } from './csv-button.tsx';
 import styles from './day-chart.module.css';
 
@@ -30,86 +31,80 @@ export function DayChart({
   const most = Math.max(...sums, 0);
   const nameOf = (day: string): string => dayText.format(new Date(`${day}T00:00:00Z`));
   return (
-    <figure className={styles['chart']}>
-      <figcaption className={styles['head']}>
-        <span className={styles['title']}>{title}</span>
-        <span className={styles['total']}>{total}</span>
-      </figcaption>
-      <div className={styles['plot']} aria-hidden="true">
-        <span className={styles['most']}>{most === 0 ? '' : format(most)}</span>
-        <div className={styles['bars']}>
-          {days.map((day, at) => (
-            <div
-              key={day}
-              className={styles['day']}
-              title={[nameOf(day), ...series.map(({ name, values }) => `${name}: ${format(values[at] ?? 0)}`)].join(
-                '\n',
-              )}
-            >
-              {series.map(({ name, tone, values }) =>
-                (values[at] ?? 0) === 0 ? null : (
-                  <span
-                    key={name}
-                    className={`${styles['part']} ${styles[tone]}`}
-                    style={{ height: `${(100 * (values[at] ?? 0)) / most}%` }}
-                  />
-                ),
-              )}
-            </div>
-          ))}
-        </div>
-        <div className={styles['axis']}>
-          <span>{nameOf(days[0] ?? '1970-01-01')}</span>
-          <span>Today</span>
-        </div>
-      </div>
-      <div className={styles['foot']}>
-        {series.length === 1 ? null : (
-          <ul className={styles['legend']} aria-hidden="true">
-            {series.map(({ name, tone }) => (
-              <li key={name}>
-                <span className={`${styles['swatch']} ${styles[tone]}`} />
-                {name}
-              </li>
-            ))}
-          </ul>
-        )}
-        <details className={styles['table']}>
-          <summary>As a table</summary>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls. */}
-          <section className={styles['rows']} tabIndex={0} aria-label={title}>
-            <CsvButton
-              fileName={`${title.toLowerCase().replaceAll(/[^a-z]+/g, '-')}.csv`}
-              read={() => [
-                ['day', ...series.map(({ name }) => name)],
-                ...days.map((day, at) => [day, ...series.map(({ values }) => values[at] ?? 0)]),
-              ]}
-            />
-            <table aria-label={title}>
-              <thead>
-                <tr>
-                  <th scope="col">Day</th>
-                  {series.map(({ name }) => (
-                    <th key={name} scope="col">
-                      {name}
-                    </th>
-                  ))}
-                </tr>
-              </thead>
-              <tbody>
-                {days.map((day, at) => (
-                  <tr key={day}>
-                    <th scope="row">{nameOf(day)}</th>
-                    {series.map(({ name, values }) => (
-                      <td key={name}>{format(values[at] ?? 0)}</td>
+    <ChartFrame
+      title={title}
+      total={total}
+      most={most === 0 ? '' : format(most)}
+      ends={[nameOf(days[0] ?? '1970-01-01'), 'Today']}
+      foot={
+        <div className={styles['foot']}>
+          {series.length === 1 ? null : (
+            <ul className={styles['legend']} aria-hidden="true">
+              {series.map(({ name, tone }) => (
+                <li key={name}>
+                  <span className={`${styles['swatch']} ${styles[tone]}`} />
+                  {name}
+                </li>
+              ))}
+            </ul>
+          )}
+          <details className={styles['table']}>
+            <summary>As a table</summary>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls. */}
+            <section className={styles['rows']} tabIndex={0} aria-label={title}>
+              <CsvButton
+                fileName={`${title.toLowerCase().replaceAll(/[^a-z]+/g, '-')}.csv`}
+                read={() => [
+                  ['day', ...series.map(({ name }) => name)],
+                  ...days.map((day, at) => [day, ...series.map(({ values }) => values[at] ?? 0)]),
+                ]}
+              />
+              <table aria-label={title}>
+                <thead>
+                  <tr>
+                    <th scope="col">Day</th>
+                    {series.map(({ name }) => (
+                      <th key={name} scope="col">
+                        {name}
+                      </th>
                     ))}
                   </tr>
-                ))}
-              </tbody>
-            </table>
-          </section>
-        </details>
+                </thead>
+                <tbody>
+                  {days.map((day, at) => (
+                    <tr key={day}>
+                      <th scope="row">{nameOf(day)}</th>
+                      {series.map(({ name, values }) => (
+                        <td key={name}>{format(values[at] ?? 0)}</td>
+                      ))}
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </section>
+          </details>
+        </div>
+      }
+    >
+      <div className={styles['bars']}>
+        {days.map((day, at) => (
+          <div
+            key={day}
+            className={styles['day']}
+            title={[nameOf(day), ...series.map(({ name, values }) => `${name}: ${format(values[at] ?? 0)}`)].join('\n')}
+          >
+            {series.map(({ name, tone, values }) =>
+              (values[at] ?? 0) === 0 ? null : (
+                <span
+                  key={name}
+                  className={`${styles['part']} ${styles[tone]}`}
+                  style={{ height: `${(100 * (values[at] ?? 0)) / most}%` }}
+                />
+              ),
+            )}
+          </div>
+        ))}
       </div>
-    </figure>
+    </ChartFrame>
   );
 }

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { ChartFrame } from './chart-frame.tsx';
 import styles from './point-chart.module.css';
 
 export interface ChartPoint {
@@ -30,35 +31,24 @@ export function PointChart({
   const most = Math.max(...points.map(({ value }) => value), 0);
   const heightOf = (value: number): number => (most === 0 ? 0 : (100 * value) / most);
   return (
-    <figure className={styles['chart']}>
-      <figcaption className={styles['head']}>
-        <span className={styles['title']}>{title}</span>
-        <span className={styles['total']}>{total}</span>
-      </figcaption>
-      <div aria-hidden="true">
-        <div className={styles['plot']}>
-          <span className={styles['most']}>{most === 0 ? '' : format(most)}</span>
-          <div className={styles['points']}>
-            {hasLine ? (
-              <svg aria-hidden="true" className={styles['line']} viewBox="0 0 100 100" preserveAspectRatio="none">
-                <polyline points={points.map(({ at, value }) => `${100 * at},${100 - heightOf(value)}`).join(' ')} />
-              </svg>
-            ) : null}
-            {points.map(({ at, key, label, tone, value }) => (
-              <span
-                key={key}
-                className={`${styles['point']} ${styles[tone]}`}
-                style={{ left: `${100 * at}%`, bottom: `${heightOf(value)}%` }}
-                title={label}
-              />
-            ))}
-          </div>
-        </div>
-        <div className={styles['axis']}>
-          <span>{ends[0]}</span>
-          <span>{ends[1]}</span>
+    <ChartFrame title={title} total={total} most={most === 0 ? '' : format(most)} ends={ends}>
+      <div className={styles['area']}>
+        <div className={styles['points']}>
+          {hasLine ? (
+            <svg aria-hidden="true" className={styles['line']} viewBox="0 0 100 100" preserveAspectRatio="none">
+              <polyline points={points.map(({ at, value }) => `${100 * at},${100 - heightOf(value)}`).join(' ')} />
+            </svg>
+          ) : null}
+          {points.map(({ at, key, label, tone, value }) => (
+            <span
+              key={key}
+              className={`${styles['point']} ${styles[tone]}`}
+              style={{ left: `${100 * at}%`, bottom: `${heightOf(value)}%` }}
+              title={label}
+            />
+          ))}
         </div>
       </div>
-    </figure>
+    </ChartFrame>
   );
 }
