@@ -321,6 +321,8 @@ describe('processes that come and go under load', () => {
   const acknowledged = (): number => storm.pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
   const failedCalls = (): string[] => storm.pipelines.flatMap(({ counts }) => counts.failedCalls);
   let next: NextRelease;
+  /** Names of the processes that warned of a migration that they do not know. */
+  const warned = new Set<string>();
 
   /** A connection that the storm has silenced fails one more call, at the deadline of its statement (10 s and 3 s for the login). */
   const untilCalm = async (): Promise<void> => {
@@ -346,6 +348,8 @@ describe('processes that come and go under load', () => {
       if (program === null) storm.programs.delete(part.name);
       else storm.programs.set(part.name, program);
       await part.restart();
+      // At once: a busy process soon pushes the lines of its start out of the kept end of its log.
+      if (part.log.includes(next.migration)) warned.add(part.name);
       // The next one must not stop before the proxy has noticed that this one is back.
       const url = storm.cluster.apiManagementUrls[storm.cluster.apis.indexOf(part)];
       if (url !== undefined) await untilUsed(part, url);
@@ -417,8 +421,7 @@ describe('processes that come and go under load', () => {
         await become(null, apis);
         await become(null, workers);
       });
-      const silent = [...apis, ...workers].filter(({ log }) => !log.includes(next.migration));
-      expect(silent.map(({ name }) => name)).toEqual([]);
+      expect([...warned].sort()).toEqual([...apis, ...workers].map(({ name }) => name).sort());
     },
     rolloutMs,
   );
