@@ -27,6 +27,8 @@ const needed: Record<string, Grantable> = {
   [`DELETE ${S}`]: 'admin',
   [`POST ${S}/rename`]: 'write',
   [`PATCH ${S}/tags`]: 'write',
+  [`POST ${S}/tags`]: 'write',
+  [`DELETE ${S}/tags/:tag`]: 'write',
   [`GET ${S}/policypacks`]: 'read',
   [`GET ${S}/teams`]: 'read',
   [`GET ${S}/access`]: 'manage',

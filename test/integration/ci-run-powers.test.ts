@@ -21,6 +21,8 @@ const changedByRuns: Record<string, string> = {
   [`DELETE ${S}`]: 'pipelines remove the stacks of closed pull requests; people restore what was removed',
   [`POST ${S}/rename`]: 'only where no rule and no grant stops or begins to apply',
   [`PATCH ${S}/tags`]: 'only tags by which neither rules nor grants select stacks',
+  [`POST ${S}/tags`]: 'only tags by which neither rules nor grants select stacks',
+  [`DELETE ${S}/tags/:tag`]: 'only tags by which neither rules nor grants select stacks',
   [`POST ${S}/import`]: 'as an update',
   [`POST ${S}/encrypt`]: 'changes nothing',
   [`POST ${S}/decrypt`]: 'changes nothing',
@@ -211,8 +213,17 @@ describe('a CI run, whatever its token may do,', () => {
       const body = { name: 'web', runtime: 'yaml', main: '', description: '', options: {}, config: {}, metadata };
       const update = await app.call('POST', '/api/stacks/acme/web/live/update', { auth, body });
       expect(update).toMatchObject({ status: 409, json: { message: expect.stringContaining('CI runs cannot') } });
-      const changed = await app.call('PATCH', '/api/stacks/acme/web/live/tags', { auth, body: { env: 'dev' } });
-      expect(changed).toMatchObject({ status: 403, json: { message: expect.stringContaining('"env"') } });
+      for (const [method, path, body] of [
+        ['PATCH', 'tags', { env: 'dev' }],
+        ['POST', 'tags', { name: 'env', value: 'dev' }],
+        ['DELETE', 'tags/env', undefined],
+      ] as const) {
+        const changed = await app.call(method, `/api/stacks/acme/web/live/${path}`, {
+          auth,
+          ...(body ? { body } : {}),
+        });
+        expect(changed).toMatchObject({ status: 403, json: { message: expect.stringContaining('"env"') } });
+      }
     }
   });
 

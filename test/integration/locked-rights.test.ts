@@ -64,6 +64,11 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`DELETE ${S}`]: async () => ({}),
   [`POST ${S}/rename`]: async () => ({ body: { newName: 'renamed' } }),
   [`PATCH ${S}/tags`]: async () => ({ body: { a: 'b' } }),
+  [`POST ${S}/tags`]: async () => ({ body: { name: 'a', value: 'b' } }),
+  [`DELETE ${S}/tags/:tag`]: async ({ stack }) => {
+    await ok(app.call('POST', `${stack.path}/tags`, { auth: stack.auth, body: { name: 'a', value: 'b' } }));
+    return { parameters: { tag: 'a' } };
+  },
   [`POST ${S}/import`]: async () => ({ body: deployment(2) }),
   [`POST ${S}/update`]: emptyBody,
   [`POST ${S}/preview`]: emptyBody,

@@ -313,6 +313,8 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     body: apart({ a: 'b' }, { tags: { a: 'b' } }, ownInContract),
     status: 204,
   },
+  [`POST ${S}/tags`]: { beyond: true, body: same({ name: 'a', value: 'b' }), status: 204 },
+  [`DELETE ${S}/tags/:tag`]: { beyond: true, status: 204 },
   [`GET ${S}/policypacks`]: { beyond: true, status: 200, answer: alike({ requiredPolicies: [] }) },
   [`GET ${packs}`]: {
     needs: 'published',
