@@ -10,7 +10,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { expect, test } from '@jest/globals';
 import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
-import { places } from '../../src/shared/backup/manifest.ts';
+import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
@@ -118,7 +118,7 @@ await describeOnS3('versitygw', (server) => {
     await backUp({ source: app.context, recipients: [], target: short });
     expect(await inDays('blobs/audit/some')).toBe(1);
     const second = await backUp({ source: app.context, recipients: [], target: long });
-    expect(await inDays(places.manifest(second.id))).toBe(30);
+    expect(await inDays(backupKeys.manifest(second.id))).toBe(30);
     expect(await inDays('blobs/audit/some')).toBeGreaterThanOrEqual(30);
 
     const unlocked = new S3BlobStore(options);
@@ -143,7 +143,7 @@ await describeOnS3('versitygw', (server) => {
       lock: { mode: 'COMPLIANCE', days: 30 },
     });
     const { id } = await backUp({ source: app.context, recipients: [], target });
-    for (const key of [places.manifest(id), 'blobs/audit/some']) {
+    for (const key of [backupKeys.manifest(id), 'blobs/audit/some']) {
       const object = { Bucket: 'compliance', Key: key };
       const { Retention } = await client.send(new GetObjectRetentionCommand(object));
       expect(Retention).toMatchObject({ Mode: 'COMPLIANCE' });

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import { openBackup } from '../../src/shared/backup/backup-list.ts';
-import { type Manifest, places } from '../../src/shared/backup/manifest.ts';
+import { backupKeys, type Manifest } from '../../src/shared/backup/manifest.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { damageOf } from '../support/backup-damage.ts';
@@ -53,22 +53,22 @@ test('tables, blobs and the contents of the manifest are encrypted; a backup in 
   const sealed = await create('--recipient', recipient);
   for (const { object } of sealed.tables)
     expect((await readSmall(target, object.key)).toString('latin1')).toMatch(/^age-encryption\.org\/v1\n/);
-  const { blobs } = await target.list(places.blobs);
+  const { blobs } = await target.list(backupKeys.blobs);
   const copies = blobs.filter(({ key }) => key.startsWith(sealed.blobPrefix));
   expect(copies).toHaveLength(sealed.blobs.count);
   for (const { key } of copies)
     expect((await readSmall(target, key)).toString('latin1')).toMatch(/^age-encryption\.org\/v1\n/);
-  const manifest = (await readSmall(target, places.manifest(sealed.id))).toString();
+  const manifest = (await readSmall(target, backupKeys.manifest(sealed.id))).toString();
   expect(manifest).not.toContain(sealed.installation);
   expect(manifest).not.toContain('organizations');
   expect(await damageOf(target, plain.id)).toEqual([]);
 }, 120_000);
 
 test('the next encrypted backup copies only new blobs, without the identity', async () => {
-  const before = new Map((await target.list(places.blobs)).blobs.map(({ key, modifiedAt }) => [key, +modifiedAt]));
+  const before = new Map((await target.list(backupKeys.blobs)).blobs.map(({ key, modifiedAt }) => [key, +modifiedAt]));
   await save('y');
   const next = await create('--recipient', recipient);
-  const { blobs } = await target.list(places.blobs);
+  const { blobs } = await target.list(backupKeys.blobs);
   const fresh = blobs.filter(({ key, modifiedAt }) => before.get(key) !== +modifiedAt);
   expect(fresh.length).toBeGreaterThan(0);
   expect(fresh.length).toBeLessThan(next.blobs.count);
@@ -101,7 +101,7 @@ test('an encrypted backup is verified and restored with the identity only', asyn
 }, 240_000);
 
 test('a damaged encrypted object is found and named', async () => {
-  const { blobs } = await target.list(places.blobs);
+  const { blobs } = await target.list(backupKeys.blobs);
   const key = blobs.findLast((blob) => blob.key.includes('/age-'))?.key as string;
   const bytes = await readSmall(target, key);
   await target.put(

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
-import { places } from '../../src/shared/backup/manifest.ts';
+import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
@@ -84,17 +84,17 @@ test('the blobs that an interrupted backup copied are not copied again', async (
   const target = await openStore('resumed');
   const isManifest = (key: string): boolean => key.endsWith('manifest.json');
   await expect(plainBackup(cutAfter(target, 0, isManifest))).rejects.toThrow('killed');
-  const copied = await target.list(places.blobs);
+  const copied = await target.list(backupKeys.blobs);
   expect(copied.blobs.length).toBeGreaterThanOrEqual(5);
   await plainBackup(target);
-  expect(await target.list(places.blobs)).toEqual(copied);
+  expect(await target.list(backupKeys.blobs)).toEqual(copied);
   expect(await damageOf(target)).toEqual([]);
 }, 120_000);
 
 test('a prune that ends before any of its deletions leaves each complete backup whole, and the next one goes on', async () => {
   const target = await openStore('cut-prune');
   for (let count = 0; count < 3; count++) await plainBackup(target);
-  await target.put(`${places.blobs}audit/other/unneeded`, once(Buffer.from('x')));
+  await target.put(`${backupKeys.blobs}audit/other/unneeded`, once(Buffer.from('x')));
   const newest = (await findBackups(target)).at(-1);
   let cuts = 0;
   for (let isDone = false; !isDone && cuts < 30; cuts++) {
@@ -107,7 +107,7 @@ test('a prune that ends before any of its deletions leaves each complete backup 
   }
   expect(cuts).toBeGreaterThan(5);
   expect((await findBackups(target)).map(({ id }) => id)).toEqual([newest?.id]);
-  expect(await target.stat(`${places.blobs}audit/other/unneeded`)).toBeNull();
+  expect(await target.stat(`${backupKeys.blobs}audit/other/unneeded`)).toBeNull();
 }, 120_000);
 
 test('a backup that a prune deletes while it is made does not become complete', async () => {
@@ -124,7 +124,7 @@ test('a backup that a prune deletes while it is made does not become complete', 
 test('a backup notices that a prune has deleted one of its new blobs', async () => {
   const target = await openStore('raced');
   const late = changing(target, async (key) => {
-    if (isFirstList(key)) await target.delete(`${places.blobs}audit/other/b`);
+    if (isFirstList(key)) await target.delete(`${backupKeys.blobs}audit/other/b`);
   });
   await expect(plainBackup(late)).rejects.toThrow('audit/other/b meanwhile: repeat the backup');
   await plainBackup(target);
@@ -137,7 +137,7 @@ test('a create that is killed among its tables or its blobs is incomplete, and t
   await killBackup(source(), [...slowly, '2000'], async () =>
     (await findBackups(target)).some(({ keys }) => keys.length > 3),
   );
-  await killBackup(source(), [...slowly, '150000'], async () => (await target.list(places.blobs)).blobs.length > 0);
+  await killBackup(source(), [...slowly, '150000'], async () => (await target.list(backupKeys.blobs)).blobs.length > 0);
   expect((await findBackups(target)).map(({ isComplete }) => isComplete)).toEqual([false, false]);
   const { code, stderr } = await runBackup(source(), 'create', '--to', place, '--keep', '1');
   expect([code, stderr]).toEqual([0, '']);

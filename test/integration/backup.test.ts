@@ -8,7 +8,7 @@ import type { Restoration } from '../../src/cli/backup/restore.ts';
 import { unsealed } from '../../src/shared/backup/backup-encryption.ts';
 import { type FoundBackup, findBackups, readVerification } from '../../src/shared/backup/backup-list.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
-import { type Manifest, places, writeManifest } from '../../src/shared/backup/manifest.ts';
+import { backupKeys, type Manifest, writeManifest } from '../../src/shared/backup/manifest.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
@@ -181,9 +181,9 @@ test('the next backup copies only new blobs, and pruning leaves what the newest 
 test('an interrupted backup is listed as incomplete, never restored, and goes with the next one', async () => {
   const other = path.join(home, 'interrupted');
   await using store = await openStore(other);
-  await store.put(places.start('20200101t000000z'), once(Buffer.from('\n')));
-  await store.put(places.table('20200101t000000z', 'stacks'), once(Buffer.from('half')));
-  await store.put(`${places.blobs}checkpoints/of-nobody`, once(Buffer.from('half')));
+  await store.put(backupKeys.start('20200101t000000z'), once(Buffer.from('\n')));
+  await store.put(backupKeys.table('20200101t000000z', 'stacks'), once(Buffer.from('half')));
+  await store.put(`${backupKeys.blobs}checkpoints/of-nobody`, once(Buffer.from('half')));
   const { stdout } = await runBackup(source(), 'list', '--from', other);
   expect(stdout).toBe('20200101t000000z  incomplete\n');
   for (const command of ['restore', 'verify']) {
@@ -269,11 +269,11 @@ test('a changed manifest with a matching hash is found when the backup is verifi
   };
   for (const [named, change] of Object.entries(changes)) {
     const changed = { ...manifest, ...change(manifest) };
-    await target.put(places.manifest(manifest.id), once(await writeManifest(changed, unsealed.seal)));
+    await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(changed, unsealed.seal)));
     const { code, stderr, stdout } = await runBackup(source(), 'verify', '--from', place);
     expect([code, stderr + stdout]).toEqual([1, expect.stringContaining(named)]);
   }
-  await target.put(places.manifest(manifest.id), once(await writeManifest(manifest, unsealed.seal)));
+  await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(manifest, unsealed.seal)));
 }, 240_000);
 
 test('a backup under writers restores each write that was acknowledged before it, byte for byte', async () => {
@@ -327,7 +327,7 @@ async function openStore(directory: string): Promise<FileBlobStore & AsyncDispos
 }
 
 async function copiedAt(store: BlobStore): Promise<Map<string, number>> {
-  const { blobs } = await store.list(places.blobs);
+  const { blobs } = await store.list(backupKeys.blobs);
   expect(blobs.length).toBeGreaterThan(1);
   return new Map(blobs.map(({ key, modifiedAt }) => [key, modifiedAt.getTime()]));
 }

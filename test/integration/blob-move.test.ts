@@ -40,13 +40,13 @@ let folders = 0;
 let here: string;
 let there: string;
 
-const places = () => createBlobLocationRepository(app.context.db);
-const status = () => places().find();
+const locations = () => createBlobLocationRepository(app.context.db);
+const status = () => locations().find();
 
 async function moving<T>(work: (parts: MoveParts) => Promise<T>): Promise<T> {
   const blobs = await openBlobs(app.context);
   try {
-    return await work({ blobs, blobRows: app.context.blobRows, places: places() });
+    return await work({ blobs, blobRows: app.context.blobRows, locations: locations() });
   } finally {
     await blobs.close();
   }
@@ -308,7 +308,7 @@ test('blobs that the sweep deletes during a move are gone from both places', asy
   await sweepBlobs(app.context);
   for (const folder of [here, there])
     expect((await withStore(folder, (store) => store.findAbsent(doomed))).sort()).toEqual(doomed.sort());
-  await places().settle('copying');
+  await locations().settle('copying');
   expect(await status()).toMatchObject({ phase: 'settled', mainUrl: here });
 }, 120_000);
 

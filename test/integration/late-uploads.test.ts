@@ -202,7 +202,7 @@ test('an unfinished round in an unknown format is begun again, with its limit', 
   await runs.claim('reconcile', holder, { claimSeconds: 60, everySeconds: 0 });
   // Without the limit of what may be adopted, all objects of a database that was lost would be left to the sweep.
   const place = JSON.stringify({ pass: 'objects', after: null, counts: {} });
-  await task.run(new AbortController().signal, { holder, place });
+  await task.run(new AbortController().signal, { holder, position: place });
   expect(await blobRowKeys(app)).toEqual([]);
   expect(JSON.parse((await runs.findResult('reconcile')) ?? '{}')).toMatchObject({ objects: 1, adopted: 0, held: 1 });
 });

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { findBackups } from '../../src/shared/backup/backup-list.ts';
 import { readBackupStatus } from '../../src/shared/backup/backup-status.ts';
-import { places } from '../../src/shared/backup/manifest.ts';
+import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
@@ -37,7 +37,7 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
   const task = backUpOnSchedule(app.context, place, createScheduledTaskRepository(app.context.db), now);
-  const run = () => task.run(new AbortController().signal, { place: null, holder: '' });
+  const run = () => task.run(new AbortController().signal, { position: null, holder: '' });
   const store = await FileBlobStore.open({ directory: place });
   const ids = async () => (await findBackups(store)).map(({ id }) => id);
   await task.observe?.();
@@ -72,7 +72,7 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
   const task = verifyNewestBackup(app.context, place, runs, { now, program: holdfastProgram });
-  const run = () => task.run(new AbortController().signal, { place: null, holder: '' });
+  const run = () => task.run(new AbortController().signal, { position: null, holder: '' });
   const verification = async () => (await readBackupStatus(runs)).verification;
   await run();
   expect(await verification()).toBeNull();
@@ -82,7 +82,7 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   expect(await verification()).toBeNull();
   const store = await FileBlobStore.open({ directory: place });
   const newest = (await findBackups(store)).at(-1);
-  await store.delete(places.verified(newest?.id as string));
+  await store.delete(backupKeys.verified(newest?.id as string));
 
   daysLater = 8;
   await run();
@@ -90,9 +90,9 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   // Without another look into the place of the backups.
   const shown = (await readBackupStatus(runs)).backups?.backups.find(({ id }) => id === newest?.id);
   expect(shown?.verifiedAt).toBe((await verification())?.at);
-  expect((await findBackups(store)).at(-1)?.keys).toContain(places.verified(newest?.id as string));
+  expect((await findBackups(store)).at(-1)?.keys).toContain(backupKeys.verified(newest?.id as string));
 
-  const key = places.table(newest?.id as string, 'stacks');
+  const key = backupKeys.table(newest?.id as string, 'stacks');
   const bytes = await readSmall(store, key);
   await store.delete(key);
   daysLater = 16;
@@ -126,7 +126,7 @@ test('a backup that is stopped leaves no complete one and no hold', async () => 
   const task = backUpOnSchedule(context, other, createScheduledTaskRepository(app.context.db));
   const stop = new AbortController();
   stop.abort(new Error('the worker ends'));
-  await expect(task.run(stop.signal, { place: null, holder: '' })).rejects.toThrow('the worker ends');
+  await expect(task.run(stop.signal, { position: null, holder: '' })).rejects.toThrow('the worker ends');
   const store = await FileBlobStore.open({ directory: other });
   expect((await findBackups(store)).filter(({ isComplete }) => isComplete)).toEqual([]);
   expect(await query(app, 'select id from blob_holds')).toEqual([]);

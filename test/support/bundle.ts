@@ -22,12 +22,12 @@ export async function runBundle(
   options: { open?: () => Promise<Folder>; signal?: AbortSignal; secret?: BundleSecret } = {},
 ): Promise<unknown> {
   const { open, secret = { passphrase: bundlePassphrase }, signal = new AbortController().signal } = options;
-  const task = keepBundle(app.context, { place, secret }, { isPaced: false, ...(open ? { open } : {}) });
+  const task = keepBundle(app.context, { location: place, secret }, { isPaced: false, ...(open ? { open } : {}) });
   const holder = randomUUID();
   const runs = createScheduledTaskRepository(app.context.db);
   await runs.claim(bundleTask, holder, { claimSeconds: 600, everySeconds: 0 });
   try {
-    return await task.run(signal, { place: null, holder });
+    return await task.run(signal, { position: null, holder });
   } finally {
     await runs.release(bundleTask, holder);
   }

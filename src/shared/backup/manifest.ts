@@ -72,7 +72,7 @@ export const Manifest = Type.Object({ ...openHead, ...Contents.properties });
 export type Manifest = Static<typeof Manifest>;
 
 /** Keys in the target of backups. */
-export const places = {
+export const backupKeys = {
   root: 'backups/',
   start: (id: string): string => `backups/${id}/started`,
   manifest: (id: string): string => `backups/${id}/manifest.json`,
