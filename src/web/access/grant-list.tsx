@@ -13,6 +13,7 @@ import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { MenuItem } from '../platform/ui/menu.tsx';
 import { Section } from '../platform/ui/page.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { GrantDialog } from './grant-dialog.tsx';
@@ -64,11 +65,8 @@ export function GrantList({
         <Table
           label="Grants"
           columns={columns}
-          items={query.data?.pages.flatMap(({ items }) => items)}
+          {...pagedList(query)}
           keyOf={({ id }) => id}
-          isBusy={query.isFetchingNextPage}
-          hasMore={query.hasNextPage}
-          onMore={() => void query.fetchNextPage()}
           empty={<p className={styles['note']}>No grants. Only roles apply.</p>}
         />
       )}

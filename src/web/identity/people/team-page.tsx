@@ -13,6 +13,7 @@ import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { MenuItem } from '../../platform/ui/menu.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { TokenList } from '../tokens/token-list.tsx';
@@ -120,11 +121,8 @@ function TeamMembers({
     <Table
       label="Members of the team"
       columns={mayManage ? [...memberColumns, actions] : memberColumns}
-      items={query.data?.pages.flatMap(({ items }) => items)}
+      {...pagedList(query)}
       keyOf={({ login }) => login}
-      isBusy={query.isFetchingNextPage}
-      hasMore={query.hasNextPage}
-      onMore={() => void query.fetchNextPage()}
       empty={<p className={styles['note']}>No members yet.</p>}
     />
   );
