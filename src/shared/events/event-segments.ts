@@ -3,7 +3,7 @@ import { FaultError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { Slices } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import type { CheckClaim } from '../state/checkpoints/byte-check-repository.ts';
 import { DamagedBytesError } from '../state/checkpoints/document-codec.ts';
 import type { DocumentCopies, Proof } from '../state/checkpoints/document-copies.ts';
 import { isDamage } from '../state/checkpoints/document-damage.ts';

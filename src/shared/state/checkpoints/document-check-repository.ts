@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
-import { type CheckClaim, CheckStatisticsRow, damagedPeriodSeconds, MarkedRow } from './check-claim.ts';
+import { type CheckClaim, CheckStatisticsRow, damagedPeriodSeconds, MarkedRow } from './byte-check-repository.ts';
 import type { CheckpointRow } from './checkpoint-repository.ts';
 import { chunksCodec, type StoredDocument } from './document-store.ts';
 
