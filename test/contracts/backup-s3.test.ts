@@ -37,15 +37,15 @@ await describeOnS3('versitygw', (server) => {
     await ok(complete(app, update));
 
     const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
-    const place = `s3://backups/nightly/holdfast?endpoint=${endpoint}&region=${region}`;
+    const location = `s3://backups/nightly/holdfast?endpoint=${endpoint}&region=${region}`;
     const source = { databaseUrl: app.database.url, dataDir: app.dataDir, settings: credentials };
     for (const keep of ['9', '1']) {
-      const { code, stderr } = await runBackup(source, 'create', '--to', place, '--keep', keep);
+      const { code, stderr } = await runBackup(source, 'create', '--to', location, '--keep', keep);
       expect([code, stderr]).toEqual([0, '']);
     }
-    const listed = await runBackup(source, 'list', '--from', place);
+    const listed = await runBackup(source, 'list', '--from', location);
     expect(listed.stdout.trim().split('\n')).toHaveLength(1);
-    const verified = await runBackup({ dataDir: home, settings: credentials }, 'verify', '--from', place);
+    const verified = await runBackup({ dataDir: home, settings: credentials }, 'verify', '--from', location);
     expect([verified.code, verified.stdout]).toEqual([0, expect.stringContaining('no faults')]);
 
     const settings = {
@@ -61,7 +61,7 @@ await describeOnS3('versitygw', (server) => {
       { databaseUrl: database.url, dataDir: home, settings },
       'restore',
       '--from',
-      place,
+      location,
     );
     expect([restored.code, restored.stderr]).toEqual([0, '']);
     await using copy = await createTestApp({

@@ -18,7 +18,7 @@ import { complete } from '../support/update-calls.ts';
 
 const app = testApp();
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-sealed-'));
-const place = path.join(home, 'backups');
+const location = path.join(home, 'backups');
 const identityFile = path.join(home, 'identity.txt');
 const source = () => ({ databaseUrl: app.database.url, dataDir: app.dataDir });
 let recipient: string;
@@ -32,7 +32,7 @@ const save = async (note: string): Promise<void> => {
   await ok(complete(app, update));
 };
 const create = async (...args: string[]): Promise<Manifest> => {
-  const { code, stderr, stdout } = await runBackup(source(), 'create', '--to', place, '--json', ...args);
+  const { code, stderr, stdout } = await runBackup(source(), 'create', '--to', location, '--json', ...args);
   expect([code, stderr]).toEqual([0, '']);
   return JSON.parse(stdout) as Manifest;
 };
@@ -44,7 +44,7 @@ beforeAll(async () => {
   writeFileSync(identityFile, `# public key: ${recipient}\n${identity}\n`);
   stack = await createStack(app);
   await save('x');
-  target = await FileBlobStore.open({ directory: place });
+  target = await FileBlobStore.open({ directory: location });
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
@@ -77,19 +77,19 @@ test('the next encrypted backup copies only new blobs, without the identity', as
 test('an encrypted backup is verified and restored with the identity only', async () => {
   const { id } = await openBackup(target, null);
   const nothing = { dataDir: path.join(home, 'nothing') };
-  const unknown = await runBackup(nothing, 'verify', '--from', place);
+  const unknown = await runBackup(nothing, 'verify', '--from', location);
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining(`is encrypted to ${recipient}`)]);
   const strange = path.join(home, 'strange.txt');
   writeFileSync(strange, await generateX25519Identity());
-  const refused = await runBackup(nothing, 'verify', '--from', place, '--identity', strange);
+  const refused = await runBackup(nothing, 'verify', '--from', location, '--identity', strange);
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('cannot be decrypted')]);
 
-  const verified = await runBackup(nothing, 'verify', '--from', place, '--identity', identityFile, '--json');
+  const verified = await runBackup(nothing, 'verify', '--from', location, '--identity', identityFile, '--json');
   expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([0, { backup: id, problems: [] }]);
 
   await using database = await createEmptyDatabase();
   const dataDir = path.join(home, 'restored');
-  const options = ['--from', place, '--identity', identityFile, '--json'];
+  const options = ['--from', location, '--identity', identityFile, '--json'];
   const restored = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', ...options);
   expect([restored.code, restored.stderr]).toEqual([0, '']);
   expect(JSON.parse(restored.stdout)).toMatchObject({ backup: id, missingMasterKeys: [], writtenAfter: null });
@@ -110,12 +110,12 @@ test('a damaged encrypted object is found and named', async () => {
       yield bytes.subarray(0, -1);
     })(),
   );
-  const options = ['--from', place, '--identity', identityFile];
+  const options = ['--from', location, '--identity', identityFile];
   const { code, stdout } = await runBackup({ dataDir: path.join(home, 'nothing') }, 'verify', ...options);
   expect([code, stdout]).toEqual([1, expect.stringContaining(key)]);
 }, 120_000);
 
 test('a text that is no recipient is refused', async () => {
-  const { code, stderr } = await runBackup(source(), 'create', '--to', place, '--recipient', 'age1nobody');
+  const { code, stderr } = await runBackup(source(), 'create', '--to', location, '--recipient', 'age1nobody');
   expect([code, stderr]).toEqual([1, expect.stringContaining('age1nobody is no age recipient')]);
 });

@@ -24,7 +24,7 @@ import { testApp } from '../support/test-app.ts';
 
 const app = testApp();
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-kills-'));
-const place = path.join(home, 'backups');
+const location = path.join(home, 'backups');
 const source = () => ({ databaseUrl: app.database.url, dataDir: app.dataDir });
 const migrationLock = '7241865325823964';
 
@@ -133,20 +133,20 @@ test('a backup notices that a prune has deleted one of its new blobs', async () 
 
 test('a create that is killed among its tables or its blobs is incomplete, and the next one is whole', async () => {
   const target = await openStore('backups');
-  const slowly = ['create', '--to', place, '--max-bytes-per-second'];
+  const slowly = ['create', '--to', location, '--max-bytes-per-second'];
   await killBackup(source(), [...slowly, '2000'], async () =>
     (await findBackups(target)).some(({ keys }) => keys.length > 3),
   );
   await killBackup(source(), [...slowly, '150000'], async () => (await target.list(backupKeys.blobs)).blobs.length > 0);
   expect((await findBackups(target)).map(({ isComplete }) => isComplete)).toEqual([false, false]);
-  const { code, stderr } = await runBackup(source(), 'create', '--to', place, '--keep', '1');
+  const { code, stderr } = await runBackup(source(), 'create', '--to', location, '--keep', '1');
   expect([code, stderr]).toEqual([0, '']);
   expect((await findBackups(target)).map(({ isComplete }) => isComplete)).toEqual([true]);
   expect(await damageOf(target)).toEqual([]);
 }, 240_000);
 
 test('a verification that is stopped leaves nothing, and what a killed one leaves is removed by the next', async () => {
-  const args = ['verify', '--from', place];
+  const args = ['verify', '--from', location];
   const isRunning = async ({ pid }: ChildProcess) => scratchOf(pid).some((folder) => existsSync(pidFile(folder)));
   const nothing = { dataDir: path.join(home, 'nothing') };
   const stopped = await killBackup(nothing, args, isRunning, 'SIGTERM');
@@ -177,7 +177,7 @@ test('a restore that is killed before, within or after the load is repeated and 
   const isBlocked = () => holds(`${others} and wait_event_type = 'Lock' and query like 'alter table%'`);
   const untilAlone = () => pollUntil('the session of the killed restore ends', async () => !(await holds(others)));
   const to = { databaseUrl: database.url, dataDir: path.join(home, 'restored') };
-  const args = ['restore', '--from', place];
+  const args = ['restore', '--from', location];
   const organizations = async () => (await client.query('select 1 from organizations')).rowCount;
 
   // After the blobs, before the migrations.

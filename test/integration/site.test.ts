@@ -238,7 +238,7 @@ test('while the first store is away, all reads and a backup go on from the secon
   bringBack(first);
 });
 
-test('what the first store has damaged or lost is read from the second one, and mended', async () => {
+test('what the first store has damaged or lost is read from the second one, and repaired', async () => {
   await using old = await openSite('old', oldDatabase);
   const { mirror } = old.context;
   if (!mirror) throw new Error('there is no second store');

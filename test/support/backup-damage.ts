@@ -58,8 +58,8 @@ export async function damageEach(
       return undefined;
     },
     'taken from another backup': async (_, key) => {
-      const place = key.replace(id, other.manifest.id);
-      return (await other.store.stat(place)) ? readSmall(other.store, place) : undefined;
+      const targetKey = key.replace(id, other.manifest.id);
+      return (await other.store.stat(targetKey)) ? readSmall(other.store, targetKey) : undefined;
     },
   };
   const outcomes: { kind: string; key: string; isNamed: boolean; problems: string[] }[] = [];
