@@ -24,19 +24,19 @@ import { PermissionSet } from './permission-set.tsx';
 export function GrantList({
   lead,
   organization,
-  place,
+  owner,
 }: {
   readonly organization: string;
-  readonly place: GrantOwner;
+  readonly owner: GrantOwner;
   readonly lead: string;
 }) {
   const [asked, setAsked] = useState<'give' | GrantItem | null>(null);
   const query = useInfiniteQuery(
-    trpc.grants.list.infiniteQueryOptions({ organization, ...place }, { getNextPageParam: ({ next }) => next }),
+    trpc.grants.list.infiniteQueryOptions({ organization, ...owner }, { getNextPageParam: ({ next }) => next }),
   );
   const problem = useProblem(query);
   const columns: Column<GrantItem>[] = [
-    ...('team' in place ? [] : [toWhom(organization)]),
+    ...('team' in owner ? [] : [toWhom(organization)]),
     ...columnsOfAll,
     {
       name: 'Actions',
@@ -71,7 +71,7 @@ export function GrantList({
         />
       )}
       {asked === 'give' ? (
-        <GrantDialog organization={organization} place={place} onClose={() => setAsked(null)} />
+        <GrantDialog organization={organization} owner={owner} onClose={() => setAsked(null)} />
       ) : asked === null ? null : (
         <TakeDialog organization={organization} grant={asked} onClose={() => setAsked(null)} />
       )}

@@ -31,7 +31,7 @@ export function StackAccess({ details, stack }: { readonly stack: StackRef; read
       {mayManage ? (
         <GrantList
           organization={organization}
-          place={{ on: { project, stack: stack.stack } }}
+          owner={{ on: { project, stack: stack.stack } }}
           lead="Grants that apply to this stack, by its name or its tags."
         />
       ) : null}

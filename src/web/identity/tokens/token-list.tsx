@@ -100,17 +100,17 @@ function useTokens(owner: TokenOwner, withCiTokens: boolean) {
     getNextPageParam: ({ next }: { readonly next: string | null }) => next,
     placeholderData: keepPreviousData,
   };
-  const { of: _of, ...place } = owner;
+  const { of: _of, ...names } = owner;
   const mine = useInfiniteQuery(trpc.tokens.mine.infiniteQueryOptions({}, { ...options, enabled: owner.of === 'me' }));
   const ofTeam = useInfiniteQuery(
     trpc.tokens.ofTeam.infiniteQueryOptions(
-      { organization: '', team: '', ...place, withCiTokens: true },
+      { organization: '', team: '', ...names, withCiTokens: true },
       { ...options, enabled: owner.of === 'team' },
     ),
   );
   const ofOrganization = useInfiniteQuery(
     trpc.tokens.list.infiniteQueryOptions(
-      { organization: '', ...place, withCiTokens },
+      { organization: '', ...names, withCiTokens },
       { ...options, enabled: owner.of === 'organization' },
     ),
   );
