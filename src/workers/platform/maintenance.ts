@@ -34,7 +34,7 @@ export function startMaintenance(
   const stop = new AbortController();
   let running: Promise<void> | null = null;
 
-  const turn = async (): Promise<void> => {
+  const round = async (): Promise<void> => {
     if (readOnly.isFenced) return;
     const lost = new AbortController();
     const signal = AbortSignal.any([stop.signal, lost.signal, readOnly.fenceSignal]);
@@ -71,7 +71,7 @@ export function startMaintenance(
   };
 
   const timer = setInterval(() => {
-    running ??= turn().finally(() => {
+    running ??= round().finally(() => {
       running = null;
     });
   }, config.sweepSeconds * 1000);

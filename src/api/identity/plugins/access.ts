@@ -25,7 +25,7 @@ export function registerAccess(app: FastifyInstance, services: Services): void {
   app.decorateRequest('lease', null as unknown as Lease);
   app.addHook('onRoute', assertAccess);
   const { leases } = services;
-  app.addHook('onRoute', (route) => leases.guard(route));
+  app.addHook('onRoute', (route) => leases.explainLosses(route));
   app.addHook('onRequest', async (request) => {
     const access: Access | undefined = request.routeOptions.config.access;
     if (!access || access.kind === 'public') return;
