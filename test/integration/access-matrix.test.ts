@@ -149,14 +149,14 @@ beforeAll(async () => {
   updateId = (await startUpdate(app, stack)).id;
 });
 
-function request(route: string, auth: string, place: TestStack, ids: { readonly update?: string } = {}) {
+function request(route: string, auth: string, stack: TestStack, ids: { readonly update?: string } = {}) {
   const [method, pattern] = route.split(' ') as [string, string];
   const url = pattern
     .replace(/:kind\(.*\)\//, 'update/')
-    .replace(':organization', place.organization)
-    .replace(':project', place.project)
+    .replace(':organization', stack.organization)
+    .replace(':project', stack.project)
     .replace(':stackVersion', '999')
-    .replace(':stack', place.stack)
+    .replace(':stack', stack.stack)
     .replace(':updateId', ids.update ?? updateId);
   const hasBody = method !== 'GET' && method !== 'DELETE';
   return app.call(method, url, {
