@@ -9,6 +9,7 @@ import { StackQueries } from './stack-queries.ts';
 import { StackRenaming } from './stack-renaming.ts';
 import { StackService } from './stack-service.ts';
 import { registerStackRoutes } from './stacks.routes.ts';
+import { SavedViews } from './views/saved-views.ts';
 
 /** The services of stacks. Called once per app. */
 export function createStackServices(context: ApiContext, reclaim: Reclaim) {
@@ -18,6 +19,7 @@ export function createStackServices(context: ApiContext, reclaim: Reclaim) {
     stackQueries: new StackQueries(context),
     deletedStacks: new DeletedStacks(context),
     importRuns: new ImportRuns(context),
+    savedViews: new SavedViews(context),
     renaming: new StackRenaming(context, reclaim),
   };
 }
