@@ -77,7 +77,7 @@ export default function CommandPalette({
     list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
   }, [at]);
   return (
-    <Dialog title="Go to" place="top" isOpen onClose={onClose}>
+    <Dialog title="Go to" position="top" isOpen onClose={onClose}>
       <div className={styles['field']}>
         <Search size={17} aria-hidden="true" />
         <input

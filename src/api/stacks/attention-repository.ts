@@ -86,7 +86,7 @@ export function createAttentionRepository(db: Queryable) {
         ),
         listed as (
           select *, count(*) over (partition by trouble)::int as count,
-            row_number() over (partition by trouble order by changed_at desc, stack_id desc) as place
+            row_number() over (partition by trouble order by changed_at desc, stack_id desc) as rank
           from found
         )
         select l.trouble, l.count, l.organization, l.project_name as project, l.stack_name as stack,
@@ -95,7 +95,7 @@ export function createAttentionRepository(db: Queryable) {
           coalesce(a.login, t.kind || ':' || t.name) as by, coalesce(u.ended_at, u.started_at, u.created_at) as since
         from listed l join updates u on u.id = l.update_id
         left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id and u.requested_by is null
-        where l.place <= ${limit} order by l.trouble, l.place`),
+        where l.rank <= ${limit} order by l.trouble, l.rank`),
 
     /** Whether the organizations have more than `maxScanned` stacks. */
     hasMore: async (organizations: readonly ListedOrganization[], maxScanned: number): Promise<boolean> => {

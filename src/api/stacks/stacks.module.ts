@@ -8,6 +8,7 @@ import { ImportRuns } from './import-runs.ts';
 import { StackQueries } from './stack-queries.ts';
 import { StackRenaming } from './stack-renaming.ts';
 import { StackService } from './stack-service.ts';
+import { registerStackTagRoutes } from './stack-tags.routes.ts';
 import { registerStackRoutes } from './stacks.routes.ts';
 import { SavedViews } from './views/saved-views.ts';
 
@@ -30,5 +31,6 @@ export function registerStackDomain(
   services: Parameters<typeof registerStackRoutes>[1] & Parameters<typeof registerDeletedStackRoutes>[1],
 ): void {
   registerStackRoutes(routes, services);
+  registerStackTagRoutes(routes, services);
   registerDeletedStackRoutes(routes, services);
 }

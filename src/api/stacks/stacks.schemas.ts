@@ -66,4 +66,16 @@ export const ListStacksQuery = Type.Object({
 /** `newName` may also be `org/project/stack`, the contract's form. */
 export const RenameStackRequest = Type.Object({ newName: Maybe(Type.String()), newProject: Maybe(Type.String()) });
 
-export const DeleteStackQuery = Type.Object({ force: Type.Optional(Type.String()) });
+/** Either name: the CLI sends `force`, the provider `pulumiservice` `forceDestroy`. */
+export const DeleteStackQuery = Type.Object({
+  force: Type.Optional(Type.String()),
+  forceDestroy: Type.Optional(Type.String()),
+});
+
+export const SetTagRequest = Type.Object({ name: Type.String(), value: Type.String() });
+export const TagParams = Type.Object({
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tag: Type.String(),
+});

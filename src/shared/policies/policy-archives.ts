@@ -7,7 +7,7 @@ import {
   UnavailableError,
 } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import type { CheckClaim } from '../state/checkpoints/byte-check-repository.ts';
 import type { DocumentCopies, Proof } from '../state/checkpoints/document-copies.ts';
 import { findDamage, isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore } from '../state/checkpoints/document-store.ts';
