@@ -16,7 +16,7 @@ import {
   ContractStackResponse,
   ContractTagsRequest,
 } from '../platform/protocol/contract.ts';
-import { AnyObject, ProjectParams, StackParams } from '../platform/protocol/core.ts';
+import { ProjectParams, StackParams } from '../platform/protocol/core.ts';
 import { RequiredPoliciesResponse } from '../policies/policies.schemas.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import { readCreateRequest } from './create-request.ts';
@@ -38,6 +38,7 @@ import {
   ListStacksResponse,
   RenameStackRequest,
   StackResponse,
+  TagsRequest,
 } from './stacks.schemas.ts';
 
 /** What the routes call. */
@@ -226,7 +227,7 @@ function replaceTags(app: RouteScope, { stacks }: Services): void {
         summary: 'Replace all tags',
         security: apiToken,
         params: StackParams,
-        body: AnyObject,
+        body: TagsRequest,
         response: { 204: Type.Null() },
       },
     },
