@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import { appRouter } from '../../src/api/router.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { fencedBy } from '../../src/shared/platform/read-only/read-only-mode.ts';
+import { runInProcess } from '../support/admin.ts';
 import { writeEverything } from '../support/all-documents.ts';
 import { browserOf, PageBrowser } from '../support/browser.ts';
 import { flipBit } from '../support/damage.ts';
@@ -189,6 +193,22 @@ test('at a site that another one has replaced, no read changes a row', async () 
     });
   } finally {
     readOnly.remember(null);
+  }
+});
+
+test('at such a site, commands that read mark no damage', async () => {
+  await query(app, 'update installation set fenced_since = now()');
+  const home = mkdtempSync(path.join(tmpdir(), 'holdfast-reads-'));
+  try {
+    await takeWrites();
+    const words = ['export', '--organization', stack.organization, '--to', `file://${home}`];
+    const { stdout } = await runInProcess(app, ...words);
+    expect(stdout).toContain('proj/dev: not exported: The server');
+    expect(await takeWrites()).toEqual(['audit.insert']);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+    await query(app, 'update installation set fenced_since = null');
+    await takeWrites();
   }
 });
 
