@@ -10,6 +10,7 @@ import { StackRenaming } from './stack-renaming.ts';
 import { StackService } from './stack-service.ts';
 import { registerStackTagRoutes } from './stack-tags.routes.ts';
 import { registerStackRoutes } from './stacks.routes.ts';
+import { SavedViews } from './views/saved-views.ts';
 
 /** The services of stacks. Called once per app. */
 export function createStackServices(context: ApiContext, reclaim: Reclaim) {
@@ -19,6 +20,7 @@ export function createStackServices(context: ApiContext, reclaim: Reclaim) {
     stackQueries: new StackQueries(context),
     deletedStacks: new DeletedStacks(context),
     importRuns: new ImportRuns(context),
+    savedViews: new SavedViews(context),
     renaming: new StackRenaming(context, reclaim),
   };
 }
