@@ -181,8 +181,9 @@ export async function createContext(
   const state = createStateParts(foundation, overrides);
   const { checkpoints, copies, documents, verifier } = state;
   const events = createEventRepository(db);
-  const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, copies, logger });
-  const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, copies, logger });
+  const read = { documents, copies, readOnly, logger };
+  const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), ...read });
+  const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), ...read });
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
   registerContextGauges(metrics, {

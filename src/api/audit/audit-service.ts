@@ -11,6 +11,7 @@ import type { IdentityRepository } from '../../shared/identity/identity-reposito
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { type AuditSearch, createAuditSearchRepository } from './audit-search-repository.ts';
 
@@ -48,14 +49,17 @@ export interface AuditFilter {
 export class AuditService {
   readonly #db: Database;
   readonly #identity: IdentityRepository;
+  readonly #readOnly: ReadOnlyMode;
 
-  constructor({ db, identity }: { db: Database; identity: IdentityRepository }) {
+  constructor({ db, identity, readOnly }: { db: Database; identity: IdentityRepository; readOnly: ReadOnlyMode }) {
     this.#db = db;
     this.#identity = identity;
+    this.#readOnly = readOnly;
   }
 
-  /** Records a refused call. */
+  /** Records a refused call, unless another site has taken over: the log is continued there. */
   async recordRefusal(source: AuditSource, event: AuditEvent): Promise<void> {
+    if (this.#readOnly.isFenced) return;
     await createAuditRepository(this.#db).insert(source, { ...event, outcome: 'refused' });
   }
 

@@ -3,9 +3,9 @@ import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { ContractTagsRequest } from '../platform/protocol/contract.ts';
-import { AnyObject, StackParams } from '../platform/protocol/core.ts';
+import { StackParams } from '../platform/protocol/core.ts';
 import type { StackService } from './stack-service.ts';
-import { SetTagRequest, TagParams } from './stacks.schemas.ts';
+import { SetTagRequest, TagParams, TagsRequest } from './stacks.schemas.ts';
 
 /** What the routes call. */
 export interface Services {
@@ -33,7 +33,7 @@ function replaceTags(app: RouteScope, { stacks }: Services): void {
         summary: 'Replace all tags',
         security: apiToken,
         params: StackParams,
-        body: AnyObject,
+        body: TagsRequest,
         response: { 204: Type.Null() },
       },
     },

@@ -74,10 +74,14 @@ export type CiPosition = readonly [string, string];
 
 /** Results of an organization's runs, on readable live stacks. */
 export function createCiQueryRepository(db: Queryable) {
-  const readable = ({ facts, id }: ListedOrganization) => sql.fragment`
-    select c.stack_id, c.project_name, c.stack_name from stack_changes c
+  const readable = ({ facts, id }: ListedOrganization, stacks = sql.fragment`stack_changes c`) => sql.fragment`
+    select c.stack_id, c.project_name, c.stack_name from ${stacks}
     where c.organization_id = ${id}
       and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
+  /** Of these stacks, each once; the others of the organization are not read. */
+  const among = (ids: ReturnType<typeof sql.fragment>) => sql.fragment`
+    (select distinct m.stack_id from (${ids}) m) m
+    cross join lateral (select * from stack_changes c where c.stack_id = m.stack_id offset 0) c`;
   // As of the start of the statement: Postgres can then use the index for the days.
   const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
   const moment = (position: CiPosition) =>
@@ -108,12 +112,15 @@ export function createCiQueryRepository(db: Queryable) {
     countRefused: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(RefusalCountRow)`
         /* ciQueries.countRefused */
-        with r as materialized (${readable(organization)})
-        select (f.refused_at at time zone 'UTC')::date::text as day, r.project_name as project, f.reason, sum(f.times)::int as times,
-          sum(f.waited_ms)::float8 as "waitedMs"
-        from refused_runs f join r on r.stack_id = f.stack_id
-        where f.organization_id = ${organization.id} and f.refused_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'
-        group by grouping sets (((f.refused_at at time zone 'UTC')::date), (r.project_name), (f.reason))`),
+        with f as materialized (
+          select f.stack_id, (f.refused_at at time zone 'UTC')::date as day, f.reason, sum(f.times) as times, sum(f.waited_ms) as waited_ms
+          from refused_runs f
+          where f.organization_id = ${organization.id} and f.refused_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'
+          group by 1, 2, 3),
+        r as materialized (${readable(organization, among(sql.fragment`select stack_id from f`))})
+        select f.day::text as day, r.project_name as project, f.reason, sum(f.times)::int as times, sum(f.waited_ms)::float8 as "waitedMs"
+        from f join r on r.stack_id = f.stack_id
+        group by grouping sets ((f.day), (r.project_name), (f.reason))`),
 
     /** Runs that were refused, the newest first. */
     listRefused: (
@@ -166,7 +173,12 @@ export function createCiQueryRepository(db: Queryable) {
     ) =>
       db.any(sql.rows(DriftedRow)`
         /* ciQueries.listDrifted */
-        with r as materialized (${readable(organization)})
+        with r as materialized (${readable(
+          organization,
+          among(
+            sql.fragment`select d.stack_id from drift_runs d where d.organization_id = ${organization.id} and d.is_detected`,
+          ),
+        )})
         select r.stack_id as "stackId", r.project_name as project, r.stack_name as stack, ${micros(sql.fragment`l.ended_at`)},
           l.update_id as "updateId", l.changes, l.ended_at as "foundAt", coalesce(f.ended_at, l.ended_at) as since,
           m.ended_at as "cleanAt", m.id as "cleanUpdateId"

@@ -21,6 +21,7 @@ const maxShown = 20;
 export function addBackupCommands(backup: Command, run: CommandRun): void {
   const on = async <T>(place: string, work: (call: BackupCall) => Promise<T>, mustExist = true): Promise<T> => {
     const session = new AdminSession(run.loadConfig(), run);
+    await session.assertMayRun();
     const target = await openTarget(place, session.config, { mustExist });
     try {
       return await work({ session, target });

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { FaultError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
+import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
 import { Slices } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { CheckClaim } from '../state/checkpoints/byte-check-repository.ts';
@@ -39,22 +40,28 @@ export class EventsDamagedError extends FaultError {
 
 type SegmentLocation = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>;
 
-/** Reads archived events and checks them; a damaged segment is marked and reported, and stays referenced. */
+/**
+ * Reads archived events and checks them; a damaged segment is marked and reported, and stays referenced. A site that another one has replaced
+ * only reports it.
+ */
 export class EventSegments {
   readonly #rows: EventSegmentRepository;
   readonly #documents: DocumentStore;
   readonly #copies: DocumentCopies;
+  readonly #readOnly: ReadOnlyMode;
   readonly #logger: Logger;
 
   constructor(parts: {
     rows: EventSegmentRepository;
     documents: DocumentStore;
     copies: DocumentCopies;
+    readOnly: ReadOnlyMode;
     logger: Logger;
   }) {
     this.#rows = parts.rows;
     this.#documents = parts.documents;
     this.#copies = parts.copies;
+    this.#readOnly = parts.readOnly;
     this.#logger = parts.logger;
   }
 
@@ -135,7 +142,7 @@ export class EventSegments {
     const damage = (await this.#findDamage(segment, signal)) && (await this.#findDamage(segment, signal));
     const proof = damage && (await this.#prove(segment));
     if (damage && proof === 'damaged') return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
-    await this.#rows.markIntact(id);
+    if (!this.#readOnly.isFenced) await this.#rows.markIntact(id);
     return proof === 'mended' ? 'repaired' : segment.damaged ? 'restored' : 'intact';
   }
 
@@ -268,7 +275,7 @@ export class EventSegments {
 
   /** Returns false if the segment is gone. */
   async #report(segment: SegmentRow, damage: Error): Promise<boolean> {
-    const marked = await this.#rows.markDamaged(segment.id);
+    const marked = this.#readOnly.isFenced ? { isNew: !segment.damaged } : await this.#rows.markDamaged(segment.id);
     if (!marked) return false;
     const owner = await this.#rows.findOwner(segment.id);
     const facts = {

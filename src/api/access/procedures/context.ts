@@ -145,7 +145,7 @@ export class RequestCalls {
 
   /** The audit trail of a call that may change something. */
   trail(caller: Caller, access: CallerAccess, action: AuditAction): AuditTrail {
-    return new AuditTrail(this.#sourceOf(caller, access), action);
+    return new AuditTrail(this.#sourceOf(caller, access), action, this.#services.readOnly);
   }
 
   /** Records the refusal of a member's call that may change something. */

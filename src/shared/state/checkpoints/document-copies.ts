@@ -32,7 +32,7 @@ interface Parts {
   readonly documentsOver: (blobs: BlobReader) => DocumentStore;
   readonly chunks: ChunkRepository;
   readonly blobRows: BlobRepository;
-  /** Whether another site has taken over: this one changes no store. */
+  /** Whether another site has taken over: this one changes no store and no row. */
   readonly isFenced: () => boolean;
   /** Notes a blob that is wrong in a store and could not be replaced. */
   readonly mendLater: (key: string) => Promise<unknown>;
@@ -203,6 +203,7 @@ export class DocumentCopies {
   }
 
   async #mendLater(key: string): Promise<void> {
+    if (this.#parts.isFenced()) return;
     try {
       await this.#parts.mendLater(key);
     } catch (error) {
