@@ -160,6 +160,7 @@ export const procedureTable: Record<
   'grants.take': { needs: 'manager', input: { id: randomUUID() } },
   'access.list': { needs: 'manage', input: { holders: 'users' } },
   'access.policy': { needs: 'manager' },
+  'access.managed': { needs: 'manager', input: { kind: 'Team' } },
   'access.changePolicy': { needs: 'manager', input: { decryptByRole: true } },
   'access.mine': { needs: 'read' },
   'tokens.mine': { needs: 'owner' },

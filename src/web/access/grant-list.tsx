@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { GrantItem } from '../platform/app/contract.ts';
+import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { RowMenu } from '../platform/app/row-menu.tsx';
 import styles from '../platform/app/settings-page.module.css';
@@ -37,7 +38,7 @@ export function GrantList({
   const problem = useProblem(query);
   const columns: Column<GrantItem>[] = [
     ...('team' in owner ? [] : [toWhom(organization)]),
-    ...columnsOfAll,
+    ...columnsOfAll(organization),
     {
       name: 'Actions',
       isActions: true,
@@ -100,14 +101,15 @@ function toWhom(organization: string): Column<GrantItem> {
   };
 }
 
-const columnsOfAll: readonly Column<GrantItem>[] = [
+const columnsOfAll = (organization: string): readonly Column<GrantItem>[] => [
   {
     name: 'Permissions',
-    cell: ({ effect, permissions, role }) => (
+    cell: ({ effect, id, permissions, role }) => (
       <span className={styles['badges']}>
         <Badge tone={effect === 'deny' ? 'failure' : 'success'}>{effect === 'deny' ? 'denies' : 'allows'}</Badge>
         {role === undefined ? null : <span>role {role.name}</span>}
         <PermissionSet names={permissions} />
+        <ManagedMark organization={organization} kind="Grant" object={id} />
       </span>
     ),
   },

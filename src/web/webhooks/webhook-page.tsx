@@ -2,6 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Webhook } from '../platform/app/contract.ts';
+import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { queryClient } from '../platform/app/trpc.ts';
 import { useRemoval } from '../platform/app/use-edit.ts';
@@ -77,7 +78,14 @@ export function WebhookView({
     );
   return (
     <Page
-      title={webhook.displayName}
+      title={
+        <>
+          {webhook.displayName}{' '}
+          {'stack' in target ? null : (
+            <ManagedMark organization={owner.target.organization} kind="Webhook" object={name} />
+          )}
+        </>
+      }
       lead={<span className={styles['url']}>{webhook.url}</span>}
       actions={
         <>

@@ -3,6 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { UserPlus, Users } from 'lucide-react';
 import { useState } from 'react';
 import type { MemberItem } from '../../platform/app/contract.ts';
+import { ManagedMark } from '../../platform/app/managed-mark.tsx';
 import { useMe } from '../../platform/app/me.ts';
 import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { usePageAction } from '../../platform/app/page-actions.ts';
@@ -104,7 +105,7 @@ export function MembersPage() {
 
 function shown(organization: string): Column<MemberItem>[] {
   return [
-    { name: 'Name', isTitle: true, cell: (member) => <MemberName member={member} /> },
+    { name: 'Name', isTitle: true, cell: (member) => <MemberName organization={organization} member={member} /> },
     { name: 'Role', cell: ({ role }) => <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge> },
     {
       name: 'Teams',
@@ -140,7 +141,7 @@ function actions(ask: (asked: Asked) => void): Column<MemberItem> {
   };
 }
 
-function MemberName({ member }: { readonly member: MemberItem }) {
+function MemberName({ member, organization }: { readonly organization: string; readonly member: MemberItem }) {
   const me = useMe();
   const { displayName, email, isActive, login } = member;
   return (
@@ -149,6 +150,7 @@ function MemberName({ member }: { readonly member: MemberItem }) {
         {displayName || login}
         {me?.login === login ? <Badge>you</Badge> : null}
         {isActive ? null : <Badge tone="warning">deactivated</Badge>}
+        <ManagedMark organization={organization} kind="Member" object={login} />
       </span>
       <span className={styles['second']}>{[displayName ? login : '', email].filter(Boolean).join(', ')}</span>
     </span>

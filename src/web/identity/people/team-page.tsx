@@ -4,6 +4,7 @@ import { UserPlus } from 'lucide-react';
 import { useState } from 'react';
 import { GrantList } from '../../access/grant-list.tsx';
 import type { TeamMemberItem } from '../../platform/app/contract.ts';
+import { ManagedMark } from '../../platform/app/managed-mark.tsx';
 import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
@@ -40,7 +41,11 @@ export function TeamPage() {
   const ref = { organization, team: name };
   return (
     <Page
-      title={team.displayName}
+      title={
+        <>
+          {team.displayName} <ManagedMark organization={organization} kind="Team" object={name} />
+        </>
+      }
       lead={team.description || (team.displayName === name ? undefined : name)}
       actions={
         mayManage ? (

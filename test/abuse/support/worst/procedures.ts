@@ -187,6 +187,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'grants.take': { id: randomUUID() },
   'access.list': { holders: 'tokens', ...page },
   'access.policy': {},
+  'access.managed': { kind: 'Member' },
   'access.changePolicy': { decryptByRole: true },
   'access.mine': {},
   'tokens.mine': page,
