@@ -24,7 +24,7 @@ class UnrecordedReadError extends UnavailableError {
  */
 export class AuditTrail {
   #source: AuditSource;
-  readonly #action: AuditAction;
+  #action: AuditAction;
   #isSettled = false;
 
   constructor(source: AuditSource, action: AuditAction) {
@@ -39,6 +39,16 @@ export class AuditTrail {
   /** Sets the user who signed in with this request. */
   identify(who: Pick<AuditSource, 'userId' | 'login' | 'signIn'>): void {
     this.#source = { ...this.#source, ...who };
+  }
+
+  /** The action of the call, under which a refusal is recorded. */
+  get action(): AuditAction {
+    return this.#action;
+  }
+
+  /** Sets the action of the call, if its body decides about it. */
+  attempt(action: AuditAction): void {
+    this.#action = action;
   }
 
   get isSettled(): boolean {
