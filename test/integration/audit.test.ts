@@ -350,8 +350,8 @@ test('what a member may not do is recorded as refused, once for repeats', async 
 
 test('a refused call is recorded as what it asked for', async () => {
   const { auth, organization, project } = stack;
-  const place = `/api/orgs/${organization}`;
-  await ok(app.call('POST', `${place}/teams/pulumi`, { auth, body: { name: 'blue' } }));
+  const path = `/api/orgs/${organization}`;
+  await ok(app.call('POST', `${path}/teams/pulumi`, { auth, body: { name: 'blue' } }));
   const viewer = `token ${await app.createUser(organization, 'viewer', 'wishful')}`;
   await newEvents(stack);
   const given = { projectName: project, stackName: 'dev', permission: 101 };
@@ -364,8 +364,8 @@ test('a refused call is recorded as what it asked for', async () => {
     ['/teams/blue', { addStackPermission: given }, 'grant.add'],
     ['/teams/blue', { removeStack: given }, 'grant.remove'],
   ];
-  for (const [path, body] of calls)
-    expect((await app.call('PATCH', `${place}${path}`, { auth: viewer, body })).status).toBe(403);
+  for (const [target, body] of calls)
+    expect((await app.call('PATCH', `${path}${target}`, { auth: viewer, body })).status).toBe(403);
   expect((await newEvents(stack)).map(({ action, outcome }) => [action, outcome])).toEqual(
     calls.map(([, , action]) => [action, 'refused']),
   );

@@ -150,8 +150,8 @@ export class TeamService {
       await assertSeenTeam(tx, organizationId, team, seen);
       // Before the events of the individual changes, each of which has its own action.
       audit.settle();
-      const place = { organization, organizationId, team };
-      await this.#rename(tx, place, request, audit);
+      const teamRef = { organization, organizationId, team };
+      await this.#rename(tx, teamRef, request, audit);
       const ofMembers = [
         { member: request.member, memberAction: request.memberAction },
         ...(request.memberChanges ?? []),
@@ -159,10 +159,10 @@ export class TeamService {
       const changes = ofMembers.flatMap(({ member, memberAction }) =>
         member && memberAction ? [{ login: member, action: memberAction }] : [],
       );
-      await changeMembers(tx, place, changes, audit);
+      await changeMembers(tx, teamRef, changes, audit);
       for (const given of [request.addStackPermission, request.editStackPermission])
-        if (given) await giveStack(tx, place, caller, given, audit);
-      if (request.removeStack) await takeStack(tx, place, request.removeStack, audit);
+        if (given) await giveStack(tx, teamRef, caller, given, audit);
+      if (request.removeStack) await takeStack(tx, teamRef, request.removeStack, audit);
     });
   }
 

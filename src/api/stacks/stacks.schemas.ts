@@ -89,4 +89,19 @@ export const RenameStackRequest = component(
 /** The tags by their names. */
 export const TagsRequest = component('TagsRequest', AnyObject, { environment: 'production' });
 
-export const DeleteStackQuery = Type.Object({ force: Type.Optional(Type.String()) });
+/** Either name: the CLI sends `force`, the provider `pulumiservice` `forceDestroy`. */
+export const DeleteStackQuery = Type.Object({
+  force: Type.Optional(Type.String()),
+  forceDestroy: Type.Optional(Type.String()),
+});
+
+export const SetTagRequest = component('SetTagRequest', Type.Object({ name: Type.String(), value: Type.String() }), {
+  name: 'environment',
+  value: 'production',
+});
+export const TagParams = Type.Object({
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tag: Type.String(),
+});
