@@ -157,6 +157,11 @@ const damages: Record<string, Damage & { readonly kind: FindingKind }> = {
     make: () => sql(`delete from stack_changes where stack_id = $1`, [ids.stack]),
     object: /org.*\/proj\/dev$/,
   },
+  'a stack that lists show as failed although it is not': {
+    kind: 'change-listing',
+    make: () => sql(`update stack_changes set trouble = 'failed' where stack_id = $1`, [ids.stack]),
+    object: /org.*\/proj\/dev$/,
+  },
   'a stack that does not exist in the order of changes': {
     kind: 'change-listing',
     make: () =>

@@ -63,6 +63,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
       ...['update-rule.set', 'update-rule.remove'],
       ...['create', 'change', 'remove', 'ping', 'redeliver'].map((each) => `webhook.${each}`),
       ...['embed.create', 'embed.revoke'],
+      ...['view.create', 'view.change', 'view.remove'],
     ].map((action) => [action, 'organization']),
   ) as Record<AuditAction, AuditPlaceRule>),
   'organization.delete': 'server',

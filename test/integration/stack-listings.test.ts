@@ -35,8 +35,11 @@ async function differences(): Promise<unknown[]> {
     (table wanted except table found) union all (table found except table wanted)`);
   const changes = await client.query(`
     with wanted as (
-      select s.id, p.organization_id, p.name, s.name from stacks s join projects p on p.id = s.project_id where s.deleted_at is null),
-    found as (select stack_id, organization_id, project_name, stack_name from stack_changes)
+      select s.id, p.organization_id, p.name, s.name, (
+        select case when u.status in ('failed', 'cancelled') then u.status end from updates u
+        where u.stack_id = s.id and u.kind <> 'preview' order by u.number desc limit 1)
+      from stacks s join projects p on p.id = s.project_id where s.deleted_at is null),
+    found as (select stack_id, organization_id, project_name, stack_name, trouble from stack_changes)
     (table wanted except table found) union all (table found except table wanted)`);
   return [...rows, ...changes.rows];
 }
@@ -57,6 +60,10 @@ test('the listings follow every change of the stacks', async () => {
     const [name, other] = [`s${Math.floor(random() * 3)}`, `s${Math.floor(random() * 3)}`];
     const live = `project_id = ${project(Math.floor(random() * 4))} and name = '${name}' and deleted_at is null`;
     const target = `${project(step >> 1)}`;
+    const status = ['succeeded', 'failed', 'cancelled'][step % 3] as string;
+    const add = (kind: string, as: string): string =>
+      `insert into updates (stack_id, kind, exclusive, status, expires_at) select id, '${kind}', ${kind === 'update'}, '${as}', now()
+       from stacks where ${live} and active_update_id is null returning id, stack_id`;
     const changes = {
       insert: `insert into stacks (project_id, name, tags) values (${project(step)}, '${name}', '${tags(step)}') on conflict do nothing`,
       tag: `update stacks set tags = '${tags(step)}' where ${live}`,
@@ -65,6 +72,11 @@ test('the listings follow every change of the stacks', async () => {
       hide: `update stacks set deleted_at = now() where ${live}`,
       delete: `delete from stacks where ${live}`,
       purge: `delete from stacks where deleted_at is not null`,
+      begin: `with u as (${add('update', 'running')}) update stacks s set active_update_id = u.id from u where s.id = u.stack_id`,
+      end: `select end_locked_update(u.id, u.stack_id, '${status}', null, false, null, null)
+        from updates u join stacks s on s.active_update_id = u.id where ${live}`,
+      copy: add('update', status),
+      preview: add('preview', 'failed'),
       other: `update stacks set stack_version = stack_version + 1, tags = tags where ${live}`,
     };
     const kinds = Object.keys(changes) as (keyof typeof changes)[];
@@ -74,7 +86,7 @@ test('the listings follow every change of the stacks', async () => {
     changed.set(kind, (changed.get(kind) ?? 0) + (rowCount ?? 0));
     if (step % 10 === 9) expect(await differences()).toEqual([]);
   }
-  for (const kind of ['insert', 'tag', 'rename', 'hide', 'delete', 'purge', 'other'])
+  for (const kind of ['insert', 'tag', 'rename', 'hide', 'delete', 'purge', 'other', 'begin', 'end', 'copy', 'preview'])
     expect({ kind, rows: (changed.get(kind) ?? 0) > 3 }).toEqual({ kind, rows: true });
 });
 

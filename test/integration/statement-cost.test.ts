@@ -5,6 +5,7 @@ import { createArchivingRepository } from '../../src/shared/events/archiving-rep
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
 import { createJobRepository } from '../../src/shared/jobs/job-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createFormerVersionsRepository } from '../../src/shared/search/former-versions-repository.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
 import { createDocumentCheckRepository } from '../../src/shared/state/checkpoints/document-check-repository.ts';
 import { createCompactionRepository } from '../../src/shared/state/journal/compaction-repository.ts';
@@ -50,6 +51,7 @@ beforeAll(async () => {
     select id, 1, 1, 'none', '', '' from updates`);
   await client.query(`insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes,
       stored_bytes, codec, inline_bytes) select id, 0, 0, 1, '[]', '', 1, 1, 'none', '' from updates`);
+  await client.query('insert into state_indexes (stack_id, version, known_from) select id, 1, 0 from stacks');
   await analyzeExactly(client);
   const { rows } = await client.query<{ organization: string; lease: Buffer }>(
     `select organization_id as organization, lease_hash as lease from updates where status = 'running' limit 1`,
@@ -76,6 +78,7 @@ describe('a sweep that finds nothing reads nothing', () => {
       (db) => createArchivingRepository(db).listDue(3600, null, 100),
     ],
     ['expired admissions', (db) => createJobRepository(db).deleteExpired(3600)],
+    ['versions from before their index', (db) => createFormerVersionsRepository(db).findFillable(null)],
     ['a wrong lease', (db) => createUpdateRepository(db).isLease(Buffer.alloc(32))],
   ])('%s', async (_, work) => {
     const plan = await planOf(client, work);

@@ -149,15 +149,15 @@ export class TeamService {
       await assertSeenTeam(tx, organizationId, team, seen);
       // Before the events of the individual changes, each of which has its own action.
       audit.settle();
-      const place = { organization, organizationId, team };
-      await this.#rename(tx, place, request, audit);
+      const teamRef = { organization, organizationId, team };
+      await this.#rename(tx, teamRef, request, audit);
       if (request.member && request.memberAction)
-        await changeMember(tx, place, { login: request.member, action: request.memberAction }, audit);
+        await changeMember(tx, teamRef, { login: request.member, action: request.memberAction }, audit);
       for (const { member, memberAction } of request.memberChanges ?? [])
-        await changeMember(tx, place, { login: member, action: memberAction }, audit);
+        await changeMember(tx, teamRef, { login: member, action: memberAction }, audit);
       for (const given of [request.addStackPermission, request.editStackPermission])
-        if (given) await giveStack(tx, place, caller, given, audit);
-      if (request.removeStack) await takeStack(tx, place, request.removeStack, audit);
+        if (given) await giveStack(tx, teamRef, caller, given, audit);
+      if (request.removeStack) await takeStack(tx, teamRef, request.removeStack, audit);
     });
   }
 

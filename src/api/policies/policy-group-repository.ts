@@ -43,9 +43,10 @@ export function createPolicyGroupRepository(db: Queryable) {
   const summary = sql.fragment`
     g.name, g.is_default as "isDefault",
     case when g.is_default then (
-      select count(*)::integer from stacks s join projects p on p.id = s.project_id
-      where p.organization_id = g.organization_id and s.deleted_at is null
-        and not exists (select 1 from policy_group_stacks m where m.stack_id = s.id)
+      -- Each live stack is listed once under no tag: many to a page of the index.
+      (select count(*)::integer from stack_listings l where l.organization_id = g.organization_id and l.tag_name = '') - (
+        select count(distinct m.stack_id)::integer from policy_groups h join policy_group_stacks m on m.group_id = h.id
+        join stacks s on s.id = m.stack_id where h.organization_id = g.organization_id and s.deleted_at is null)
     ) else (
       select count(*)::integer from policy_group_stacks m join stacks s on s.id = m.stack_id
       where m.group_id = g.id and s.deleted_at is null

@@ -50,58 +50,63 @@ const maxMessage = 300;
 
 /** What needs attention in organizations, as far as their facts allow to read the stacks. */
 export function createAttentionRepository(db: Queryable) {
-  /** The stacks that changed last, at most `maxScanned` of all organizations. Reads no rows of other tables. */
-  const newest = (organizations: readonly ListedOrganization[], maxScanned: number) => sql.fragment`
-    select o.name as organization, o.facts, c.* from ${unnested(organizations)} as o (id, name, facts)
-    cross join lateral (
-      select * from stack_changes c where c.organization_id = o.id
-      order by c.changed_at desc, c.stack_id desc limit ${maxScanned}) c
+  /** Stacks of an organization `o` whose last update ended so: the ones that changed last. */
+  const ended = (trouble: ReturnType<typeof sql.fragment>, maxScanned: number) => sql.fragment`
+    select c.* from stack_changes c where c.organization_id = o.id and c.trouble = ${trouble}
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
+  /** Those in which drift was ever found. */
+  const everDrifted = (maxScanned: number) => sql.fragment`
+    select c.* from (select distinct d.stack_id from drift_runs d where d.organization_id = o.id and d.is_detected) d
+    join stack_changes c on c.stack_id = d.stack_id order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
+  /** Stacks that may have a trouble: at most `maxScanned` of each kind. Reads no others. */
+  const looked = (organizations: readonly ListedOrganization[], maxScanned: number) => sql.fragment`
+    select * from (
+      select row_number() over (partition by l.kind order by l.changed_at desc, l.stack_id desc) as at, l.*
+      from (
+        select o.name as organization, o.facts, k.* from ${unnested(organizations)} as o (id, name, facts)
+        cross join lateral (
+          select 'failed' as kind, f.* from (${ended(sql.fragment`'failed'`, maxScanned)}) f
+          union all select 'interrupted', i.* from (${ended(sql.fragment`'cancelled'`, maxScanned)}) i
+          union all select 'drifted', d.* from (${everDrifted(maxScanned)}) d) k) l) n
+    where n.at <= ${maxScanned}`;
   return {
     /** Stacks whose last update failed or was interrupted, and drifted ones: the newest `limit` of each. */
     listTroubled: (organizations: readonly ListedOrganization[], maxScanned: number, limit: number) =>
       db.any(sql.rows(TroubledRow)`
         /* attention.listTroubled */
-        with read as materialized (
-          select c.*, u.id as last_id, u.status,
-            case when d.is_detected and not exists (
-              select 1 from updates r where r.stack_id = c.stack_id and r.number >= d.number and r.kind in ('update', 'destroy')
-                and not r.dry_run and r.status = 'succeeded') then d.update_id end as drift_id
-          from (${newest(organizations, maxScanned)}) c
+        with found as materialized (
+          select r.kind as trouble, r.organization, r.project_name, r.stack_name, r.stack_id, r.changed_at, d.update_id as drift_id
+          from (${looked(organizations, maxScanned)}) r
           left join lateral (
-            select id, status from updates u where u.stack_id = c.stack_id and not u.dry_run and u.kind <> 'preview'
-            order by u.number desc limit 1) u on true
-          left join lateral (
-            select update_id, is_detected, number from drift_runs r where r.stack_id = c.stack_id and r.state = 'done'
-            order by r.number desc limit 1) d on true
-          offset 0
-        ),
-        found as (
-          select t.trouble, t.update_id, r.* from read r
-          cross join lateral (values
-            (case r.status when 'failed' then 'failed' when 'cancelled' then 'interrupted' end, r.last_id),
-            (case when r.drift_id is not null then 'drifted' end, r.drift_id)) as t (trouble, update_id)
-          where t.trouble is not null and (r.facts is null
-            or effective_permissions(r.facts, r.organization_id, r.project_name, r.stack_name) & 1 = 1)
+            select update_id, is_detected, number from drift_runs d where r.kind = 'drifted' and d.stack_id = r.stack_id and d.state = 'done'
+            order by d.number desc limit 1) d on true
+          where (r.kind <> 'drifted' or d.is_detected and not exists (
+              select 1 from updates u where u.stack_id = r.stack_id and u.number >= d.number and u.kind in ('update', 'destroy')
+                and not u.dry_run and u.status = 'succeeded'))
+            and (r.facts is null or effective_permissions(r.facts, r.organization_id, r.project_name, r.stack_name) & 1 = 1)
         ),
         listed as (
           select *, count(*) over (partition by trouble)::int as count,
-            row_number() over (partition by trouble order by changed_at desc, stack_id desc) as place
+            row_number() over (partition by trouble order by changed_at desc, stack_id desc) as rank
           from found
         )
         select l.trouble, l.count, l.organization, l.project_name as project, l.stack_name as stack,
           u.id as "updateId", u.stack_version as version, u.kind, left(u.message, ${maxMessage}) as message,
           u.commit_id as commit, u.ci_run::json ->> 'build.url' as "ciUrl",
           coalesce(a.login, t.kind || ':' || t.name) as by, coalesce(u.ended_at, u.started_at, u.created_at) as since
-        from listed l join updates u on u.id = l.update_id
+        from listed l
+        cross join lateral (select coalesce(l.drift_id, (
+          select e.id from updates e where e.stack_id = l.stack_id and not e.dry_run and e.kind <> 'preview'
+          order by e.number desc limit 1)) as id offset 0) w
+        join updates u on u.id = w.id
         left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id and u.requested_by is null
-        where l.place <= ${limit} order by l.trouble, l.place`),
+        where l.rank <= ${limit} order by l.trouble, l.rank`),
 
-    /** Whether the organizations have more than `maxScanned` stacks. */
+    /** Whether the organizations have more than `maxScanned` stacks that may have a trouble of one kind. */
     hasMore: async (organizations: readonly ListedOrganization[], maxScanned: number): Promise<boolean> => {
       const row = await db.one(sql.rows(CountRow)`
         /* attention.hasMore */
-        select count(*) > ${maxScanned} as "isMore" from (${newest(organizations, maxScanned + 1)}) c`);
+        select count(*) > 0 as "isMore" from (${looked(organizations, maxScanned + 1)}) c where c.at > ${maxScanned}`);
       return row.isMore;
     },
 

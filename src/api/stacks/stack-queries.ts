@@ -27,6 +27,9 @@ import { createTagRepository } from './tag-repository.ts';
 /** Stacks of one former name that are looked at. */
 const maxRenamed = 20;
 
+/** Stacks of an organization that are counted. */
+const maxCounted = 1_000;
+
 /** Filters of a list of stacks; all given ones must match. */
 export interface OverviewQuery {
   /** Null: all organizations of the caller. */
@@ -59,8 +62,14 @@ export class StackQueries {
 
   /** The caller's organizations, with the number of their stacks if the caller may read all of them. */
   async listOrganizations({ tokenId }: Caller) {
-    const rows = await createStackQueryRepository(this.#context.db).listOrganizations(tokenId);
-    return rows.map(({ name, role, stacks }) => ({ name, role, stackCount: stacks }));
+    const rows = await createStackQueryRepository(this.#context.db).listOrganizations(tokenId, maxCounted + 1);
+    return rows.map(({ name, role, stacks }) => ({
+      name,
+      role,
+      stackCount: stacks === null ? null : Math.min(stacks, maxCounted),
+      /** Whether there are more than were counted. */
+      hasMoreStacks: stacks !== null && stacks > maxCounted,
+    }));
   }
 
   /** The stack that had this name before a rename, if the caller may read it: the one that has changed last, if there are several. */
@@ -175,7 +184,7 @@ export class StackQueries {
     }
   }
 
-  /** A page of the stacks that the caller may read, and the place of its last one if there are more. Throws NotFoundError, SearchQueryError. */
+  /** A page of the stacks that the caller may read, and the position of its last one if there are more. Throws NotFoundError, SearchQueryError. */
   async list(
     { tokenId }: Caller,
     { limit, organization, status, text, ...query }: OverviewQuery,

@@ -35,7 +35,7 @@ export type RefusalCountRow = Row<typeof RefusalCountRow>;
 const RefusedRow = Type.Object({
   id: Type.String(),
   /** Microseconds since the epoch, as text. */
-  place: Type.String(),
+  position: Type.String(),
   project: Type.String(),
   stack: Type.String(),
   reason: Type.Unsafe<RefusalReason>(Type.String()),
@@ -57,7 +57,7 @@ const DriftedRow = Type.Object({
   project: Type.String(),
   stack: Type.String(),
   /** Microseconds since the epoch, as text: when the last run that has found the drift ended. */
-  place: Type.String(),
+  position: Type.String(),
   updateId: Type.String(),
   /** JSON text: how many resources differ, by the operation that would repair the state. */
   changes: Type.String(),
@@ -69,21 +69,25 @@ const DriftedRow = Type.Object({
 });
 export type DriftedRow = Row<typeof DriftedRow>;
 
-/** A place in a list: microseconds since the epoch, and an id. */
-export type CiPlace = readonly [string, string];
+/** A position in a list: microseconds since the epoch, and an id. */
+export type CiPosition = readonly [string, string];
 
 /** Results of an organization's runs, on readable live stacks. */
 export function createCiQueryRepository(db: Queryable) {
-  const readable = ({ facts, id }: ListedOrganization) => sql.fragment`
-    select c.stack_id, c.project_name, c.stack_name from stack_changes c
+  const readable = ({ facts, id }: ListedOrganization, stacks = sql.fragment`stack_changes c`) => sql.fragment`
+    select c.stack_id, c.project_name, c.stack_name from ${stacks}
     where c.organization_id = ${id}
       and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
+  /** Of these stacks, each once; the others of the organization are not read. */
+  const among = (ids: ReturnType<typeof sql.fragment>) => sql.fragment`
+    (select distinct m.stack_id from (${ids}) m) m
+    cross join lateral (select * from stack_changes c where c.stack_id = m.stack_id offset 0) c`;
   // As of the start of the statement: Postgres can then use the index for the days.
   const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
-  const moment = (place: CiPlace) =>
-    sql.fragment`'epoch'::timestamptz + ${place[0]}::bigint * interval '1 microsecond'`;
+  const moment = (position: CiPosition) =>
+    sql.fragment`'epoch'::timestamptz + ${position[0]}::bigint * interval '1 microsecond'`;
   const micros = (column: ReturnType<typeof sql.fragment>) =>
-    sql.fragment`(extract(epoch from ${column}) * 1000000)::bigint::text as place`;
+    sql.fragment`(extract(epoch from ${column}) * 1000000)::bigint::text as position`;
   return {
     /** Statistics of each of the last days that has some, and of each project. */
     sum: (organization: ListedOrganization, days: number) =>
@@ -108,12 +112,15 @@ export function createCiQueryRepository(db: Queryable) {
     countRefused: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(RefusalCountRow)`
         /* ciQueries.countRefused */
-        with r as materialized (${readable(organization)})
-        select (f.refused_at at time zone 'UTC')::date::text as day, r.project_name as project, f.reason, sum(f.times)::int as times,
-          sum(f.waited_ms)::float8 as "waitedMs"
-        from refused_runs f join r on r.stack_id = f.stack_id
-        where f.organization_id = ${organization.id} and f.refused_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'
-        group by grouping sets (((f.refused_at at time zone 'UTC')::date), (r.project_name), (f.reason))`),
+        with f as materialized (
+          select f.stack_id, (f.refused_at at time zone 'UTC')::date as day, f.reason, sum(f.times) as times, sum(f.waited_ms) as waited_ms
+          from refused_runs f
+          where f.organization_id = ${organization.id} and f.refused_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'
+          group by 1, 2, 3),
+        r as materialized (${readable(organization, among(sql.fragment`select stack_id from f`))})
+        select f.day::text as day, r.project_name as project, f.reason, sum(f.times)::int as times, sum(f.waited_ms)::float8 as "waitedMs"
+        from f join r on r.stack_id = f.stack_id
+        group by grouping sets ((f.day), (r.project_name), (f.reason))`),
 
     /** Runs that were refused, the newest first. */
     listRefused: (
@@ -128,7 +135,7 @@ export function createCiQueryRepository(db: Queryable) {
         readonly days: number;
         readonly reasons: readonly string[] | null;
         readonly project: string | null;
-        readonly after: CiPlace | null;
+        readonly after: CiPosition | null;
         readonly limit: number;
       },
     ) =>
@@ -160,13 +167,18 @@ export function createCiQueryRepository(db: Queryable) {
       }: {
         readonly days: number;
         readonly onlyDrifted: boolean;
-        readonly after: CiPlace | null;
+        readonly after: CiPosition | null;
         readonly limit: number;
       },
     ) =>
       db.any(sql.rows(DriftedRow)`
         /* ciQueries.listDrifted */
-        with r as materialized (${readable(organization)})
+        with r as materialized (${readable(
+          organization,
+          among(
+            sql.fragment`select d.stack_id from drift_runs d where d.organization_id = ${organization.id} and d.is_detected`,
+          ),
+        )})
         select r.stack_id as "stackId", r.project_name as project, r.stack_name as stack, ${micros(sql.fragment`l.ended_at`)},
           l.update_id as "updateId", l.changes, l.ended_at as "foundAt", coalesce(f.ended_at, l.ended_at) as since,
           m.ended_at as "cleanAt", m.id as "cleanUpdateId"

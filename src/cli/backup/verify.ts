@@ -5,7 +5,7 @@ import { verifyAudit } from '../../shared/audit/verify-audit.ts';
 import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
 import { findDamage } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
-import { type Manifest, places } from '../../shared/backup/manifest.ts';
+import { backupKeys, type Manifest } from '../../shared/backup/manifest.ts';
 import { assertKnownMigrations, restoreTables } from '../../shared/backup/restore-tables.ts';
 import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { createContext } from '../../shared/context.ts';
@@ -55,7 +55,7 @@ export async function verify(call: BackupCall, id: string | null, identity: stri
     const verification = await verifyRestored(call, backup, home);
     if (verification.problems.length > 0) return verification;
     const isNoted = await target
-      .put(places.verified(manifest.id), once(Buffer.from(`${new Date().toISOString()}\n`)))
+      .put(backupKeys.verified(manifest.id), once(Buffer.from(`${new Date().toISOString()}\n`)))
       .then(
         () => true,
         () => false,

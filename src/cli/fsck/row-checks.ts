@@ -22,11 +22,11 @@ const repairs: Repairs = {
   // The id of a row of the list is its key.
   listing: inTransaction((rows, { id }) => (id.startsWith('[') ? rows.unlist(id) : rows.list(id))),
   'change-listing': inTransaction((rows, { id }) => rows.noteChange(id)),
-  restorable: inTransaction((rows, { id }) => rows.placeRestorable(id)),
+  restorable: inTransaction((rows, { id }) => rows.setRestorableOrganization(id)),
   lock: inTransaction((rows, { id }) => rows.lock(id)),
   version: inTransaction((rows, { id }) => rows.raiseVersion(id)),
-  'update-organization': inTransaction((rows, { id }) => rows.placeUpdate(id)),
-  'update-stack': inTransaction((rows, { id }) => rows.placeFigures(id)),
+  'update-organization': inTransaction((rows, { id }) => rows.setUpdateOrganization(id)),
+  'update-stack': inTransaction((rows, { id }) => rows.setStatisticsStack(id)),
   approval: inTransaction((rows, { id }) => rows.deleteApproval(id)),
   'journal-open': async ({ context }, { id }) => {
     await context.db.inTransaction((tx) => createRowRepairRepository(tx).endJournal(id));

@@ -4,14 +4,14 @@ import type { Logger } from '../platform/logger/logger.ts';
 import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
 import { Slices } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import type { CheckClaim } from '../state/checkpoints/byte-check-repository.ts';
 import { DamagedBytesError } from '../state/checkpoints/document-codec.ts';
 import type { DocumentCopies, Proof } from '../state/checkpoints/document-copies.ts';
 import { isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore, StoredDocument } from '../state/checkpoints/document-store.ts';
 import { eventsOf } from './event-frame.ts';
 import type { EventSegmentRepository, SegmentRow, SequenceRange } from './event-segment-repository.ts';
-import { type Appetite, decodeFrame, type PlacedFrame, placeFrames, runLength } from './segment-frames.ts';
+import { type Appetite, decodeFrame, type LocatedFrame, locateFrames, runLength } from './segment-frames.ts';
 import { type EventFilter, frameFilter, parseIndex, type SegmentIndex, selects } from './segment-index.ts';
 
 /** Number of frames of one event that are read at once. */
@@ -38,7 +38,7 @@ export class EventsDamagedError extends FaultError {
   override readonly code = 'events-damaged';
 }
 
-type SegmentPlace = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>;
+type SegmentLocation = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>;
 
 /**
  * Reads archived events and checks them; a damaged segment is marked and reported, and stays referenced. A site that another one has replaced
@@ -104,7 +104,7 @@ export class EventSegments {
    * and hash, what the blob store throws, and `signal`'s reason.
    */
   async verify(
-    place: SegmentPlace,
+    location: SegmentLocation,
     { frames }: SegmentIndex,
     sha256: Buffer,
     { documents = this.#documents, signal }: { documents?: DocumentStore; signal?: AbortSignal | undefined } = {},
@@ -115,7 +115,7 @@ export class EventSegments {
     // One by one: Node's decoder may stop after the first of several frames.
     for (const frame of frames) {
       signal?.throwIfAborted();
-      const text = decodeFrame(frame, await documents.readRange(place, at, at + frame.stored));
+      const text = decodeFrame(frame, await documents.readRange(location, at, at + frame.stored));
       whole.update(text);
       await slices.spend(text.length);
       at += frame.stored;
@@ -186,7 +186,7 @@ export class EventSegments {
     filter: EventFilter,
     left: Appetite,
   ): AsyncGenerator<readonly StoredEvent[]> {
-    const frames = placeFrames(parseIndex(segment.frames));
+    const frames = locateFrames(parseIndex(segment.frames));
     const mayHave = frameFilter(frames.index, filter);
     const [low, high] = newestFirst ? [until ?? 0, beyond - 1] : [beyond + 1, until ?? Number.MAX_SAFE_INTEGER];
     const wanted = frames.all.filter((frame) => frame.first <= high && frame.last >= low && mayHave(frame));
@@ -212,8 +212,8 @@ export class EventSegments {
   /** The text of an event that is larger than its frame. */
   async *#textOf(
     segment: SegmentRow,
-    frames: readonly PlacedFrame[],
-    frame: PlacedFrame,
+    frames: readonly LocatedFrame[],
+    frame: LocatedFrame,
     first: Buffer,
     bytes: number,
   ): AsyncGenerator<Buffer> {
@@ -235,8 +235,8 @@ export class EventSegments {
   /** Reads adjacent frames at once and decompresses them one by one. */
   async *#open(
     segment: SegmentRow,
-    run: readonly PlacedFrame[],
-  ): AsyncGenerator<{ readonly frame: PlacedFrame; readonly text: Buffer }> {
+    run: readonly LocatedFrame[],
+  ): AsyncGenerator<{ readonly frame: LocatedFrame; readonly text: Buffer }> {
     const start = Math.min(...run.map(({ at }) => at));
     const end = Math.max(...run.map(({ at, stored }) => at + stored));
     const slices = new Slices();

@@ -8,7 +8,7 @@ import {
 } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
-import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import type { CheckClaim } from '../state/checkpoints/byte-check-repository.ts';
 import type { DocumentCopies, Proof } from '../state/checkpoints/document-copies.ts';
 import { findDamage, isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore } from '../state/checkpoints/document-store.ts';

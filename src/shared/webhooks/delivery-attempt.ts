@@ -100,8 +100,8 @@ export class DeliveryAttempts {
     if (outcome.state !== 'delivered') {
       const { attempts, event, webhookId } = delivery;
       const result = 'status' in posted ? { status: posted.status } : posted;
-      const place = { webhookId, event, origin: originOf(message.url), attempts, state: outcome.state };
-      this.#logger.info({ ...place, ...result }, 'a webhook did not accept an event');
+      const facts = { webhookId, event, origin: originOf(message.url), attempts, state: outcome.state };
+      this.#logger.info({ ...facts, ...result }, 'a webhook did not accept an event');
     }
     return outcome;
   }

@@ -13,6 +13,7 @@ import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { MenuItem } from '../platform/ui/menu.tsx';
 import { Section } from '../platform/ui/page.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { GrantDialog } from './grant-dialog.tsx';
@@ -23,19 +24,19 @@ import { PermissionSet } from './permission-set.tsx';
 export function GrantList({
   lead,
   organization,
-  place,
+  owner,
 }: {
   readonly organization: string;
-  readonly place: GrantOwner;
+  readonly owner: GrantOwner;
   readonly lead: string;
 }) {
   const [asked, setAsked] = useState<'give' | GrantItem | null>(null);
   const query = useInfiniteQuery(
-    trpc.grants.list.infiniteQueryOptions({ organization, ...place }, { getNextPageParam: ({ next }) => next }),
+    trpc.grants.list.infiniteQueryOptions({ organization, ...owner }, { getNextPageParam: ({ next }) => next }),
   );
   const problem = useProblem(query);
   const columns: Column<GrantItem>[] = [
-    ...('team' in place ? [] : [toWhom(organization)]),
+    ...('team' in owner ? [] : [toWhom(organization)]),
     ...columnsOfAll,
     {
       name: 'Actions',
@@ -64,16 +65,13 @@ export function GrantList({
         <Table
           label="Grants"
           columns={columns}
-          items={query.data?.pages.flatMap(({ items }) => items)}
+          {...pagedList(query)}
           keyOf={({ id }) => id}
-          isBusy={query.isFetchingNextPage}
-          hasMore={query.hasNextPage}
-          onMore={() => void query.fetchNextPage()}
           empty={<p className={styles['note']}>No grants. Only roles apply.</p>}
         />
       )}
       {asked === 'give' ? (
-        <GrantDialog organization={organization} place={place} onClose={() => setAsked(null)} />
+        <GrantDialog organization={organization} owner={owner} onClose={() => setAsked(null)} />
       ) : asked === null ? null : (
         <TakeDialog organization={organization} grant={asked} onClose={() => setAsked(null)} />
       )}

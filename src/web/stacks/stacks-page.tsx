@@ -106,7 +106,7 @@ export function StacksPage() {
   );
 }
 
-/** The number of stacks, if the user may see all of them. */
+/** The number of stacks, if the user may see all of them; of many, how many there are at least. */
 function StackCount({ organization }: { readonly organization: string | undefined }) {
   const organizations = useMe()?.organizations.filter(
     ({ name }) => organization === undefined || name === organization,
@@ -114,5 +114,11 @@ function StackCount({ organization }: { readonly organization: string | undefine
   const counts = organizations?.map(({ stackCount }) => stackCount) ?? [];
   if (counts.length === 0 || counts.includes(null)) return null;
   const count = counts.reduce<number>((sum, each) => sum + (each ?? 0), 0);
-  return <span className={styles['count']}>{count.toLocaleString()}</span>;
+  const hasMore = organizations?.some(({ hasMoreStacks }) => hasMoreStacks) ?? false;
+  return (
+    <span className={styles['count']}>
+      {count.toLocaleString()}
+      {hasMore ? '+' : ''}
+    </span>
+  );
 }

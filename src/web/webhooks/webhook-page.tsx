@@ -55,9 +55,9 @@ export function WebhookView({
   readonly onOpen: (delivery: string | undefined) => void;
   readonly onRemoved: () => Promise<void>;
 }) {
-  const { calls, place } = owner;
+  const { calls, target } = owner;
   const [asked, setAsked] = useState<'change' | 'remove' | null>(null);
-  const query = useQuery(calls.get.queryOptions({ ...place, webhook: name }));
+  const query = useQuery(calls.get.queryOptions({ ...target, webhook: name }));
   const ping = useMutation(
     calls.ping.mutationOptions({
       onSuccess: async ({ id }) => {
@@ -81,7 +81,7 @@ export function WebhookView({
       lead={<span className={styles['url']}>{webhook.url}</span>}
       actions={
         <>
-          <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ ...place, webhook: name })}>
+          <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ ...target, webhook: name })}>
             {ping.isPending ? 'Waiting for the response…' : 'Send a ping'}
           </Button>
           <Button onClick={() => setAsked('change')}>Edit</Button>
@@ -122,7 +122,7 @@ function RemoveDialog({
   readonly onClose: () => void;
   readonly onRemoved: () => Promise<void>;
 }) {
-  const { calls, place } = owner;
+  const { calls, target } = owner;
   const { dialog, item } = useRemoval({ item: webhook, read: () => readWebhook(owner, webhook.name) });
   const remove = useMutation(
     calls.remove.mutationOptions({
@@ -146,7 +146,7 @@ function RemoveDialog({
       isDanger
       {...dialog(remove)}
       onClose={onClose}
-      onSubmit={() => remove.mutate({ ...place, webhook: item.name, revision: item.revision })}
+      onSubmit={() => remove.mutate({ ...target, webhook: item.name, revision: item.revision })}
     />
   );
 }

@@ -77,15 +77,15 @@ export class SessionService {
   }
 
   /**
-   * The facts that decide about the user of a session at `place`, found in the same way as for the holder of a token. Throws
+   * The facts that decide about the user of a session at `target`, found in the same way as for the holder of a token. Throws
    * UnauthenticatedError if the session has ended.
    */
-  async getCaller({ id }: Session, place: RequestedTarget): Promise<Caller> {
+  async getCaller({ id }: Session, target: RequestedTarget): Promise<Caller> {
     const identity = createIdentityRepository(this.#db);
-    const found = await identity.findSessionCaller(id, place);
+    const found = await identity.findSessionCaller(id, target);
     if (found) return found;
     await this.#sessions(this.#db).ensureToken(id);
-    const caller = await identity.findSessionCaller(id, place);
+    const caller = await identity.findSessionCaller(id, target);
     if (!caller) throw new UnauthenticatedError('Your session has ended; sign in again');
     return caller;
   }

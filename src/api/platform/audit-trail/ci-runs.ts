@@ -132,6 +132,9 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   // Their addresses would outlive the run.
   'embed.create': 'person',
   'embed.revoke': 'person',
+  'view.create': 'person',
+  'view.change': 'person',
+  'view.remove': 'person',
   'job.retry': 'person',
   'job.discard': 'person',
   'audit.export': 'person',

@@ -177,7 +177,7 @@ export class DocumentCopies {
       this.#right.delete(key);
       const hash = sources.length > 1 ? await hashOf(from, key) : null;
       if (hash === null) continue;
-      for (const [place, { isWritten, store }] of sources.entries()) {
+      for (const [index, { isWritten, store }] of sources.entries()) {
         if (!isWritten || store === from) continue;
         try {
           if ((await hashOf(store, key)) === hash) continue;
@@ -187,13 +187,13 @@ export class DocumentCopies {
           }
           await copyKeptBlob(blobRows, key, from, store);
           isMended = true;
-          logger.warn({ key, store: place + 1 }, 'a damaged blob was replaced by that of the other store');
+          logger.warn({ key, store: index + 1 }, 'a damaged blob was replaced by that of the other store');
         } catch (error) {
           // The document can be read without this store.
           this.#right.set(key, from);
           wrong.set(key, error);
           logger.warn(
-            { key, store: place + 1, err: error },
+            { key, store: index + 1, err: error },
             'a blob of the other store could not be compared or replaced',
           );
         }

@@ -19,6 +19,7 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { SelectField } from '../../platform/ui/field.tsx';
 import { MenuItem } from '../../platform/ui/menu.tsx';
 import { FilterBar, Page } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { InvitationList } from './invitation-list.tsx';
@@ -79,11 +80,8 @@ export function MembersPage() {
       <Table
         label="Members"
         columns={columns}
-        items={query.data?.pages.flatMap(({ items }) => items)}
+        {...pagedList(query)}
         keyOf={({ login }) => login}
-        isBusy={query.isFetchingNextPage}
-        hasMore={query.hasNextPage}
-        onMore={() => void query.fetchNextPage()}
         empty={
           <Empty title="No member matches" icon={<Users size={20} />}>
             <p>The filter matches logins, names and roles. An operator creates new users on the server:</p>

@@ -72,7 +72,7 @@ export class LocatedBlobStore implements BlobStore {
         if (store && present.has(store)) continue;
         try {
           if (!store)
-            throw new BlobStoreUnavailableError('misconfigured', 'the other place of the blobs cannot be reached');
+            throw new BlobStoreUnavailableError('misconfigured', 'the other location of the blobs cannot be reached');
           await copyAgain(first, store, key);
           present.add(store);
           isComplete = false;
@@ -280,7 +280,7 @@ async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<v
   } catch (error) {
     if (!(error instanceof BlobNotFoundError)) throw error;
     if ((await to.stat(key)) === null)
-      throw new BlobStoreUnavailableError('faulty', 'the blob was deleted before it was in all places', {
+      throw new BlobStoreUnavailableError('faulty', 'the blob was deleted before it was in all locations', {
         cause: error,
       });
   }

@@ -1,0 +1,66 @@
+-- Lists of stacks that failed, were interrupted or have drifted read these alone, however many stacks the organization has.
+
+-- Null unless the last update of the stack, other than a preview, has failed or was cancelled: that status. Triggers keep it current; the
+-- transaction that ends an update holds the stack's row.
+alter table stack_changes add column trouble text;
+
+create function stack_trouble(of_stack uuid) returns text language sql stable as $$
+  select case when u.status in ('failed', 'cancelled') then u.status end from updates u
+  where u.stack_id = of_stack and not u.dry_run and u.kind <> 'preview' order by u.number desc limit 1
+$$;
+
+-- As in migration 3, with the trouble: a new update ends it.
+create or replace function note_stack_change() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'DELETE' then
+    delete from stack_changes where stack_id = old.id;
+  elsif new.deleted_at is not null then
+    delete from stack_changes where stack_id = new.id;
+  else
+    insert into stack_changes (stack_id, organization_id, project_name, stack_name, changed_at, trouble)
+    select new.id, p.organization_id, p.name, new.name, clock_timestamp(), stack_trouble(new.id)
+    from projects p where p.id = new.project_id
+    on conflict (stack_id) do update set organization_id = excluded.organization_id, project_name = excluded.project_name,
+      stack_name = excluded.stack_name, changed_at = excluded.changed_at, trouble = excluded.trouble;
+  end if;
+  return null;
+end $$;
+
+-- An update releases its stack before its status changes. One that `holdfast import` copies may come when its stack does not change.
+create function note_stack_trouble() returns trigger language plpgsql as $$
+declare
+  found_trouble text := stack_trouble(new.stack_id);
+begin
+  update stack_changes set trouble = found_trouble where stack_id = new.stack_id and trouble is distinct from found_trouble;
+  return null;
+end $$;
+create trigger updates_trouble after update of status on updates
+  for each row when (new.status in ('failed', 'cancelled') and not new.dry_run and new.kind <> 'preview')
+  execute function note_stack_trouble();
+create trigger updates_trouble_inserted after insert on updates
+  for each row when (new.status not in ('not started', 'running') and not new.dry_run and new.kind <> 'preview')
+  execute function note_stack_trouble();
+
+update stack_changes c set trouble = stack_trouble(c.stack_id) where stack_trouble(c.stack_id) is not null;
+create index stack_changes_troubled on stack_changes (organization_id, trouble, changed_at, stack_id) include (project_name, stack_name)
+  where trouble is not null;
+
+-- Of the stack, which does not leave it.
+alter table drift_runs add column organization_id uuid;
+
+-- As in migration 9, with the organization.
+create or replace function note_drift_run() returns trigger language plpgsql as $$
+begin
+  insert into drift_runs (update_id, stack_id, organization_id, number, state)
+  values (new.id, new.stack_id, coalesce(new.organization_id,
+    (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id)),
+    new.number, case new.status when 'succeeded' then 'waiting' else 'failed' end)
+  on conflict (update_id) do nothing;
+  return null;
+end $$;
+
+update drift_runs r set organization_id = p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = r.stack_id;
+create index drift_runs_found on drift_runs (organization_id, stack_id) where is_detected;
+
+-- Stacks with versions from before their index, which workers look for all the time.
+create index state_indexes_fillable on state_indexes (stack_id) where known_from > 0;
