@@ -105,7 +105,8 @@ describe('a team', () => {
     expect((await getUpdate(app, of, update)).status).toBe('cancelled');
     await ok(patch(of, { removeStack: { projectName: 'proj', stackName: 'dev' } }));
     expect(await listed()).toEqual([]);
-    expect((await patch(of, { removeStack: { projectName: 'proj', stackName: 'dev' } })).status).toBe(404);
+    await ok(patch(of, { removeStack: { projectName: 'proj', stackName: 'dev' } }));
+    expect((await patch(of, { removeStack: { projectName: 'proj', stackName: 'none' } })).status).toBe(404);
     expect((await patch(of, { addStackPermission: { ...level(101), stackName: 'none' } })).status).toBe(404);
     expect((await patch(of, { addStackPermission: level(7) })).status).toBe(400);
   });

@@ -106,7 +106,7 @@ export async function giveStack(
   await audit.record(tx, { action: 'grant.add', organization, object: formatStackRef(ref), details });
 }
 
-/** Removes the permission of the team on a stack. Throws NotFoundError. */
+/** Removes the permission of the team on a stack. Without one, nothing changes. Throws NotFoundError if there is no such stack, either. */
 export async function takeStack(
   tx: Queryable,
   { organization, team }: TeamRef,
@@ -114,8 +114,10 @@ export async function takeStack(
   audit: AuditTrail,
 ): Promise<void> {
   const ref = { organization, project, stack };
-  if (!(await createTeamRepository(tx).removeStack(team.id, ref)))
-    throw new NotFoundError(`Team ${team.name} has no permission on a stack with that name`);
+  if (!(await createTeamRepository(tx).removeStack(team.id, ref))) {
+    if (!(await createStackRepository(tx).find(ref))) throw stackNotFound(ref);
+    return;
+  }
   const details = { team: team.name };
   await audit.record(tx, { action: 'grant.remove', organization, object: formatStackRef(ref), details });
 }
