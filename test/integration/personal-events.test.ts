@@ -36,7 +36,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
       ...['token.limit', 'token.exchange', 'key.rotate', 'key.rewrap', 'job.retry', 'job.discard'],
       ...['issuer.add', 'issuer.change', 'issuer.remove', 'issuer.policies'],
       ...['create', 'change', 'delete', 'add', 'remove', 'provision'].map((each) => `team.${each}`),
-      ...['grant.add', 'grant.remove', 'grant.defaults'],
+      ...['grant.add', 'grant.remove', 'grant.change', 'grant.defaults'],
       ...['create', 'change', 'remove', 'assign', 'unassign'].map((each) => `role.${each}`),
       ...[
         'create',

@@ -71,6 +71,8 @@ test('Team, TeamStackPermission and the tokens are created, read, changed and de
   });
   await call('PATCH', `${orgs}/teams/blue`, { removeStack: { projectName: project, stackName: stack } });
   expect((await call('GET', `${orgs}/teams/blue`)).stacks).toEqual([]);
+  // After a replacement, the provider removes a permission that it has replaced.
+  await call('PATCH', `${orgs}/teams/blue`, { removeStack: { projectName: project, stackName: stack } });
   for (const [path, body] of [
     ['/api/user/tokens', { description: 'of a user' }],
     [`${orgs}/tokens`, { name: 'ci', description: 'of an organization', admin: false }],

@@ -19,9 +19,9 @@ import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
 import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
-import { checkDocuments } from '../state/check-documents.ts';
+import { Progress } from '../output/progress.ts';
+import { checkDocuments, reportTo } from '../state/check-documents.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
-import { Progress } from './progress.ts';
 
 const homePrefix = 'holdfast-verify-';
 const orphanStopMs = 30_000;
@@ -115,12 +115,16 @@ async function readRestored(
     if (error instanceof MasterKeyError) throw new BackupError(error.message, { cause: error });
     throw error;
   });
-  const documents = await checkDocuments(context, null);
+  const progress = new Progress();
+  const documents = await checkDocuments(context, null, { onChecked: reportTo(progress, true) });
+  progress.end();
   for (const each of documents.unrepaired) problems.push(`Checkpoint ${each} is damaged`);
   for (const each of documents.damagedSegments) problems.push(`Segment of events ${each} is damaged`);
   for (const each of documents.damagedArchives) problems.push(`Archive of a policy pack ${each} is damaged`);
   for (const { error, id } of documents.unread) problems.push(`Document ${id} cannot be read: ${reasonOf(error)}`);
-  const audit = await verifyAudit({ blobs, db: context.db }, null);
+  const audit = await verifyAudit({ blobs, db: context.db }, null, (done, total) =>
+    progress.report('batches of the audit log', done, total),
+  );
   for (const { text } of audit.problems) problems.push(`Audit log: ${text}`);
   const checked = [`${documents.checked} documents`, `${audit.events} audit events`];
   let notChecked = '';

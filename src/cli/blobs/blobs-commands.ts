@@ -12,9 +12,9 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
-import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
+import { Progress } from '../output/progress.ts';
 
 interface Call extends MoveParts {
   readonly session: AdminSession;

@@ -1,3 +1,4 @@
+import { estimateTotal } from '../output/progress.ts';
 import type { FindingKind } from './finding.ts';
 import type { FsckRun } from './fsck-run.ts';
 import { type CheckedRow, createRowCheckRepository, type RowPage } from './row-check-repository.ts';
@@ -61,7 +62,8 @@ export async function checkTable(run: FsckRun, check: TableCheck): Promise<void>
 async function checkPages(run: FsckRun, table: string, list: RowPage, repairs: Repairs): Promise<void> {
   for (let after: string | null = null; ; ) {
     const page: readonly CheckedRow[] = await list(after, rowsPerPage);
-    run.step(table, page.length);
+    const last = page.at(-1)?.id ?? '';
+    run.step(table, page.length, (count) => (page.length < rowsPerPage ? count : estimateTotal(count, last)));
     const wrong = page.filter(({ problems }) => problems !== '');
     const failures = run.fixes ? await repairRows(run, wrong, repairs) : new Map<string, string>();
     // What is still wrong was not repaired, whatever the repair has done. New rows may push it off its page.

@@ -44,6 +44,7 @@ export const auditActions = {
   'team.provision': 'Changed a team by the identity provider',
   'grant.add': 'Allowed or denied permissions on stacks',
   'grant.remove': 'Removed a grant',
+  'grant.change': 'Added and removed grants',
   'grant.defaults': 'Limited what roles give',
   'role.create': 'Created a role',
   'role.change': 'Changed a role',

@@ -44,8 +44,9 @@ export function registerAudit(app: FastifyInstance, services: Services): void {
     else done();
   });
   app.addHook('onError', async (request, _reply, error) => {
-    const action = actionOf(request);
     const { caller } = request;
+    // Some calls are refused before they have a trail.
+    const action = request.audit ? request.audit.action : actionOf(request);
     if (!action || !(error instanceof ForbiddenError) || !caller?.belongs) return;
     const params = request.params as Record<string, string | undefined>;
     const { organization = null } = params;

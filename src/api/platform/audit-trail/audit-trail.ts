@@ -25,7 +25,7 @@ class UnrecordedReadError extends UnavailableError {
  */
 export class AuditTrail {
   #source: AuditSource;
-  readonly #action: AuditAction;
+  #action: AuditAction;
   readonly #readOnly: ReadOnlyMode;
   #isSettled = false;
 
@@ -42,6 +42,16 @@ export class AuditTrail {
   /** Sets the user who signed in with this request. */
   identify(who: Pick<AuditSource, 'userId' | 'login' | 'signIn'>): void {
     this.#source = { ...this.#source, ...who };
+  }
+
+  /** The action of the call, under which a refusal is recorded. */
+  get action(): AuditAction {
+    return this.#action;
+  }
+
+  /** Sets the action of the call, if its body decides about it. */
+  attempt(action: AuditAction): void {
+    this.#action = action;
   }
 
   get isSettled(): boolean {

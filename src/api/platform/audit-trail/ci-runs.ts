@@ -63,6 +63,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   // Including the grants that `stack init --teams` adds.
   'grant.add': 'person',
   'grant.remove': 'person',
+  'grant.change': 'person',
   'grant.defaults': 'person',
   'role.create': 'person',
   'role.change': 'person',
