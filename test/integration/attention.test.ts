@@ -85,6 +85,31 @@ describe('what needs attention', () => {
     for (const each of many) await run(each, 'succeeded');
   });
 
+  test('says that it may miss a freeze if the reader may read none of the first 5,000 stacks', async () => {
+    const large = await createStack(app);
+    const { organization } = large;
+    await query(
+      app,
+      `insert into stacks (project_id, name)
+       select p.id, 'n' || lpad(n::text, 4, '0') from projects p join organizations o on o.id = p.organization_id, generate_series(1, 5001) n
+       where o.name = $1`,
+      [organization],
+    );
+    await ok(
+      app.call('PATCH', `/api/orgs/${organization}/access-policy`, {
+        ...{ auth: large.auth, body: { defaultPermissions: [] } },
+      }),
+    );
+    const reader = await person(app, organization, 'viewer');
+    await grant(app, reader.organizationId, { userId: reader.userId }, 'allow', ['read'], { stacks: '*/n5001' });
+    const seen = async () => (await ask(app, reader.token, 'stacks.attention', { organization })).data;
+    expect(await seen()).toMatchObject({ isPartial: false });
+    await setRule(app, large, { kind: 'freeze', note: 'all', settings: {} });
+    expect(await seen()).toMatchObject({ isPartial: true, frozen: { items: [], count: 0 } });
+    const { data } = await ask(app, large.auth.replace('token ', ''), 'stacks.attention', { organization });
+    expect(data).toMatchObject({ isPartial: false, frozen: { count: 1 } });
+  });
+
   test('has freezes in force with their reason, and the number of frozen stacks', async () => {
     const ids = [
       await setRule(app, stack, { kind: 'freeze', note: 'the fair', settings: {} }),

@@ -44,6 +44,7 @@ export class AttentionQueries {
     const rows = createAttentionRepository(this.#db);
     const troubled = await rows.listTroubled(organizations, maxScanned, maxItems);
     const isPartial = await rows.hasMore(organizations, maxScanned);
+    const { isCut, ...frozen } = await this.#listFrozen(organizations);
     const waiting = await createUpdateQueryRepository(this.#db).listLongWaits(
       organizations,
       longWaitSeconds,
@@ -54,10 +55,10 @@ export class AttentionQueries {
       interrupted: troubleOf(troubled, 'interrupted'),
       drifted: troubleOf(troubled, 'drifted'),
       approvals: await this.#listApprovals(organizations, findAt),
-      frozen: await this.#listFrozen(organizations),
+      frozen,
       queued: groupOf(waiting.map(runView)),
-      /** Whether there are stacks that were not looked at for failures, interruptions and drift: the ones without a recent change. */
-      isPartial,
+      /** Whether there are stacks that were not looked at. */
+      isPartial: isPartial || isCut,
     };
   }
 
@@ -79,10 +80,14 @@ export class AttentionQueries {
       this.#db,
       organizations.map(({ id }) => id),
     );
-    if (ids.length === 0) return groupOf([]);
+    if (ids.length === 0) return { ...groupOf([]), isCut: false };
     const limits = { limit: maxCounted + 1, maxCounted: maxCounted + 1, maxScanned };
-    const rows = await createAttentionRepository(this.#db).listFrozen(organizations, ids, limits);
-    return groupOf(rows.map(freezeView));
+    const attention = createAttentionRepository(this.#db);
+    const rows = await attention.listFrozen(organizations, ids, limits);
+    // The first stacks of a freeze may all be ones that the caller may not read.
+    const judged = organizations.filter(({ facts }) => facts !== null);
+    const isCut = rows.length < Math.min(ids.length, limits.limit) && (await attention.isLarge(judged, maxScanned));
+    return { ...groupOf(rows.map(freezeView)), isCut };
   }
 }
 

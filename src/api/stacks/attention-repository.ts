@@ -110,6 +110,17 @@ export function createAttentionRepository(db: Queryable) {
       return row.isMore;
     },
 
+    /** Whether one of the organizations has more than `maxScanned` stacks. */
+    isLarge: async (organizations: readonly ListedOrganization[], maxScanned: number): Promise<boolean> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* attention.isLarge */
+        select exists (
+          select from ${unnested(organizations)} as o (id, name, facts)
+          cross join lateral (
+            select 1 from stack_listings l where l.organization_id = o.id and l.tag_name = '' offset ${maxScanned} limit 1) l) as "isMore"`);
+      return row.isMore;
+    },
+
     /** These freezes, the newest first, without the ones of no stack that the reader may read. */
     listFrozen: (
       organizations: readonly ListedOrganization[],

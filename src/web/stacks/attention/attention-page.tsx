@@ -72,8 +72,8 @@ export function AttentionPage() {
       )}
       {query.data?.isPartial ? (
         <p>
-          This page checks the most recently changed stacks for failures, interruptions and drift. The list of stacks
-          covers all.
+          This page does not check all stacks: it may miss failures, interruptions, drift and freezes. The list of
+          stacks covers all.
         </p>
       ) : null}
     </Page>
