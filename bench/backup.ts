@@ -90,8 +90,8 @@ const [plain, sealed] = [path.join(home, 'plain'), path.join(home, 'sealed')];
 const nothing = path.join(home, 'nothing');
 
 let stored = 0;
-const create = async (place: string, ...options: string[]): Promise<void> => {
-  ({ bytes: stored } = JSON.parse(await backup(server.dataDir, 'create', '--to', place, ...options)));
+const create = async (location: string, ...options: string[]): Promise<void> => {
+  ({ bytes: stored } = JSON.parse(await backup(server.dataDir, 'create', '--to', location, ...options)));
 };
 const steps: Record<string, () => Promise<unknown>> = {
   'no backup': () => new Promise((resolve) => setTimeout(resolve, idleMs)),

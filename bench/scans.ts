@@ -71,7 +71,7 @@ const isIndexed = async (): Promise<boolean> => {
 await pollUntil('both states are indexed', isIndexed, { timeoutMs: 600_000, everyMs: 1_000 });
 await sleep(5_000);
 
-const place = { organization, project: 'bench', stack: 'one' };
+const ref = { organization, project: 'bench', stack: 'one' };
 const urn = urnOf('one', count - 1);
 const other = { organization, project: 'bench', stack: 'two' };
 const calls: readonly (readonly [string, object])[] = [
@@ -84,7 +84,7 @@ const calls: readonly (readonly [string, object])[] = [
 
 /** Runs a call so many times at once while a small one is repeated. */
 async function measure([name, input]: readonly [string, object], times: number): Promise<(string | number)[]> {
-  const path = `/trpc/${name}?input=${encodeURIComponent(JSON.stringify({ ...place, ...input }))}`;
+  const path = `/trpc/${name}?input=${encodeURIComponent(JSON.stringify({ ...ref, ...input }))}`;
   await resetPeak(server.pid());
   await sleep(500);
   await loopDelayOf(server.managementUrl);

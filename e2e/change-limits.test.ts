@@ -62,7 +62,7 @@ async function repositoryOf({ project, workspace }: Scenario) {
   };
 }
 
-await suite('guards of updates', {}, () => {
+await suite('rules of updates', {}, () => {
   const server = fileServer();
 
   test.concurrent(

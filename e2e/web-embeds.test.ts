@@ -181,6 +181,70 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
   );
 
   test(
+    'a filter is saved as a view, shared, opened from the side bar, renamed and deleted',
+    async () => {
+      await page.goto(`${server.url}/${organization}?status=failed&text=web`);
+      const open = () => page.getByRole('button', { name: 'Views', exact: true }).click();
+      const pinned = (name: string) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name });
+      const isAt = (at: string, search: Readonly<Record<string, string>>) => (url: URL) =>
+        url.pathname === `/${organization}${at}` &&
+        Object.entries(search).every(([key, value]) => url.searchParams.get(key) === value);
+      const close = () => dialog().getByRole('button', { name: 'Close' }).click();
+      await open();
+      await dialog().getByLabel('Name of this view').fill('Failed on the web');
+      await dialog().getByRole('button', { name: 'Save', exact: true }).click();
+      await dialog().getByRole('link', { name: 'Failed on the web' }).waitFor();
+      await dialog().getByRole('button', { name: 'Share Failed on the web', pressed: false }).click();
+      await dialog().getByRole('button', { name: 'Share Failed on the web', pressed: true }).waitFor();
+      await expectSound(page);
+      await close();
+      await page.goto(`${server.url}/${organization}/~/activity`);
+      await pinned('Failed on the web').click();
+      await page.waitForURL(isAt('', { text: 'web', status: 'failed' }));
+      await expectSound(page);
+
+      // Another member pins it; only its author renames it.
+      await signInAs('vera');
+      await page.goto(`${server.url}/${organization}/~/ci?view=runs&days=30`);
+      await open();
+      await dialog().getByText('Stacks, shared by ada').waitFor();
+      expect(
+        await dialog()
+          .getByRole('button', { name: /^(Rename|Delete|Share) Failed/ })
+          .count(),
+      ).toBe(0);
+      await dialog().getByRole('button', { name: 'Pin Failed on the web', pressed: false }).click();
+      await dialog().getByLabel('Name of this view').fill('Runs of a month');
+      await dialog().getByRole('button', { name: 'Save', exact: true }).click();
+      await dialog().getByRole('link', { name: 'Runs of a month' }).waitFor();
+      await close();
+      await pinned('Failed on the web').click();
+      await page.getByRole('heading', { level: 1, name: organization }).waitFor();
+      await pinned('Runs of a month').click();
+      await page.waitForURL(isAt('/~/ci', { view: 'runs', days: '30' }));
+      await page.getByRole('link', { name: '30 days', exact: true }).and(page.locator('[aria-current]')).waitFor();
+
+      await signInAs('ada');
+      await page.goto(`${server.url}/${organization}`);
+      await pinned('Failed on the web').waitFor();
+      expect(await pinned('Runs of a month').count()).toBe(0);
+      await open();
+      await dialog().getByRole('button', { name: 'Rename Failed on the web' }).click();
+      await dialog().getByLabel('New name').fill('Broken');
+      await dialog().getByRole('button', { name: 'Rename', exact: true }).click();
+      await dialog().getByRole('button', { name: 'Delete Broken' }).click();
+      await dialog().getByText('All members lose this view.').waitFor();
+      await expectSound(page);
+      await dialog().getByRole('button', { name: 'Delete the view' }).click();
+      await dialog().getByRole('link', { name: 'Broken' }).waitFor({ state: 'detached' });
+      await close();
+      expect(await page.getByRole('navigation', { name: 'Views' }).count()).toBe(0);
+      expect(complaints).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
     'a page tells the version, the licence, and how programs reach the server',
     async () => {
       await page.goto(server.url);

@@ -18,11 +18,13 @@ const pages = ['members', 'teams', 'teams/red', 'roles', 'tokens', 'trust-polici
 );
 const accessTab = `/${organization}/web/prod?tab=access`;
 
-async function call(server: OwnHoldfastServer, procedure: string, input: object): Promise<void> {
+async function call(server: OwnHoldfastServer, procedure: string, input: object): Promise<{ readonly id?: string }> {
   const headers = { authorization: `token ${server.token}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ organization, ...input });
   const response = await fetch(`${server.url}/trpc/${procedure}`, { method: 'POST', headers, body });
   if (!response.ok) throw new Error(`${procedure}: ${response.status} ${await response.text()}`);
+  const { result } = (await response.json()) as { readonly result: { readonly data?: { readonly id?: string } } };
+  return result.data ?? {};
 }
 
 /** A folder of the CLI's own backend: with a stack, and one whose state the CLI refuses. */
@@ -220,6 +222,41 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     pages.push(new URL(page.url()).pathname);
     await page.getByRole('link', { name: 'shop/good' }).click();
     await page.waitForURL(/dev-org\/shop\/good$/);
+  });
+
+  test('an admin sees everywhere what a configuration declares', async () => {
+    const api = async (method: string, at: string, body: object) => {
+      const headers = { authorization: `token ${server.token}`, 'content-type': 'application/json' };
+      const answer = await fetch(`${server.url}/api/orgs/${organization}/${at}`, {
+        ...{ method, headers: { ...headers, accept: 'application/vnd.pulumi+8' }, body: JSON.stringify(body) },
+      });
+      if (!answer.ok) throw new Error(`${at}: ${answer.status} ${await answer.text()}`);
+    };
+    const make = async (procedure: string, input: object): Promise<string> =>
+      (await call(server, procedure, { organization, ...input })).id ?? '';
+    const hook = { name: 'kept', displayName: 'Kept hook', payloadUrl: 'https://hooks.example.com/x', active: true };
+    await api('POST', 'hooks', hook);
+    const objects: readonly (readonly [kind: string, object: string, path: string])[] = [
+      ['Organization', organization, 'access'],
+      ['Member', 'vera', 'members'],
+      ['Role', await make('roles.create', { name: 'kept', description: '', permissions: ['read'] }), 'roles'],
+      ['Team', 'red', 'teams/red'],
+      ['Grant', await make('grants.give', { team: 'red', effect: 'allow', permissions: ['read'] }), 'teams/red'],
+      ['Issuer', await make('issuers.create', { name: 'kept', url: 'https://ci.example.com/kept' }), 'trust-policies'],
+      ['PolicyGroup', 'default-policy-group', 'policies'],
+      ['Webhook', 'kept', 'webhooks'],
+      ['Webhook', 'kept', 'webhooks/kept'],
+    ];
+    const mark = page.getByText('Managed by apply');
+    for (const [kind, object, at] of objects) {
+      const key = { kind, name: 'one' };
+      await api('PATCH', 'managed-objects', { set: [{ ...key, object, labels: {} }] });
+      await open(at);
+      await mark.waitFor();
+      expect({ kind, at, marks: await mark.count() }).toEqual({ kind, at, marks: 1 });
+      if (at.includes('/') || kind === 'Member') expect(await findFlaws(page)).toEqual([]);
+      await api('PATCH', 'managed-objects', { remove: [key] });
+    }
   });
 
   test('names and descriptions are text', async () => {

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
@@ -35,6 +35,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       const response = await fetch(`${server.url}/api/stacks/${organization}/many`, { method: 'POST', headers, body });
       expect(response.status).toBe(200);
     }
+    await browser.context.clock.install();
     ({ page, refused } = await signIn(browser, server.url, 'ada'));
   }, scenarioTimeoutMs);
 
@@ -45,6 +46,29 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
   const answers = () => page.unroute('**/trpc/**');
 
   beforeEach(answers);
+
+  /** Waits for what a page shows when its attempts have failed. Its own time passes faster meanwhile. */
+  const shows = (content: Locator): Promise<unknown> =>
+    pollUntil(`${content} is shown`, async () => {
+      if (await content.isVisible()) return true;
+      await browser.context.clock.fastForward(500);
+      return false;
+    });
+
+  /** Waits for what a page does by itself within half a minute of its own time, which passes faster. */
+  async function goesOn(content: Locator, { isGone = false } = {}): Promise<void> {
+    const { clock } = browser.context;
+    await clock.pauseAt(((await page.evaluate('Date.now()')) as number) + 1_000);
+    let leftMs = 30_000;
+    const look = async (): Promise<boolean> => {
+      if ((await content.isVisible()) !== isGone) return true;
+      const ms = leftMs > 0 ? 500 : 1;
+      leftMs -= ms;
+      await clock.runFor(ms);
+      return false;
+    };
+    await pollUntil(`${content} is ${isGone ? 'gone' : 'shown'}`, look).finally(() => clock.resume());
+  }
 
   async function refuse(code: keyof typeof refusals): Promise<void> {
     const { message, status } = refusals[code];
@@ -66,12 +90,12 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
         await content.waitFor();
         await refuse('SERVICE_UNAVAILABLE');
         await comeBack();
-        await notice.waitFor();
+        await shows(notice);
         await page.getByText(refusals.SERVICE_UNAVAILABLE.message).first().waitFor();
         expect(await content.isVisible()).toBe(true);
         if (path === '/~/members') expect(await findFlaws(page)).toEqual([]);
         await answers();
-        await notice.waitFor({ state: 'detached' });
+        await goesOn(notice, { isGone: true });
       }
       expect(refused).toEqual([]);
     },
@@ -89,23 +113,23 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       for (const [code, title] of problems) {
         await (code === null ? page.route('**/trpc/**', (route) => route.abort()) : refuse(code));
         await open('/~/teams');
-        await heading(title).waitFor();
+        await shows(heading(title));
         expect(await findFlaws(page)).toEqual([]);
         await answers();
-        await heading('Teams').waitFor();
+        await goesOn(heading('Teams'));
       }
       const page502 = { status: 502, contentType: 'text/html', body: '<html><h1>502 Bad Gateway</h1></html>' };
       await page.route('**/trpc/**', (route) => route.fulfill(page502));
       await open('/~/teams');
-      await page.getByText('A proxy answered in place of the server (status 502).').waitFor();
+      await shows(page.getByText('A proxy answered in place of the server (status 502).'));
       await answers();
-      await heading('Teams').waitFor();
+      await goesOn(heading('Teams'));
       // It has to know who asks before it shows anything.
       await refuse('SERVICE_UNAVAILABLE');
       await page.goto(`${server.url}/~/operator/health`);
-      await heading('Temporarily unavailable').waitFor();
+      await shows(heading('Temporarily unavailable'));
       await answers();
-      await heading('Temporarily unavailable').waitFor({ state: 'detached' });
+      await goesOn(heading('Temporarily unavailable'), { isGone: true });
     },
     scenarioTimeoutMs,
   );
@@ -140,7 +164,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       await note.fill('Half of a sentence');
       await refuse('SERVICE_UNAVAILABLE');
       await comeBack();
-      await page.getByText(refusals.SERVICE_UNAVAILABLE.message).first().waitFor();
+      await shows(page.getByText(refusals.SERVICE_UNAVAILABLE.message).first());
       expect(await note.inputValue()).toBe('Half of a sentence');
       await answers();
       const other = await browser.context.newPage();

@@ -30,17 +30,17 @@ function findFaults(manifest: Manifest, lock: LockFile, settings: string): strin
   const faults: string[] = [];
   if (lock.lockfileVersion !== 3) faults.push(`package-lock.json has version ${lock.lockfileVersion} instead of 3`);
   // npm would compare `engines` with the Node that runs npm and warn, but everything here runs on bin/node.
-  const withEngines = Object.entries(lock.packages).filter(([place, { engines }]) => place !== '' && engines);
+  const withEngines = Object.entries(lock.packages).filter(([folder, { engines }]) => folder !== '' && engines);
   if (withEngines.length > 0)
     faults.push(
       `${withEngines.length} packages name engines (${withEngines[0]?.[0]}): run npm run check:lock -- --fix`,
     );
-  for (const [place, { integrity, resolved, link }] of Object.entries(lock.packages)) {
-    if (place === '') continue;
-    if (link) faults.push(`${place} is a link to a folder`);
-    else if (!integrity?.startsWith('sha512-')) faults.push(`${place} has no SHA-512: npm would install it unchecked`);
+  for (const [folder, { integrity, resolved, link }] of Object.entries(lock.packages)) {
+    if (folder === '') continue;
+    if (link) faults.push(`${folder} is a link to a folder`);
+    else if (!integrity?.startsWith('sha512-')) faults.push(`${folder} has no SHA-512: npm would install it unchecked`);
     if (resolved !== undefined)
-      faults.push(`${place} names the registry it came from; install with the repository's .npmrc`);
+      faults.push(`${folder} names the registry it came from; install with the repository's .npmrc`);
   }
   for (const [name, version] of Object.entries(manifest.optionalDependencies ?? {})) {
     if (!programs.test(name)) continue;
@@ -57,7 +57,7 @@ function findFaults(manifest: Manifest, lock: LockFile, settings: string): strin
 /** Returns the lock file without the engines of its packages, formatted as npm does. */
 function withoutEngines(text: string): string {
   const lock = JSON.parse(text) as { packages: Record<string, { engines?: unknown }> };
-  for (const [place, entry] of Object.entries(lock.packages)) if (place !== '') delete entry.engines;
+  for (const [folder, entry] of Object.entries(lock.packages)) if (folder !== '') delete entry.engines;
   return `${JSON.stringify(lock, null, 2)}\n`;
 }
 

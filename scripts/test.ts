@@ -19,7 +19,7 @@ import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 
 const system: readonly ToolName[] = ['redis-server', 'caddy', 'zsh', 'fish', 'schemathesis'];
 /** What the first group of tests uses. */
-const firstTools: readonly ToolName[] = ['versitygw', ...system];
+const firstTools: readonly ToolName[] = ['versitygw', 'oapi-codegen', 'openapi-typescript', ...system];
 const laterTools: readonly ToolName[] = [
   'test-provider',
   'pulumi-3.255',

@@ -70,7 +70,7 @@ ${[...legend, ...bars].join('\n')}
 const receiver = await startOtlpReceiver();
 const cluster = await startCluster({ apis: 1, workers: 1, settings: tracedSettings(receiver) });
 try {
-  const place = `/api/stacks/${cluster.organization}/traced`;
+  const base = `/api/stacks/${cluster.organization}/traced`;
   const call = async (route: string, body: unknown, traceparent = ''): Promise<void> => {
     const response = await fetch(`${cluster.url}${route}`, {
       method: 'POST',
@@ -93,11 +93,11 @@ try {
       resources: [{ urn, type: 'pulumi:pulumi:Stack', custom: false, outputs }],
     },
   };
-  await call(place, { stackName: 'dev' });
+  await call(base, { stackName: 'dev' });
   // The first imports warm connections and code.
-  for (let warm = 0; warm < 20; warm++) await call(`${place}/dev/import`, deployment);
+  for (let warm = 0; warm < 20; warm++) await call(`${base}/dev/import`, deployment);
   const [traceId, parent] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
-  await call(`${place}/dev/import`, deployment, `00-${traceId}-${parent}-01`);
+  await call(`${base}/dev/import`, deployment, `00-${traceId}-${parent}-01`);
   await pollUntil('the spans of both processes', async () =>
     [/^POST /, /^job /].every((pattern) => receiver.ofTrace(traceId).some(({ name }) => pattern.test(name))),
   );

@@ -29,10 +29,10 @@ export function scriptOf(form: Form, bytes: number, steps: number, changes: numb
   const base = documentOf(resources);
   const list: Step[] = [];
   for (let step = 1; step <= steps; step++) {
-    const places = new Set(Array.from({ length: changes }, (_, at) => ((step - 1) * changes + at) % count));
+    const indexes = new Set(Array.from({ length: changes }, (_, at) => ((step - 1) * changes + at) % count));
     const before = [...resources];
-    for (const place of places) resources[place] = resourceText(place, step);
-    if (form === 'journal') list.push(entriesOf(step, [...places], resources));
+    for (const index of indexes) resources[index] = resourceText(index, step);
+    if (form === 'journal') list.push(entriesOf(step, [...indexes], resources));
     else if (form === 'whole' || step === 1) list.push(wholeOf(step, resources));
     else list.push(deltaOf(step, before, resources));
   }
@@ -78,13 +78,13 @@ function deltaOf(step: number, before: readonly string[], after: readonly string
 }
 
 /** Two entries for each resource. Positions refer to the base, so a resource that was updated before is replaced by operation. */
-function entriesOf(step: number, places: readonly number[], resources: readonly string[]): Step {
-  const entries = places.flatMap((place, at) => {
-    const operationID = (step - 1) * places.length + at + 1;
-    const state = JSON.parse(resources[place] as string) as { outputs?: object };
+function entriesOf(step: number, indexes: readonly number[], resources: readonly string[]): Step {
+  const entries = indexes.flatMap((index, at) => {
+    const operationID = (step - 1) * indexes.length + at + 1;
+    const state = JSON.parse(resources[index] as string) as { outputs?: object };
     const { outputs: _, ...resource } = state;
     const earlier = operationID - resources.length;
-    const removed = earlier > 0 ? { removeOld: null, removeNew: earlier } : { removeOld: place, removeNew: null };
+    const removed = earlier > 0 ? { removeOld: null, removeNew: earlier } : { removeOld: index, removeNew: null };
     const common = { version: 1, operationID };
     return [
       { ...common, sequenceID: operationID * 2 - 1, kind: 0, operation: { type: 'updating', resource } },

@@ -19,7 +19,7 @@ interface SeededStack {
 }
 
 const organization = 'dev-org';
-const place = { organization, project: 'large', stack: 'prod' };
+const ref = { organization, project: 'large', stack: 'prod' };
 const indexingMs = 600_000;
 
 /** Fills a server: stacks with tags and an update each, and one stack that is large. */
@@ -50,7 +50,7 @@ export async function seedWeb(folder: DataFolder, client: RawClient, sizes: WebS
   await folder.query('delete from state_index_due');
   await folder.query('analyze');
 
-  const path = await client.createStack(place.organization, place.project, place.stack);
+  const path = await client.createStack(ref.organization, ref.project, ref.stack);
   const parent = 'urn:pulumi:prod::large::pulumi:pulumi:Stack::large-prod';
   const resources = Array.from({ length: sizes.resources }, (_, at) => ({
     ...{ urn: `urn:pulumi:prod::large::aws:s3/bucket:Bucket::bucket-${at}`, type: 'aws:s3/bucket:Bucket', parent },
@@ -77,7 +77,7 @@ export async function seedWeb(folder: DataFolder, client: RawClient, sizes: WebS
   );
   await client.complete(update);
   await untilIndexed(folder);
-  return { ...place, updateId: update.id, version: update.version };
+  return { ...ref, updateId: update.id, version: update.version };
 }
 
 async function untilIndexed(folder: DataFolder): Promise<void> {

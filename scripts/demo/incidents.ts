@@ -153,14 +153,14 @@ async function deleteStack(
   const found = played.get(like);
   if (!found) return;
   const { program } = found.plan;
-  const place = { ...found.plan.stack, stack };
-  const player = new StackPlayer(clientOf('ada'), url, program, place);
+  const ref = { ...found.plan.stack, stack };
+  const player = new StackPlayer(clientOf('ada'), url, program, ref);
   await player.create();
   const run = { kind: 'update', edition: 1, failure: null, message: 'Try the new tables', seconds: 60 } as const;
   await player.play(
-    { ...run, environment: environmentOf(choices, place, 'frances') },
+    { ...run, environment: environmentOf(choices, ref, 'frances') },
     clientOf('ada'),
     Date.now() - 60_000,
   );
-  await clientOf('ada').once('DELETE', `/api/stacks/${organization}/${place.project}/${stack}?force=true`);
+  await clientOf('ada').once('DELETE', `/api/stacks/${organization}/${ref.project}/${stack}?force=true`);
 }

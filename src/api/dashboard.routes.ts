@@ -80,8 +80,8 @@ async function findHolder(request: FastifyRequest, services: DashboardServices):
   if (request.headers.authorization !== undefined) {
     const token = credential(request, ['token', 'bearer']);
     if (token === null) throw new UnauthenticatedError('This call needs an API token: Authorization: token <token>');
-    const findAt = async (place: CallTarget) => {
-      const caller = await credentials.findCaller(request.raw, token, place);
+    const findAt = async (target: CallTarget) => {
+      const caller = await credentials.findCaller(request.raw, token, target);
       if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
       return caller;
     };
@@ -93,7 +93,7 @@ async function findHolder(request: FastifyRequest, services: DashboardServices):
   const value = readSessionCookie(request, config);
   const session = await sessions.find(value);
   if (!session) throw new UnauthenticatedError('You are not signed in, or your session has ended');
-  const findAt: Holder['findAt'] = (place) => sessions.getCaller(session, place);
+  const findAt: Holder['findAt'] = (target) => sessions.getCaller(session, target);
   return { caller: await findAt(nowhere), findAt, confirm: () => sessions.confirm(value) };
 }
 

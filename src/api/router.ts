@@ -21,6 +21,7 @@ import { secretsRouter } from './secrets/secrets.trpc.ts';
 import { deletedStacksRouter } from './stacks/deleted-stacks.trpc.ts';
 import { importsRouter } from './stacks/imports.trpc.ts';
 import { stacksRouter } from './stacks/stacks.trpc.ts';
+import { savedViewsRouter } from './stacks/views/saved-views.trpc.ts';
 import { resourcesRouter } from './state/resources.trpc.ts';
 import { retentionRouter } from './state/retention.trpc.ts';
 import { versionsRouter } from './state/versions.trpc.ts';
@@ -41,6 +42,7 @@ export const appRouter = router({
   stacks: stacksRouter,
   deletedStacks: deletedStacksRouter,
   imports: importsRouter,
+  views: savedViewsRouter,
   embeds: embedsRouter,
   updates: mergeRouters(updatesRouter, eventsRouter, statisticsRouter),
   resources: resourcesRouter,

@@ -133,12 +133,12 @@ export async function createContext(
     throw error;
   });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
-  const places = createBlobLocationRepository(db);
+  const locations = createBlobLocationRepository(db);
   const second = await openSecondStore(config);
-  const placed = overrides.blobs
-    ? new LocatedBlobStore({ locations: places, own: overrides.blobs, config: config.blobs })
+  const located = overrides.blobs
+    ? new LocatedBlobStore({ locations, own: overrides.blobs, config: config.blobs })
     : await openBlobs({ config, db, logger, second });
-  const mirror = second && !second.isReplicated ? { main: placed, second: second.store } : null;
+  const mirror = second && !second.isReplicated ? { main: located, second: second.store } : null;
   const readOnly = new ReadOnlyMode();
   const copyQueue = createCopyQueueRepository(db);
   const queue = {
@@ -146,15 +146,15 @@ export async function createContext(
     // Reads go on at a site that another one has replaced.
     addAll: async (keys: readonly string[]) => readOnly.isFenced || copyQueue.addAll(keys),
   };
-  const written = mirror ? new MirroredBlobStore({ ...mirror, queue, isStrict: second?.isStrict === true }) : placed;
+  const written = mirror ? new MirroredBlobStore({ ...mirror, queue, isStrict: second?.isStrict === true }) : located;
   const blobs = new MeteredBlobStore(new FencedBlobStore(written, readOnly), metrics);
   if (second && !mirror) lifecycle.onClose('stores', 'second store', () => second.store.close());
   const sources = async () => [
-    ...(await placed.stores()),
+    ...(await located.stores()),
     // A bucket that replicates itself gets blobs from there only.
     ...(second ? [{ store: second.store, isWritten: !second.isReplicated }] : []),
   ];
-  const siteStores: SiteStore[] = [{ name: 'main', store: placed }];
+  const siteStores: SiteStore[] = [{ name: 'main', store: located }];
   if (second) siteStores.push({ name: 'second', store: second.store });
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
 
@@ -181,8 +181,9 @@ export async function createContext(
   const state = createStateParts(foundation, overrides);
   const { checkpoints, copies, documents, verifier } = state;
   const events = createEventRepository(db);
-  const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, copies, logger });
-  const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, copies, logger });
+  const read = { documents, copies, readOnly, logger };
+  const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), ...read });
+  const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), ...read });
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
   registerContextGauges(metrics, {

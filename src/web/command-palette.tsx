@@ -2,6 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type LinkProps, useNavigate } from '@tanstack/react-router';
 import {
   Activity,
+  Bookmark,
   Building2,
   History,
   Inbox,
@@ -29,6 +30,7 @@ import type { SectionLink } from './platform/app/section-layout.tsx';
 import { signOut } from './platform/app/session.ts';
 import { chooseTheme } from './platform/app/theme.ts';
 import { trpc } from './platform/app/trpc.ts';
+import { useSavedViews, useViewOwner, viewLink } from './platform/app/views/saved-views.ts';
 import { CutName } from './platform/ui/cut-name.tsx';
 import { Dialog } from './platform/ui/dialog.tsx';
 import { useFavourites } from './stacks/favourites.ts';
@@ -75,7 +77,7 @@ export default function CommandPalette({
     list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
   }, [at]);
   return (
-    <Dialog title="Go to" place="top" isOpen onClose={onClose}>
+    <Dialog title="Go to" position="top" isOpen onClose={onClose}>
       <div className={styles['field']}>
         <Search size={17} aria-hidden="true" />
         <input
@@ -134,6 +136,8 @@ function useCommands(text: string, organization: string | undefined, actions: re
   const navigate = useNavigate();
   const me = useMe();
   const favourites = useFavourites();
+  const viewOwner = useViewOwner();
+  const views = useSavedViews(viewOwner).data?.items ?? [];
   const deferred = useDeferredValue(text);
   const found = useQuery(
     trpc.stacks.list.queryOptions(
@@ -190,6 +194,11 @@ function useCommands(text: string, organization: string | undefined, actions: re
   );
   const fixed: readonly Command[] = [
     ...favourites.map(stackCommand('Favourites', <Star size={16} />)),
+    ...views.map((view) => ({
+      id: `view ${view.id}`,
+      ...{ group: 'Views', name: view.name, icon: <Bookmark size={16} /> },
+      run: () => void navigate(viewLink(viewOwner ?? '', view)),
+    })),
     ...actions.map((name) => action(name, () => runPageAction(name))),
     ...elsewhere.map(({ name, to }) =>
       action(name, () => {

@@ -10,7 +10,7 @@ export default function SidebarDrawer({
   readonly onClose: () => void;
 }) {
   return (
-    <Dialog title="Navigation" place="side" isOpen onClose={onClose}>
+    <Dialog title="Navigation" position="side" isOpen onClose={onClose}>
       <Sidebar organization={organization} onLeave={onClose} />
     </Dialog>
   );

@@ -27,6 +27,7 @@ import { CutName } from './platform/ui/cut-name.tsx';
 import { Menu, MenuItem, MenuSeparator } from './platform/ui/menu.tsx';
 import { chooseTimeDisplay, timeDisplayNames, timeDisplays, useTimeDisplay } from './platform/ui/time-display.ts';
 import styles from './sidebar.module.css';
+import { PinnedViews } from './sidebar-views.tsx';
 import { useFavourites } from './stacks/favourites.ts';
 
 const themeIcons = { system: Monitor, light: Sun, dark: Moon } as const satisfies Record<Theme, unknown>;
@@ -106,6 +107,7 @@ export function Sidebar({
           {me?.isOperator ? <OperatorLinks /> : null}
         </ul>
       </nav>
+      <PinnedViews />
       {favourites.length === 0 ? null : (
         <nav aria-label="Favourites" className={styles['favourites']}>
           <h2 className={styles['title']}>Favourites</h2>

@@ -39,7 +39,7 @@ export async function deleteOldApprovals({ db }: Parts, signal: AbortSignal): Pr
 }
 
 /** Deletes abandoned entries in the queues of stacks. Needed for queues in which no call waits any more. */
-export async function deleteLostPlaces({ db }: Parts): Promise<void> {
+export async function deleteLostWaiters({ db }: Parts): Promise<void> {
   await createUpdateQueueRepository(db).removeGone();
 }
 

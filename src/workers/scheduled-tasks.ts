@@ -19,7 +19,7 @@ import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
   deleteEndedTokens,
-  deleteLostPlaces,
+  deleteLostWaiters,
   deleteOldApprovals,
 } from './delete-expired-rows.ts';
 import { evaluateDrift } from './drift/evaluate-drift.ts';
@@ -85,7 +85,7 @@ export function startScheduledTasks(context: AppContext): void {
     { name: 'sweep-exchanges', everySeconds: 60, run: () => exchanges.deleteExpired(exchangesAtOnce) },
     { name: 'sweep-tokens', everySeconds: 3600, run: (signal) => deleteEndedTokens(context, signal) },
     { name: 'sweep-approvals', everySeconds: 3600, run: (signal) => deleteOldApprovals(context, signal) },
-    { name: 'sweep-lock-queue', everySeconds: 60, run: () => deleteLostPlaces(context) },
+    { name: 'sweep-lock-queue', everySeconds: 60, run: () => deleteLostWaiters(context) },
     { name: 'sweep-projects', everySeconds: 3600, run: (signal) => deleteEmptyProjects(context, signal) },
     { name: 'sweep-policy-packs', everySeconds: 3600, run: (signal) => deleteAbandonedPacks(context, signal) },
     { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },

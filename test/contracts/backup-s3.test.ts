@@ -10,7 +10,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { expect, test } from '@jest/globals';
 import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
-import { places } from '../../src/shared/backup/manifest.ts';
+import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
@@ -37,15 +37,15 @@ await describeOnS3('versitygw', (server) => {
     await ok(complete(app, update));
 
     const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
-    const place = `s3://backups/nightly/holdfast?endpoint=${endpoint}&region=${region}`;
+    const location = `s3://backups/nightly/holdfast?endpoint=${endpoint}&region=${region}`;
     const source = { databaseUrl: app.database.url, dataDir: app.dataDir, settings: credentials };
     for (const keep of ['9', '1']) {
-      const { code, stderr } = await runBackup(source, 'create', '--to', place, '--keep', keep);
+      const { code, stderr } = await runBackup(source, 'create', '--to', location, '--keep', keep);
       expect([code, stderr]).toEqual([0, '']);
     }
-    const listed = await runBackup(source, 'list', '--from', place);
+    const listed = await runBackup(source, 'list', '--from', location);
     expect(listed.stdout.trim().split('\n')).toHaveLength(1);
-    const verified = await runBackup({ dataDir: home, settings: credentials }, 'verify', '--from', place);
+    const verified = await runBackup({ dataDir: home, settings: credentials }, 'verify', '--from', location);
     expect([verified.code, verified.stdout]).toEqual([0, expect.stringContaining('no faults')]);
 
     const settings = {
@@ -61,7 +61,7 @@ await describeOnS3('versitygw', (server) => {
       { databaseUrl: database.url, dataDir: home, settings },
       'restore',
       '--from',
-      place,
+      location,
     );
     expect([restored.code, restored.stderr]).toEqual([0, '']);
     await using copy = await createTestApp({
@@ -118,7 +118,7 @@ await describeOnS3('versitygw', (server) => {
     await backUp({ source: app.context, recipients: [], target: short });
     expect(await inDays('blobs/audit/some')).toBe(1);
     const second = await backUp({ source: app.context, recipients: [], target: long });
-    expect(await inDays(places.manifest(second.id))).toBe(30);
+    expect(await inDays(backupKeys.manifest(second.id))).toBe(30);
     expect(await inDays('blobs/audit/some')).toBeGreaterThanOrEqual(30);
 
     const unlocked = new S3BlobStore(options);
@@ -143,7 +143,7 @@ await describeOnS3('versitygw', (server) => {
       lock: { mode: 'COMPLIANCE', days: 30 },
     });
     const { id } = await backUp({ source: app.context, recipients: [], target });
-    for (const key of [places.manifest(id), 'blobs/audit/some']) {
+    for (const key of [backupKeys.manifest(id), 'blobs/audit/some']) {
       const object = { Bucket: 'compliance', Key: key };
       const { Retention } = await client.send(new GetObjectRetentionCommand(object));
       expect(Retention).toMatchObject({ Mode: 'COMPLIANCE' });

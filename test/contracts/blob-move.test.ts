@@ -30,7 +30,7 @@ await describeOnS3('versitygw', (server) => {
       HOLDFAST_S3_REGION: region,
     };
     await seedBlobs(first, blobsBefore);
-    const traffic = await Traffic.start([first, second], 2);
+    const traffic = await Traffic.start([first, second], 2, { pauseMs: 50 });
     const move = async (to: string, env: Record<string, string>, ...finish: string[]): Promise<void> => {
       for (const [command, ...words] of [
         ['copy', '--to', to],

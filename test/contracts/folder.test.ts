@@ -44,8 +44,8 @@ test('a folder on a disk keeps names, and shows files when they are complete', a
   await expectFolder(await openFolder(`file://${home}/disk`, defaults));
 });
 
-test.each(['gs://bucket', 's3:///prefix', 'https://example.com'])('%s is refused', async (place) => {
-  await expect(openFolder(place, defaults)).rejects.toThrow(LocationError);
+test.each(['gs://bucket', 's3:///prefix', 'https://example.com'])('%s is refused', async (location) => {
+  await expect(openFolder(location, defaults)).rejects.toThrow(LocationError);
 });
 
 await describeOnS3('versitygw', (server) => {
@@ -56,9 +56,9 @@ await describeOnS3('versitygw', (server) => {
     await createBucket('moving');
     const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
     Object.assign(process.env, credentials);
-    const place = (prefix: string) =>
+    const locationOf = (prefix: string) =>
       `s3://moving/${prefix}?endpoint=${endpoint}&region=${region}&s3ForcePathStyle=true`;
-    await expectFolder(await openFolder(place('Some/prefix'), defaults));
+    await expectFolder(await openFolder(locationOf('Some/prefix'), defaults));
 
     await writeDiyFolder(`${home}/source`, [{ project: 'proj', stack: 'dev', versions: 3, tags: { team: 'core' } }]);
     for (const organization of ['first', 'second']) await app.createUser(organization, 'admin');
@@ -68,11 +68,11 @@ await describeOnS3('versitygw', (server) => {
     };
     for (const words of [
       ['import', '--organization', 'first', '--from', `file://${home}/source`, '--apply'],
-      ['export', '--organization', 'first', '--to', place('out')],
-      ['import', '--organization', 'second', '--from', place('out'), '--apply'],
-      ['import', '--organization', 'second', '--from', place('out'), '--verify'],
+      ['export', '--organization', 'first', '--to', locationOf('out')],
+      ['import', '--organization', 'second', '--from', locationOf('out'), '--apply'],
+      ['import', '--organization', 'second', '--from', locationOf('out'), '--verify'],
       // The history of an import is the one of its source, so that the first source is known again.
-      ['import', '--organization', 'first', '--from', place('out'), '--verify'],
+      ['import', '--organization', 'first', '--from', locationOf('out'), '--verify'],
     ]) {
       const { code, stderr, stdout } = await runHoldfast(env, ...words);
       expect([words, code, stderr, stdout]).toEqual([words, 0, '', expect.any(String)]);

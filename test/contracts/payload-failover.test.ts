@@ -166,7 +166,7 @@ await describeOnRedis((server) => {
       proxy.cut();
       await expect(through.delete(key)).rejects.toThrow(UnavailableError);
       proxy.accept();
-      await until(async () => (await held(direct)) === 0, 'the room is free');
+      await until(async () => (await held(direct)) === 0, 'the budget is free');
       expect(await bodyKeys([admin])).toEqual([]);
       await Promise.all([direct.close(), through.close()]);
     });

@@ -27,6 +27,8 @@ const needed: Record<string, Grantable> = {
   [`DELETE ${S}`]: 'admin',
   [`POST ${S}/rename`]: 'write',
   [`PATCH ${S}/tags`]: 'write',
+  [`POST ${S}/tags`]: 'write',
+  [`DELETE ${S}/tags/:tag`]: 'write',
   [`GET ${S}/policypacks`]: 'read',
   [`GET ${S}/teams`]: 'read',
   [`GET ${S}/access`]: 'manage',
@@ -147,14 +149,14 @@ beforeAll(async () => {
   updateId = (await startUpdate(app, stack)).id;
 });
 
-function request(route: string, auth: string, place: TestStack, ids: { readonly update?: string } = {}) {
+function request(route: string, auth: string, stack: TestStack, ids: { readonly update?: string } = {}) {
   const [method, pattern] = route.split(' ') as [string, string];
   const url = pattern
     .replace(/:kind\(.*\)\//, 'update/')
-    .replace(':organization', place.organization)
-    .replace(':project', place.project)
+    .replace(':organization', stack.organization)
+    .replace(':project', stack.project)
     .replace(':stackVersion', '999')
-    .replace(':stack', place.stack)
+    .replace(':stack', stack.stack)
     .replace(':updateId', ids.update ?? updateId);
   const hasBody = method !== 'GET' && method !== 'DELETE';
   return app.call(method, url, {

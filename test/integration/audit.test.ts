@@ -348,6 +348,29 @@ test('what a member may not do is recorded as refused, once for repeats', async 
   ]);
 });
 
+test('a refused call is recorded as what it asked for', async () => {
+  const { auth, organization, project } = stack;
+  const path = `/api/orgs/${organization}`;
+  await ok(app.call('POST', `${path}/teams/pulumi`, { auth, body: { name: 'blue' } }));
+  const viewer = `token ${await app.createUser(organization, 'viewer', 'wishful')}`;
+  await newEvents(stack);
+  const given = { projectName: project, stackName: 'dev', permission: 101 };
+  const calls: [string, object, string][] = [
+    // Refused before its body is read, which may add and remove.
+    ['/grants', { remove: ['00000000-0000-4000-8000-000000000000'] }, 'grant.change'],
+    ['/teams/blue', { newDisplayName: 'Blue' }, 'team.change'],
+    ['/teams/blue', { memberAction: 'add', member: 'wishful' }, 'team.add'],
+    ['/teams/blue', { memberChanges: [{ memberAction: 'remove', member: 'wishful' }] }, 'team.remove'],
+    ['/teams/blue', { addStackPermission: given }, 'grant.add'],
+    ['/teams/blue', { removeStack: given }, 'grant.remove'],
+  ];
+  for (const [target, body] of calls)
+    expect((await app.call('PATCH', `${path}${target}`, { auth: viewer, body })).status).toBe(403);
+  expect((await newEvents(stack)).map(({ action, outcome }) => [action, outcome])).toEqual(
+    calls.map(([, , action]) => [action, 'refused']),
+  );
+});
+
 test('an event outside all partitions is kept, and moves into its partition when that is added', async () => {
   const [{ month } = { month: '' }] = await query<{ month: string }>(
     app,

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import { openBackup } from '../../src/shared/backup/backup-list.ts';
-import { type Manifest, places } from '../../src/shared/backup/manifest.ts';
+import { backupKeys, type Manifest } from '../../src/shared/backup/manifest.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { damageOf } from '../support/backup-damage.ts';
@@ -18,7 +18,7 @@ import { complete } from '../support/update-calls.ts';
 
 const app = testApp();
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-sealed-'));
-const place = path.join(home, 'backups');
+const location = path.join(home, 'backups');
 const identityFile = path.join(home, 'identity.txt');
 const source = () => ({ databaseUrl: app.database.url, dataDir: app.dataDir });
 let recipient: string;
@@ -32,7 +32,7 @@ const save = async (note: string): Promise<void> => {
   await ok(complete(app, update));
 };
 const create = async (...args: string[]): Promise<Manifest> => {
-  const { code, stderr, stdout } = await runBackup(source(), 'create', '--to', place, '--json', ...args);
+  const { code, stderr, stdout } = await runBackup(source(), 'create', '--to', location, '--json', ...args);
   expect([code, stderr]).toEqual([0, '']);
   return JSON.parse(stdout) as Manifest;
 };
@@ -44,7 +44,7 @@ beforeAll(async () => {
   writeFileSync(identityFile, `# public key: ${recipient}\n${identity}\n`);
   stack = await createStack(app);
   await save('x');
-  target = await FileBlobStore.open({ directory: place });
+  target = await FileBlobStore.open({ directory: location });
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
@@ -53,22 +53,22 @@ test('tables, blobs and the contents of the manifest are encrypted; a backup in 
   const sealed = await create('--recipient', recipient);
   for (const { object } of sealed.tables)
     expect((await readSmall(target, object.key)).toString('latin1')).toMatch(/^age-encryption\.org\/v1\n/);
-  const { blobs } = await target.list(places.blobs);
+  const { blobs } = await target.list(backupKeys.blobs);
   const copies = blobs.filter(({ key }) => key.startsWith(sealed.blobPrefix));
   expect(copies).toHaveLength(sealed.blobs.count);
   for (const { key } of copies)
     expect((await readSmall(target, key)).toString('latin1')).toMatch(/^age-encryption\.org\/v1\n/);
-  const manifest = (await readSmall(target, places.manifest(sealed.id))).toString();
+  const manifest = (await readSmall(target, backupKeys.manifest(sealed.id))).toString();
   expect(manifest).not.toContain(sealed.installation);
   expect(manifest).not.toContain('organizations');
   expect(await damageOf(target, plain.id)).toEqual([]);
 }, 120_000);
 
 test('the next encrypted backup copies only new blobs, without the identity', async () => {
-  const before = new Map((await target.list(places.blobs)).blobs.map(({ key, modifiedAt }) => [key, +modifiedAt]));
+  const before = new Map((await target.list(backupKeys.blobs)).blobs.map(({ key, modifiedAt }) => [key, +modifiedAt]));
   await save('y');
   const next = await create('--recipient', recipient);
-  const { blobs } = await target.list(places.blobs);
+  const { blobs } = await target.list(backupKeys.blobs);
   const fresh = blobs.filter(({ key, modifiedAt }) => before.get(key) !== +modifiedAt);
   expect(fresh.length).toBeGreaterThan(0);
   expect(fresh.length).toBeLessThan(next.blobs.count);
@@ -77,19 +77,19 @@ test('the next encrypted backup copies only new blobs, without the identity', as
 test('an encrypted backup is verified and restored with the identity only', async () => {
   const { id } = await openBackup(target, null);
   const nothing = { dataDir: path.join(home, 'nothing') };
-  const unknown = await runBackup(nothing, 'verify', '--from', place);
+  const unknown = await runBackup(nothing, 'verify', '--from', location);
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining(`is encrypted to ${recipient}`)]);
   const strange = path.join(home, 'strange.txt');
   writeFileSync(strange, await generateX25519Identity());
-  const refused = await runBackup(nothing, 'verify', '--from', place, '--identity', strange);
+  const refused = await runBackup(nothing, 'verify', '--from', location, '--identity', strange);
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('cannot be decrypted')]);
 
-  const verified = await runBackup(nothing, 'verify', '--from', place, '--identity', identityFile, '--json');
+  const verified = await runBackup(nothing, 'verify', '--from', location, '--identity', identityFile, '--json');
   expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([0, { backup: id, problems: [] }]);
 
   await using database = await createEmptyDatabase();
   const dataDir = path.join(home, 'restored');
-  const options = ['--from', place, '--identity', identityFile, '--json'];
+  const options = ['--from', location, '--identity', identityFile, '--json'];
   const restored = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', ...options);
   expect([restored.code, restored.stderr]).toEqual([0, '']);
   expect(JSON.parse(restored.stdout)).toMatchObject({ backup: id, missingMasterKeys: [], writtenAfter: null });
@@ -101,7 +101,7 @@ test('an encrypted backup is verified and restored with the identity only', asyn
 }, 240_000);
 
 test('a damaged encrypted object is found and named', async () => {
-  const { blobs } = await target.list(places.blobs);
+  const { blobs } = await target.list(backupKeys.blobs);
   const key = blobs.findLast((blob) => blob.key.includes('/age-'))?.key as string;
   const bytes = await readSmall(target, key);
   await target.put(
@@ -110,12 +110,12 @@ test('a damaged encrypted object is found and named', async () => {
       yield bytes.subarray(0, -1);
     })(),
   );
-  const options = ['--from', place, '--identity', identityFile];
+  const options = ['--from', location, '--identity', identityFile];
   const { code, stdout } = await runBackup({ dataDir: path.join(home, 'nothing') }, 'verify', ...options);
   expect([code, stdout]).toEqual([1, expect.stringContaining(key)]);
 }, 120_000);
 
 test('a text that is no recipient is refused', async () => {
-  const { code, stderr } = await runBackup(source(), 'create', '--to', place, '--recipient', 'age1nobody');
+  const { code, stderr } = await runBackup(source(), 'create', '--to', location, '--recipient', 'age1nobody');
   expect([code, stderr]).toEqual([1, expect.stringContaining('age1nobody is no age recipient')]);
 });

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
-import { places } from '../../src/shared/backup/manifest.ts';
+import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
@@ -24,7 +24,7 @@ import { testApp } from '../support/test-app.ts';
 
 const app = testApp();
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-kills-'));
-const place = path.join(home, 'backups');
+const location = path.join(home, 'backups');
 const source = () => ({ databaseUrl: app.database.url, dataDir: app.dataDir });
 const migrationLock = '7241865325823964';
 
@@ -84,17 +84,17 @@ test('the blobs that an interrupted backup copied are not copied again', async (
   const target = await openStore('resumed');
   const isManifest = (key: string): boolean => key.endsWith('manifest.json');
   await expect(plainBackup(cutAfter(target, 0, isManifest))).rejects.toThrow('killed');
-  const copied = await target.list(places.blobs);
+  const copied = await target.list(backupKeys.blobs);
   expect(copied.blobs.length).toBeGreaterThanOrEqual(5);
   await plainBackup(target);
-  expect(await target.list(places.blobs)).toEqual(copied);
+  expect(await target.list(backupKeys.blobs)).toEqual(copied);
   expect(await damageOf(target)).toEqual([]);
 }, 120_000);
 
 test('a prune that ends before any of its deletions leaves each complete backup whole, and the next one goes on', async () => {
   const target = await openStore('cut-prune');
   for (let count = 0; count < 3; count++) await plainBackup(target);
-  await target.put(`${places.blobs}audit/other/unneeded`, once(Buffer.from('x')));
+  await target.put(`${backupKeys.blobs}audit/other/unneeded`, once(Buffer.from('x')));
   const newest = (await findBackups(target)).at(-1);
   let cuts = 0;
   for (let isDone = false; !isDone && cuts < 30; cuts++) {
@@ -107,7 +107,7 @@ test('a prune that ends before any of its deletions leaves each complete backup 
   }
   expect(cuts).toBeGreaterThan(5);
   expect((await findBackups(target)).map(({ id }) => id)).toEqual([newest?.id]);
-  expect(await target.stat(`${places.blobs}audit/other/unneeded`)).toBeNull();
+  expect(await target.stat(`${backupKeys.blobs}audit/other/unneeded`)).toBeNull();
 }, 120_000);
 
 test('a backup that a prune deletes while it is made does not become complete', async () => {
@@ -124,7 +124,7 @@ test('a backup that a prune deletes while it is made does not become complete', 
 test('a backup notices that a prune has deleted one of its new blobs', async () => {
   const target = await openStore('raced');
   const late = changing(target, async (key) => {
-    if (isFirstList(key)) await target.delete(`${places.blobs}audit/other/b`);
+    if (isFirstList(key)) await target.delete(`${backupKeys.blobs}audit/other/b`);
   });
   await expect(plainBackup(late)).rejects.toThrow('audit/other/b meanwhile: repeat the backup');
   await plainBackup(target);
@@ -133,20 +133,20 @@ test('a backup notices that a prune has deleted one of its new blobs', async () 
 
 test('a create that is killed among its tables or its blobs is incomplete, and the next one is whole', async () => {
   const target = await openStore('backups');
-  const slowly = ['create', '--to', place, '--max-bytes-per-second'];
+  const slowly = ['create', '--to', location, '--max-bytes-per-second'];
   await killBackup(source(), [...slowly, '2000'], async () =>
     (await findBackups(target)).some(({ keys }) => keys.length > 3),
   );
-  await killBackup(source(), [...slowly, '150000'], async () => (await target.list(places.blobs)).blobs.length > 0);
+  await killBackup(source(), [...slowly, '150000'], async () => (await target.list(backupKeys.blobs)).blobs.length > 0);
   expect((await findBackups(target)).map(({ isComplete }) => isComplete)).toEqual([false, false]);
-  const { code, stderr } = await runBackup(source(), 'create', '--to', place, '--keep', '1');
+  const { code, stderr } = await runBackup(source(), 'create', '--to', location, '--keep', '1');
   expect([code, stderr]).toEqual([0, '']);
   expect((await findBackups(target)).map(({ isComplete }) => isComplete)).toEqual([true]);
   expect(await damageOf(target)).toEqual([]);
 }, 240_000);
 
 test('a verification that is stopped leaves nothing, and what a killed one leaves is removed by the next', async () => {
-  const args = ['verify', '--from', place];
+  const args = ['verify', '--from', location];
   const isRunning = async ({ pid }: ChildProcess) => scratchOf(pid).some((folder) => existsSync(pidFile(folder)));
   const nothing = { dataDir: path.join(home, 'nothing') };
   const stopped = await killBackup(nothing, args, isRunning, 'SIGTERM');
@@ -177,7 +177,7 @@ test('a restore that is killed before, within or after the load is repeated and 
   const isBlocked = () => holds(`${others} and wait_event_type = 'Lock' and query like 'alter table%'`);
   const untilAlone = () => pollUntil('the session of the killed restore ends', async () => !(await holds(others)));
   const to = { databaseUrl: database.url, dataDir: path.join(home, 'restored') };
-  const args = ['restore', '--from', place];
+  const args = ['restore', '--from', location];
   const organizations = async () => (await client.query('select 1 from organizations')).rowCount;
 
   // After the blobs, before the migrations.

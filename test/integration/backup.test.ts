@@ -8,7 +8,7 @@ import type { Restoration } from '../../src/cli/backup/restore.ts';
 import { unsealed } from '../../src/shared/backup/backup-encryption.ts';
 import { type FoundBackup, findBackups, readVerification } from '../../src/shared/backup/backup-list.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
-import { type Manifest, places, writeManifest } from '../../src/shared/backup/manifest.ts';
+import { backupKeys, type Manifest, writeManifest } from '../../src/shared/backup/manifest.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
@@ -31,7 +31,7 @@ import { append, complete } from '../support/update-calls.ts';
 
 const app = testApp({ settings: { HOLDFAST_ENCRYPT_DOCUMENTS: 'true' } });
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-backup-'));
-const place = path.join(home, 'backups');
+const location = path.join(home, 'backups');
 let stack: TestStack;
 let running: RunningUpdate;
 let target: BlobStore;
@@ -59,9 +59,9 @@ beforeAll(async () => {
   running = await startUpdate(app, stack, { journal: true });
   await ok(append(app, running, creation(1, 'saved', stack)));
   await chainAll(app);
-  const { code, stderr } = await runBackup(source(), 'create', '--to', place);
+  const { code, stderr } = await runBackup(source(), 'create', '--to', location);
   expect([code, stderr]).toEqual([0, '']);
-  target = await FileBlobStore.open({ directory: place });
+  target = await FileBlobStore.open({ directory: location });
   manifest = await openPlain(target);
 }, 240_000);
 afterAll(async () => {
@@ -72,7 +72,12 @@ afterAll(async () => {
 test('a backup is verified: restored into a temporary Postgres, with all states read', async () => {
   const [backup] = await findBackups(target);
   expect(await readVerification(target, backup as FoundBackup)).toBeNull();
-  const { code, stdout, stderr } = await runBackup({ dataDir: path.join(home, 'nothing') }, 'verify', '--from', place);
+  const { code, stdout, stderr } = await runBackup(
+    { dataDir: path.join(home, 'nothing') },
+    'verify',
+    '--from',
+    location,
+  );
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(
     /^Backup \w+ was restored .* [1-9]\d* documents, [1-9]\d* audit events, [1-9]\d* data keys .* no faults\.\n$/,
@@ -87,7 +92,7 @@ test('with other master keys, the verification fails and says so', async () => {
     { dataDir: path.join(home, 'nothing'), settings },
     'verify',
     '--from',
-    place,
+    location,
   );
   expect(code).toBe(1);
   expect(stdout + stderr).toMatch(/master key/i);
@@ -96,7 +101,7 @@ test('with other master keys, the verification fails and says so', async () => {
 test('a backup is restored elsewhere with each byte, and the running update ends with the reason', async () => {
   await using database = await createEmptyDatabase();
   const dataDir = path.join(home, 'restored');
-  const restored = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', place);
+  const restored = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
   expect(restored.stderr).toBe('');
   expect(restored.stdout).toContain(`Restored backup ${manifest.id}`);
   expect(restored.stdout).toContain('Ended 1 update.');
@@ -119,11 +124,11 @@ test('a backup is restored elsewhere with each byte, and the running update ends
 
   const keyless = await runBackup(
     { dataDir: path.join(home, 'keyless'), settings: { HOLDFAST_MASTER_KEYS: '' } },
-    ...['restore', '--from', place],
+    ...['restore', '--from', location],
   );
   expect(keyless.stdout).toContain(`The master keys ${manifest.masterKeys.join(', ')} are needed, and not here`);
 
-  const again = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', place);
+  const again = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('The database is not empty')]);
 }, 240_000);
 
@@ -134,7 +139,7 @@ test('a restore tells which stacks the old database has in newer versions', asyn
   await using database = await createEmptyDatabase();
   const to = { databaseUrl: database.url, dataDir: path.join(home, 'compared') };
   const compared = ['--compare-with', app.database.url];
-  const { code, stdout } = await runBackup(to, 'restore', '--from', place, '--json', ...compared);
+  const { code, stdout } = await runBackup(to, 'restore', '--from', location, '--json', ...compared);
   const { endedUpdates, writtenAfter } = JSON.parse(stdout) as Restoration;
   expect([code, endedUpdates]).toEqual([0, 1]);
   const changedAt = expect.any(String);
@@ -152,10 +157,10 @@ test('a restore that fails leaves an empty database, and is repeated', async () 
   const file = await fileOf(table.object.key);
   const bytes = await readFile(file);
   await writeFile(file, bytes.subarray(0, bytes.length - 9));
-  const failed = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', place);
+  const failed = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
   await writeFile(file, bytes);
   expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(table.object.key)]);
-  const repeated = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', place);
+  const repeated = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
   expect([repeated.code, repeated.stderr]).toEqual([0, '']);
 }, 240_000);
 
@@ -181,9 +186,9 @@ test('the next backup copies only new blobs, and pruning leaves what the newest 
 test('an interrupted backup is listed as incomplete, never restored, and goes with the next one', async () => {
   const other = path.join(home, 'interrupted');
   await using store = await openStore(other);
-  await store.put(places.start('20200101t000000z'), once(Buffer.from('\n')));
-  await store.put(places.table('20200101t000000z', 'stacks'), once(Buffer.from('half')));
-  await store.put(`${places.blobs}checkpoints/of-nobody`, once(Buffer.from('half')));
+  await store.put(backupKeys.start('20200101t000000z'), once(Buffer.from('\n')));
+  await store.put(backupKeys.table('20200101t000000z', 'stacks'), once(Buffer.from('half')));
+  await store.put(`${backupKeys.blobs}checkpoints/of-nobody`, once(Buffer.from('half')));
   const { stdout } = await runBackup(source(), 'list', '--from', other);
   expect(stdout).toBe('20200101t000000z  incomplete\n');
   for (const command of ['restore', 'verify']) {
@@ -269,11 +274,11 @@ test('a changed manifest with a matching hash is found when the backup is verifi
   };
   for (const [named, change] of Object.entries(changes)) {
     const changed = { ...manifest, ...change(manifest) };
-    await target.put(places.manifest(manifest.id), once(await writeManifest(changed, unsealed.seal)));
-    const { code, stderr, stdout } = await runBackup(source(), 'verify', '--from', place);
+    await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(changed, unsealed.seal)));
+    const { code, stderr, stdout } = await runBackup(source(), 'verify', '--from', location);
     expect([code, stderr + stdout]).toEqual([1, expect.stringContaining(named)]);
   }
-  await target.put(places.manifest(manifest.id), once(await writeManifest(manifest, unsealed.seal)));
+  await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(manifest, unsealed.seal)));
 }, 240_000);
 
 test('a backup under writers restores each write that was acknowledged before it, byte for byte', async () => {
@@ -327,7 +332,7 @@ async function openStore(directory: string): Promise<FileBlobStore & AsyncDispos
 }
 
 async function copiedAt(store: BlobStore): Promise<Map<string, number>> {
-  const { blobs } = await store.list(places.blobs);
+  const { blobs } = await store.list(backupKeys.blobs);
   expect(blobs.length).toBeGreaterThan(1);
   return new Map(blobs.map(({ key, modifiedAt }) => [key, modifiedAt.getTime()]));
 }
@@ -340,5 +345,5 @@ async function listFiles(directory: string): Promise<string[]> {
 /** The file of an object of the backup. */
 async function fileOf(key: string): Promise<string> {
   const name = key.replaceAll('/', '~');
-  return (await listFiles(place)).find((file) => path.basename(file) === name) as string;
+  return (await listFiles(location)).find((file) => path.basename(file) === name) as string;
 }

@@ -40,13 +40,13 @@ let folders = 0;
 let here: string;
 let there: string;
 
-const places = () => createBlobLocationRepository(app.context.db);
-const status = () => places().find();
+const locations = () => createBlobLocationRepository(app.context.db);
+const status = () => locations().find();
 
 async function moving<T>(work: (parts: MoveParts) => Promise<T>): Promise<T> {
   const blobs = await openBlobs(app.context);
   try {
-    return await work({ blobs, blobRows: app.context.blobRows, places: places() });
+    return await work({ blobs, blobRows: app.context.blobRows, locations: locations() });
   } finally {
     await blobs.close();
   }
@@ -176,7 +176,7 @@ test('a move goes on after its command was killed in each phase', async () => {
   expect(await withStore(here, (store) => store.findAbsent(keys))).toEqual([]);
 }, 180_000);
 
-test('missing and different blobs are listed, prevent the switch, and are mended by another copy', async () => {
+test('missing and different blobs are listed, prevent the switch, and are repaired by another copy', async () => {
   await copy();
   const [missing, different] = keys.slice(5, 7).sort() as [string, string];
   await rm(await fileOf(there, missing));
@@ -190,7 +190,7 @@ test('missing and different blobs are listed, prevent the switch, and are mended
   await arrive();
 }, 120_000);
 
-test('a write whose upload began before the move and ends after the switch is in the new place', async () => {
+test('a write whose upload began before the move and ends after the switch is in the new location', async () => {
   const gated = await openGatedBlobs(here);
   await using slow = await createTestApp({
     ...{ database: app.database, dataDir: app.dataDir, settings: smallBlobs },
@@ -208,7 +208,7 @@ test('a write whose upload began before the move and ends after the switch is in
   expect(await withStore(here, (store) => store.stat(blobKey ?? '-'))).not.toBeNull();
 }, 120_000);
 
-test('of two copies that differ, the one without its hash is replaced, in whichever place', async () => {
+test('of two copies that differ, the one without its hash is replaced, in whichever location', async () => {
   await copy();
   const [old, copied] = keys as [string, string];
   const overwrite = (place: string, key: string) => withStore(place, (store) => store.put(key, once(Buffer.from('x'))));
@@ -225,7 +225,7 @@ test('of two copies that differ, the one without its hash is replaced, in whiche
   await arrive();
 }, 120_000);
 
-test('the old place is emptied only if the new one has the same bytes, or the right ones', async () => {
+test('the old location is emptied only if the new one has the same bytes, or the right ones', async () => {
   await copy();
   await verify();
   await switchOver();
@@ -248,7 +248,7 @@ test('the old place is emptied only if the new one has the same bytes, or the ri
   const { code, stderr } = await runBlobs(app, {}, 'finish', '--empty');
   expect([code, stderr]).toEqual([1, expect.stringContaining(both)]);
   expect(stderr).toContain(missing);
-  for (const mended of [differs, old]) expect(stderr).not.toContain(`${mended}: `);
+  for (const repaired of [differs, old]) expect(stderr).not.toContain(`${repaired}: `);
   expect((await status())?.phase).toBe('switched');
   expect(countFiles(here)).toBeGreaterThanOrEqual(kept);
   expect(await withStore(there, (store) => readSmall(store, differs))).toEqual(right);
@@ -261,7 +261,7 @@ test('the old place is emptied only if the new one has the same bytes, or the ri
   expect(await withStore(here, (store) => store.findAbsent(keys))).toEqual([]);
 }, 120_000);
 
-test('while the other place is away, writes go on, and the move must be verified again', async () => {
+test('while the other location is away, writes go on, and the move must be verified again', async () => {
   await copy();
   await verify();
   renameSync(there, `${there}-away`);
@@ -299,7 +299,7 @@ test('a backup has all blobs before, during and after a move, and the switch wai
   rmSync(`${app.dataDir}-backups`, { recursive: true });
 }, 120_000);
 
-test('blobs that the sweep deletes during a move are gone from both places', async () => {
+test('blobs that the sweep deletes during a move are gone from both locations', async () => {
   await copy();
   const doomed = keys.splice(0, 50);
   await query(app, 'delete from checkpoints where blob_key = any($1)', [doomed]);
@@ -308,7 +308,7 @@ test('blobs that the sweep deletes during a move are gone from both places', asy
   await sweepBlobs(app.context);
   for (const folder of [here, there])
     expect((await withStore(folder, (store) => store.findAbsent(doomed))).sort()).toEqual(doomed.sort());
-  await places().settle('copying');
+  await locations().settle('copying');
   expect(await status()).toMatchObject({ phase: 'settled', mainUrl: here });
 }, 120_000);
 
@@ -329,7 +329,7 @@ test('a process that finds another store where the blobs are writes nothing ther
   await store.close();
 }, 120_000);
 
-test('settings of another store, and places that are unfit, are refused', async () => {
+test('settings of another store, and locations that are unfit, are refused', async () => {
   const foreign = path.join(app.dataDir, 'foreign');
   await withStore(foreign, (store) => store.put('installations/someone', bytesOf(Buffer.from('x'))()));
   for (const [to, reason] of [

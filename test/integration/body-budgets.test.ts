@@ -33,8 +33,8 @@ function incompressible(bytes: number): Buffer {
 }
 
 test('a slow import delays neither checkpoints nor other imports, however large', async () => {
-  const room = 6 * mib;
-  const server = await serve({ inFlightBytes: room, importInFlightBytes: room });
+  const budget = 6 * mib;
+  const server = await serve({ inFlightBytes: budget, importInFlightBytes: budget });
   const slowStack = await createStack(app);
   const document = incompressible(4 * mib);
   const slow = await beginImport(server, slowStack, document, 500_000);
@@ -51,7 +51,7 @@ test('a slow import delays neither checkpoints nor other imports, however large'
   await slow.finish();
   expect(await slow.connection.answer()).toMatchObject({ status: 200 });
   slow.connection.destroy();
-  await until(() => app.context.payloads.bytesHeld() === 0, 'all room is free');
+  await until(() => app.context.payloads.bytesHeld() === 0, 'the whole budget is free');
 });
 
 test('imports use only their own share of the budget', async () => {
@@ -60,7 +60,7 @@ test('imports use only their own share of the budget', async () => {
   const [importing, stack] = [await createStack(app), await createStack(app)];
   const document = incompressible(4 * mib);
   const full = await beginImport(server, importing, document, document.length - 1);
-  await until(() => app.context.payloads.bytesHeld() > mib, 'the room for imports is full');
+  await until(() => app.context.payloads.bytesHeld() > mib, 'the budget for imports is full');
   const update = await startUpdate(app, stack);
   await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: document }));
   expect(await exportedNames(app, stack)).toHaveLength(1);
@@ -83,7 +83,7 @@ test('a body that trickles is cut off with a reason and releases its budget', as
   }
   expect(answer).toMatchObject({ status: 503, json: { code: 503, message: expect.stringContaining('more slowly') } });
   expect(answer?.json.message).toContain('more slowly than the 1048576 bytes per second');
-  await until(() => app.context.payloads.bytesHeld() === 0, 'the room is free');
+  await until(() => app.context.payloads.bytesHeld() === 0, 'the budget is free');
 });
 
 test('fifty small batches that inflate to 8 MB each stay within the budget while leases are renewed', async () => {

@@ -263,7 +263,7 @@ describe('bodies of control calls', () => {
       await ok(small.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'AAAA' } }));
     expect(small.context.bodyBuffer.arrivals.bytes).toBeLessThanOrEqual(8 * mib);
     for (const connection of connections) connection.destroy();
-    await until(() => small.context.bodyBuffer.arrivals.bytes === 0, 'all room is free');
+    await until(() => small.context.bodyBuffer.arrivals.bytes === 0, 'the whole budget is free');
   });
 
   test('of a large batch release their budget with the response, complete or not', async () => {

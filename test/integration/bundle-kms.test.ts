@@ -32,10 +32,10 @@ test.each(fakeServices)(
       const { key, url } = service.addKey('bundle');
       const secret = secretOf(url);
       const directory = path.join(home, name.replaceAll(' ', '-'));
-      const place = `file://${directory}`;
+      const location = `file://${directory}`;
       const stack = await createStack(app);
       await importState(app, stack, 2);
-      await runBundle(app, place, { secret });
+      await runBundle(app, location, { secret });
 
       const { latest } = (await readBundled(directory, stack)).checkpoint as unknown as {
         latest: {
@@ -56,7 +56,7 @@ test.each(fakeServices)(
       expect(decryptWith(dataKey, first?.inputs.input.ciphertext ?? '')?.toString()).toBe('"hunter2"');
       const calls = service.kms.requests.length;
       await importState(app, stack, 3);
-      await runBundle(app, place, { secret });
+      await runBundle(app, location, { secret });
       expect((await readBundled(directory, stack)).checkpoint.latest).toMatchObject({
         secrets_providers: { type, state },
       });
@@ -64,17 +64,17 @@ test.each(fakeServices)(
       // A key that does not unwrap stops the task, and what is there stays.
       key.isEnabled = false;
       await importState(app, stack, 4);
-      await expect(runBundle(app, place, { secret })).rejects.toThrow(/KMS key|Vault key/);
+      await expect(runBundle(app, location, { secret })).rejects.toThrow(/KMS key|Vault key/);
       expect((await readBundled(directory, stack)).checkpoint.latest.resources).toHaveLength(3);
       key.isEnabled = true;
-      await runBundle(app, place, { secret });
+      await runBundle(app, location, { secret });
       expect(service.kms.requests.length - calls).toBeLessThan(6);
 
       await updateInBundle(directory, stack, 'emergency');
       const returned = await runHoldfast(
         {
           ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
-          ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_URL: place, HOLDFAST_BUNDLE_KMS: url },
+          ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_URL: location, HOLDFAST_BUNDLE_KMS: url },
           ...{ HOLDFAST_VAULT_TOKEN: vaultToken, ...service.environment },
         },
         ...['bundle', 'return', '--apply', '--stack', 'proj/dev'],
@@ -101,7 +101,7 @@ test('a passphrase gives way to a key, and another key to the next: everything i
   const restore = setEnvironment(service.environment);
   try {
     const directory = path.join(home, 'changed');
-    const place = `file://${directory}`;
+    const location = `file://${directory}`;
     const stack = await createStack(app);
     await importState(app, stack, 1);
     const providerOf = async () =>
@@ -110,14 +110,14 @@ test('a passphrase gives way to a key, and another key to the next: everything i
           secrets_providers: { type: string; state: { url?: string } };
         }
       ).secrets_providers;
-    await runBundle(app, place);
+    await runBundle(app, location);
     expect((await providerOf()).type).toBe('passphrase');
     for (const name of ['one', 'two']) {
       const { url } = service.addKey(name);
-      await runBundle(app, place, { secret: secretOf(url) });
+      await runBundle(app, location, { secret: secretOf(url) });
       expect(await providerOf()).toMatchObject({ type: 'cloud', state: { url: cliUrlOf(secretOf(url).kms) } });
     }
-    await runBundle(app, place);
+    await runBundle(app, location);
     expect((await providerOf()).type).toBe('passphrase');
   } finally {
     restore();

@@ -21,10 +21,10 @@ const defaults = { region: 'us-east-1', endpoint: null, forcePathStyle: true, re
 let folders = 0;
 
 /** An empty folder for a bundle; the one before is forgotten by the database. */
-function newPlace(): { directory: string; place: string; run: (...options: RunOptions) => Promise<unknown> } {
+function newLocation(): { directory: string; location: string; run: (...options: RunOptions) => Promise<unknown> } {
   const directory = path.join(home, String(++folders));
-  const place = `file://${directory}`;
-  return { directory, place, run: (options) => runBundle(app, place, options) };
+  const location = `file://${directory}`;
+  return { directory, location, run: (options) => runBundle(app, location, options) };
 }
 type RunOptions = [Parameters<typeof runBundle>[2]?];
 
@@ -59,20 +59,20 @@ describe('a worker', () => {
     process.env['AWS_SECRET_ACCESS_KEY'] = s3.secretAccessKey;
   });
   afterAll(() => s3.stop());
-  const places = {
-    'a folder': () => newPlace().place,
+  const locations = {
+    'a folder': () => newLocation().location,
     'a bucket': () => `s3://bundle/emergency?endpoint=${s3.endpoint}&s3ForcePathStyle=true&region=us-east-1`,
   };
 
-  test.each(Object.entries(places))(
+  test.each(Object.entries(locations))(
     "keeps state, history, tags and the passphrase's keys in %s, and follows",
-    async (_, placeOf) => {
-      const place = placeOf();
+    async (_, locationOf) => {
+      const location = locationOf();
       const stack = await createStack(app);
-      const folder = await openFolder(place, defaults);
+      const folder = await openFolder(location, defaults);
       await importState(app, stack, 2);
       await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { team: 'core' } }));
-      await runBundle(app, place);
+      await runBundle(app, location);
       const root = `${stack.organization}/.pulumi`;
       const files = await readAll(folder, `${stack.organization}/`);
       const history = `${root}/history/proj/dev/dev-`;
@@ -94,7 +94,7 @@ describe('a worker', () => {
       expect(JSON.stringify(files)).not.toMatch(/hunter2|"type":"service"/);
 
       for (let count = 3; count <= 14; count++) await importState(app, stack, count);
-      await runBundle(app, place);
+      await runBundle(app, location);
       const after = await readAll(folder, `${root}/`);
       expect(JSON.parse(after[`${root}/stacks/proj/dev.json`] as string).checkpoint.latest.resources).toHaveLength(14);
       expect(Object.keys(after).filter((name) => name.includes('.history.'))).toHaveLength(10);
@@ -104,8 +104,8 @@ describe('a worker', () => {
 });
 
 test('a stack that was renamed is at its new place only, and a deleted one at none', async () => {
-  const { directory, place, run } = newPlace();
-  const folder = await openFolder(place, defaults);
+  const { directory, location, run } = newLocation();
+  const folder = await openFolder(location, defaults);
   const stack = await createStack(app);
   await importState(app, stack, 1);
   await run();
@@ -123,7 +123,7 @@ test('a stack that was renamed is at its new place only, and a deleted one at no
 });
 
 test('a stack whose import has not ended comes into the bundle when it has', async () => {
-  const { directory, run } = newPlace();
+  const { directory, run } = newLocation();
   const stack = await createStack(app);
   await importState(app, stack, 1);
   await run();
@@ -144,11 +144,11 @@ test('a stack whose import has not ended comes into the bundle when it has', asy
 });
 
 test('a stack whose files cannot be written does not hold the others, and comes later', async () => {
-  const { directory, place, run } = newPlace();
+  const { directory, location, run } = newLocation();
   const [broken, other] = [await createStack(app), await createStack(app)];
   for (const stack of [broken, other]) await importState(app, stack, 1);
   const failing = async (): Promise<Folder> => {
-    const folder = await openFolder(place, defaults);
+    const folder = await openFolder(location, defaults);
     const write = folder.write.bind(folder);
     folder.write = (name, body, signal) => {
       if (name.startsWith(broken.organization) && name.endsWith('dev.json')) throw new Error('the disk is full');
@@ -159,7 +159,7 @@ test('a stack whose files cannot be written does not hold the others, and comes 
   await run({ open: failing });
   expect(await errorsOf(broken)).toEqual([{ error: 'the disk is full' }]);
   expect(await countOf(directory, other)).toBe(1);
-  const { code, stdout } = await holdfast(place, 'status');
+  const { code, stdout } = await holdfast(location, 'status');
   expect([code, stdout]).toEqual([0, expect.stringContaining(`${broken.organization}/proj/dev: the disk is full`)]);
   expect(stdout).toMatch(/1 stack behind, for up to \d+ seconds?, 1 error\./);
   await run();
@@ -171,14 +171,14 @@ test('a stack whose files cannot be written does not hold the others, and comes 
 });
 
 test('what a killed worker has written without a row is written again', async () => {
-  const { directory, place, run } = newPlace();
+  const { directory, location, run } = newLocation();
   const stack = await createStack(app);
   await importState(app, stack, 1);
   await run();
   await importState(app, stack, 2);
   const stop = new AbortController();
   const killed = async (): Promise<Folder> => {
-    const folder = await openFolder(place, defaults);
+    const folder = await openFolder(location, defaults);
     const write = folder.write.bind(folder);
     folder.write = async (name, body) => {
       await write(name, body);
@@ -201,14 +201,14 @@ test('what a killed worker has written without a row is written again', async ()
 });
 
 test('a slow worker that overwrites a newer state with an older one is found out', async () => {
-  const { directory, place, run } = newPlace();
+  const { directory, location, run } = newLocation();
   const stack = await createStack(app);
   await importState(app, stack, 1);
   await run();
   await importState(app, stack, 2);
   const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const slow = async (): Promise<Folder> => {
-    const folder = await openFolder(place, defaults);
+    const folder = await openFolder(location, defaults);
     const write = folder.write.bind(folder);
     folder.write = async (name, body) => {
       const parts = await Array.fromAsync(body);
@@ -257,7 +257,7 @@ test('a slow worker that overwrites a newer state with an older one is found out
 });
 
 test('work of others in the bundle is not overwritten, but an emptied bundle is filled again', async () => {
-  const { directory, run } = newPlace();
+  const { directory, run } = newLocation();
   const stack = await createStack(app);
   await importState(app, stack, 1);
   await run();
@@ -273,7 +273,7 @@ test('work of others in the bundle is not overwritten, but an emptied bundle is 
 });
 
 test('a restored database writes nothing into the bundle before it has taken over', async () => {
-  const { directory, run } = newPlace();
+  const { directory, run } = newLocation();
   const stack = await createStack(app);
   await importState(app, stack, 1);
   await run();
@@ -290,7 +290,7 @@ test('a restored database writes nothing into the bundle before it has taken ove
 });
 
 test('another passphrase is recorded, and writes everything again', async () => {
-  const { directory, run } = newPlace();
+  const { directory, run } = newLocation();
   const stack = await createStack(app);
   await importState(app, stack, 1);
   const saltOf = async () =>
@@ -314,15 +314,15 @@ test('another passphrase is recorded, and writes everything again', async () => 
 
 const usualSecret = { HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase };
 
-function holdfast(place: string, ...words: string[]) {
-  return holdfastWith(usualSecret, place, ...words);
+function holdfast(location: string, ...words: string[]) {
+  return holdfastWith(usualSecret, location, ...words);
 }
 
-function holdfastWith(secret: Readonly<Record<string, string>>, place: string, ...words: string[]) {
+function holdfastWith(secret: Readonly<Record<string, string>>, location: string, ...words: string[]) {
   return runHoldfast(
     {
       ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
-      ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_URL: place, ...secret },
+      ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_URL: location, ...secret },
     },
     'bundle',
     ...words,
@@ -330,7 +330,7 @@ function holdfastWith(secret: Readonly<Record<string, string>>, place: string, .
 }
 
 test('a return imports what was done in the bundle, and names the stacks that moved on both sides', async () => {
-  const { directory, place, run } = newPlace();
+  const { directory, location, run } = newLocation();
   const [moved, both, locked, same] = [
     ...[await createStack(app), await createStack(app)],
     ...[await createStack(app), await createStack(app)],
@@ -345,7 +345,7 @@ test('a return imports what was done in the bundle, and names the stacks that mo
   const created = path.join(directory, same.organization, '.pulumi/stacks/proj/fresh.json');
   await writeFile(created, JSON.stringify(await readBundled(directory, same)).replaceAll('dev', 'fresh'));
 
-  const plan = await holdfast(place, 'return', '--json');
+  const plan = await holdfast(location, 'return', '--json');
   const actions = (json: string) =>
     Object.fromEntries(
       (JSON.parse(json) as { stacks: { stack: string; action: string }[] }).stacks.map((each) => [
@@ -363,7 +363,7 @@ test('a return imports what was done in the bundle, and names the stacks that mo
   ]);
   expect((await exportState(app, moved)).json.deployment.resources).toHaveLength(2);
 
-  const applied = await holdfast(place, 'return', '--apply', '--create');
+  const applied = await holdfast(location, 'return', '--apply', '--create');
   expect(applied.stdout).toMatch(new RegExp(`${name(both)} +refused +moved on both sides`));
   expect(applied.stdout).toMatch(new RegExp(`${name(locked)} +refused +it is locked`));
   const { deployment } = (await exportState(app, moved)).json;
@@ -381,14 +381,14 @@ test('a return imports what was done in the bundle, and names the stacks that mo
   expect((await exportState(app, fresh)).json.deployment.resources).toHaveLength(2);
 
   // Once.
-  expect(actions((await holdfast(place, 'return', '--json')).stdout)[name(moved)]).toBe('unchanged');
+  expect(actions((await holdfast(location, 'return', '--json')).stdout)[name(moved)]).toBe('unchanged');
   await run();
   expect([await countOf(directory, moved), await errorsOf(moved)]).toEqual([3, []]);
   expect(await countOf(directory, both)).toBe(3);
 });
 
 test('a bundle that is ahead of a restored database is returned', async () => {
-  const { directory, place, run } = newPlace();
+  const { directory, location, run } = newLocation();
   const stack = await createStack(app);
   await importState(app, stack, 1);
   await run();
@@ -397,7 +397,7 @@ test('a bundle that is ahead of a restored database is returned', async () => {
     stack.organization,
   ]);
   await updateInBundle(directory, stack, 'lost');
-  const { stdout } = await holdfast(place, 'return', '--apply');
+  const { stdout } = await holdfast(location, 'return', '--apply');
   expect(stdout).toMatch(new RegExp(`${stack.organization}/proj/dev +returned +1 version`));
   expect((await exportState(app, stack)).json.deployment.resources).toHaveLength(2);
 });

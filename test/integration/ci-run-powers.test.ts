@@ -21,6 +21,8 @@ const changedByRuns: Record<string, string> = {
   [`DELETE ${S}`]: 'pipelines remove the stacks of closed pull requests; people restore what was removed',
   [`POST ${S}/rename`]: 'only where no rule and no grant stops or begins to apply',
   [`PATCH ${S}/tags`]: 'only tags by which neither rules nor grants select stacks',
+  [`POST ${S}/tags`]: 'only tags by which neither rules nor grants select stacks',
+  [`DELETE ${S}/tags/:tag`]: 'only tags by which neither rules nor grants select stacks',
   [`POST ${S}/import`]: 'as an update',
   [`POST ${S}/encrypt`]: 'changes nothing',
   [`POST ${S}/decrypt`]: 'changes nothing',
@@ -58,7 +60,7 @@ const otherwise =
 let database: TestDatabase;
 let issuer: TestIssuer;
 let app: TestApp;
-let place: Trusting;
+let trusting: Trusting;
 let member: Person;
 /** Authorizations of CI runs. */
 const runs: Record<string, string> = {};
@@ -68,7 +70,7 @@ beforeAll(async () => {
   await issuer.addKey('ES256');
   database = await createTestDatabase();
   app = await createTestApp({ database, overrides: { outgoing: issuer.outgoing() } });
-  place = await trust(app, issuer, 'acme', []);
+  trusting = await trust(app, issuer, 'acme', []);
   member = await person(app, 'acme', 'member');
   const boss = await person(app, 'acme', 'admin');
   await query(app, 'update users set site_admin = true where id = $1', [boss.userId]);
@@ -79,18 +81,18 @@ beforeAll(async () => {
     ...more,
   });
   const scopes = [{ permissions: ['admin', 'decrypt', 'manage'], stacks: '*/*' }];
-  await setPolicies(app, { ...place, auth: boss.auth }, [
+  await setPolicies(app, { ...trusting, auth: boss.auth }, [
     allow('admin', { authorizedPermissions: ['admin'] }),
     allow('person', { tokenType: 'personal', userLogin: boss.login }),
     allow('team', { tokenType: 'team', teamName: 'blue' }),
     allow('service', { tokenType: 'service', scopes }),
   ]);
-  const as = (name: string, scope: string) => signIn(app, place, { sub: `repo:acme/${name}` }, { scope });
+  const as = (name: string, scope: string) => signIn(app, trusting, { sub: `repo:acme/${name}` }, { scope });
   runs['with the role admin'] = await as('admin', 'admin');
   runs['as a person'] = await as('person', `user:${boss.login}`);
   runs['of a team'] = await as('team', 'team:blue');
   runs['of a service'] = await as('service', '');
-  await ok(app.call('POST', '/api/stacks/acme/web', { auth: place.auth, body: { stackName: 'dev' } }));
+  await ok(app.call('POST', '/api/stacks/acme/web', { auth: trusting.auth, body: { stackName: 'dev' } }));
 });
 afterAll(async () => {
   await app?.[Symbol.asyncDispose]();
@@ -203,16 +205,25 @@ describe('a CI run, whatever its token may do,', () => {
   test('neither breaks the glass nor changes tags by which rules and grants select stacks', async () => {
     const rule = { kind: 'freeze', tag: { name: 'env', value: 'prod' }, settings: {}, note: 'holidays' };
     const tags = { env: 'prod' };
-    await ok(app.call('POST', '/api/stacks/acme/web', { auth: place.auth, body: { stackName: 'live', tags } }));
-    await ok(app.call('POST', '/api/orgs/acme/update-rules', { auth: place.auth, body: rule }));
+    await ok(app.call('POST', '/api/stacks/acme/web', { auth: trusting.auth, body: { stackName: 'live', tags } }));
+    await ok(app.call('POST', '/api/orgs/acme/update-rules', { auth: trusting.auth, body: rule }));
     for (const name of ['with the role admin', 'as a person', 'of a service']) {
       const auth = runs[name] as string;
       const metadata = { message: 'break-glass: it is urgent', environment: {} };
       const body = { name: 'web', runtime: 'yaml', main: '', description: '', options: {}, config: {}, metadata };
       const update = await app.call('POST', '/api/stacks/acme/web/live/update', { auth, body });
       expect(update).toMatchObject({ status: 409, json: { message: expect.stringContaining('CI runs cannot') } });
-      const changed = await app.call('PATCH', '/api/stacks/acme/web/live/tags', { auth, body: { env: 'dev' } });
-      expect(changed).toMatchObject({ status: 403, json: { message: expect.stringContaining('"env"') } });
+      for (const [method, path, body] of [
+        ['PATCH', 'tags', { env: 'dev' }],
+        ['POST', 'tags', { name: 'env', value: 'dev' }],
+        ['DELETE', 'tags/env', undefined],
+      ] as const) {
+        const changed = await app.call(method, `/api/stacks/acme/web/live/${path}`, {
+          auth,
+          ...(body ? { body } : {}),
+        });
+        expect(changed).toMatchObject({ status: 403, json: { message: expect.stringContaining('"env"') } });
+      }
     }
   });
 

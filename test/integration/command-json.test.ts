@@ -111,7 +111,7 @@ async function run(...words: string[]): Promise<string> {
   return stdout;
 }
 
-const place = (name: string): string => path.join(folder, name);
+const locationOf = (name: string): string => path.join(folder, name);
 
 /** In this order: some need what those before them have written. */
 const runs: readonly (() => string[])[] = [
@@ -139,25 +139,25 @@ const runs: readonly (() => string[])[] = [
   () => ['admin', 'scrub'],
   () => ['admin', 'reconcile'],
   () => ['admin', 'site', 'status'],
-  () => ['export', '--organization', stack.name.split('/')[0] ?? '', '--to', `file://${place('diy')}`],
+  () => ['export', '--organization', stack.name.split('/')[0] ?? '', '--to', `file://${locationOf('diy')}`],
   () => [
     'export',
     '--organization',
     stack.name.split('/')[0] ?? '',
     '--archive',
-    place('archive'),
+    locationOf('archive'),
     '--recipient',
     recipient,
   ],
-  () => ['import', '--from', `file://${place('diy')}`, ...inOrganization],
-  () => ['import', '--from', `file://${place('diy')}`, ...inOrganization, '--apply'],
-  () => ['import', '--from', `file://${place('diy')}`, ...inOrganization, '--verify'],
-  () => ['import', '--from', `file://${place('diy')}`, ...inOrganization, '--rollback'],
-  () => ['backup', 'create', '--to', place('backups')],
-  () => ['backup', 'list', '--from', place('backups')],
-  () => ['backup', 'prune', '--from', place('backups'), '--keep', '1'],
+  () => ['import', '--from', `file://${locationOf('diy')}`, ...inOrganization],
+  () => ['import', '--from', `file://${locationOf('diy')}`, ...inOrganization, '--apply'],
+  () => ['import', '--from', `file://${locationOf('diy')}`, ...inOrganization, '--verify'],
+  () => ['import', '--from', `file://${locationOf('diy')}`, ...inOrganization, '--rollback'],
+  () => ['backup', 'create', '--to', locationOf('backups')],
+  () => ['backup', 'list', '--from', locationOf('backups')],
+  () => ['backup', 'prune', '--from', locationOf('backups'), '--keep', '1'],
   () => ['blobs', 'status'],
-  () => ['blobs', 'copy', '--to', place('blobs')],
+  () => ['blobs', 'copy', '--to', locationOf('blobs')],
   () => ['blobs', 'verify'],
 ];
 

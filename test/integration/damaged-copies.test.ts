@@ -179,7 +179,7 @@ test('a copy that could not be replaced is replaced later, by the task', async (
   );
   const copyNow = async (): Promise<void> => {
     const [task] = secondStoreTasks(app.context, stores());
-    await task?.run(new AbortController().signal, { place: null, holder: 'test' });
+    await task?.run(new AbortController().signal, { position: null, holder: 'test' });
   };
   await copyNow();
   expect(await wrongKeys()).toEqual(wrong);

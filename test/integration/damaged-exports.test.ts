@@ -60,14 +60,14 @@ function judge(answer: StrictAnswer, text: Buffer, what: string): boolean {
   return true;
 }
 
-const places: [string, () => TestApp, number][] = [
+const stores: [string, () => TestApp, number][] = [
   ['small, in the blob store', () => inBlobs, 200_000],
   ['large, in the blob store', () => inBlobs, 1_500_000],
   ['small, in the row', () => inRows, 200_000],
   ['large, in the row', () => inRows, 1_500_000],
 ];
 
-describe.each(places)('%s', (_name, appOf, bytes) => {
+describe.each(stores)('%s', (_name, appOf, bytes) => {
   test('it is exported completely over a socket, with and without gzip', async () => {
     const exported = await importOf(appOf(), bytes);
     const [plain, zipped] = [await exportOf(exported, 'identity'), await exportOf(exported, 'gzip')];

@@ -97,7 +97,7 @@ test('only the user of the process can open the socket, and its folder is made o
   expect(readdirSync(debugFolder(dataDir))).toEqual([`worker-${process.pid}.sock`]);
 });
 
-test('a process without a place for the socket runs without it', async () => {
+test('a process without a location for the socket runs without it', async () => {
   expect((await start(path.join(newFolder(), 'x'.repeat(100)))).file).toBeNull();
   const file = path.join(newFolder(), 'file');
   writeFileSync(file, '');

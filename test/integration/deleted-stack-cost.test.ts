@@ -40,8 +40,8 @@ test.each([
       return rows[0] ?? null;
     },
   ],
-])('%s of deleted stacks reads what it returns', async (_name, place) => {
-  const before = await place();
+])('%s of deleted stacks reads what it returns', async (_name, read) => {
+  const before = await read();
   const plan = await planOf(client, (db) => createRestorableStackRepository(db).list('org-3', before, 51));
   expect(plan.returned).toBe(51);
   // The stack, its project, its organization, its state, and whether its name is taken.

@@ -11,6 +11,7 @@ import {
   type Scene,
   withoutDialects,
 } from '../support/dialect-table.ts';
+import { resolvedDocument } from '../support/openapi.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
@@ -29,7 +30,7 @@ interface Operation {
 const app = testApp();
 let operations: Record<string, Record<string, Operation>>;
 beforeAll(async () => {
-  operations = (await ok(app.call('GET', '/api/openapi.json', { accept: null }))).json.paths;
+  operations = (await resolvedDocument(app)).paths;
 });
 
 const rows = Object.entries(dialectTable);

@@ -246,7 +246,7 @@ const cases: readonly Case[] = [
     seen: /Neither \S+\/nowhere\/second nor its parent folder exists/,
   },
   {
-    what: 'a place of backups from which nothing may be deleted',
+    what: 'a location of backups from which nothing may be deleted',
     settings: () => ({ ...everything(), HOLDFAST_BACKUP_TO: 's3://blobs/denied-delete' }),
     found: { 'backup-target': 'fail' },
     seen: /deleting: blob store denied access/,

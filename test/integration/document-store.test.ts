@@ -42,7 +42,7 @@ async function readAll(source: AsyncIterable<Buffer>): Promise<Buffer> {
 
 describe('documents', () => {
   test('are returned unchanged from the row or the blob store', async () => {
-    const places = new Set<string>();
+    const locations = new Set<string>();
     await fc.assert(
       fc.asyncProperty(document, chunkBytes, async (text, size) => {
         const { documents } = app.context;
@@ -54,13 +54,13 @@ describe('documents', () => {
         expect(stored.sha256.equals(sha256)).toBe(true);
         expect((verified as Buffer | null)?.equals(sha256)).toBe(true);
         expect(stored.sizeBytes).toBe(text.length);
-        // In exactly one of the two places, and only small ones in the row.
+        // In exactly one of the two locations, and only small ones in the row.
         expect((stored.inlineBytes === null) !== (stored.blobKey === null)).toBe(true);
         if (stored.inlineBytes) {
           expect(stored.inlineBytes.length).toBeLessThanOrEqual(inlineLimit);
           expect(stored.storedBytes).toBe(stored.inlineBytes.length);
         } else expect(stored.storedBytes).toBeGreaterThan(Math.min(inlineLimit, 100));
-        places.add(stored.inlineBytes ? 'row' : 'blob');
+        locations.add(stored.inlineBytes ? 'row' : 'blob');
         expect((await documents.read(stored)).equals(text)).toBe(true);
         expect((await readAll(documents.open(stored))).equals(text)).toBe(true);
         // A reader may stop early.
@@ -71,7 +71,7 @@ describe('documents', () => {
       }),
       { numRuns: 60 },
     );
-    expect([...places].sort()).toEqual(['blob', 'row']);
+    expect([...locations].sort()).toEqual(['blob', 'row']);
   });
 
   test('that are rejected by the hash leave nothing behind', async () => {

@@ -143,13 +143,13 @@ const kinds: Readonly<Record<string, () => Promise<Edited>>> = {
   },
 };
 
-async function webhook(place: 'stack' | 'organization'): Promise<Edited> {
+async function webhook(scope: 'stack' | 'organization'): Promise<Edited> {
   const displayName = `hook ${randomUUID()}`;
-  const hook = await createHook(app, stack, place, { displayName, payloadUrl: 'https://hooks.example.com/a' });
+  const hook = await createHook(app, stack, scope, { displayName, payloadUrl: 'https://hooks.example.com/a' });
   const { project, stack: stackName } = stack;
   const name = hook.split('/').at(-1) as string;
-  const of = { webhook: name, ...(place === 'stack' ? { project, stack: stackName } : {}) };
-  const [router, url] = [place === 'stack' ? 'webhooks.ofStack' : 'webhooks', 'https://hooks.example.com/'];
+  const of = { webhook: name, ...(scope === 'stack' ? { project, stack: stackName } : {}) };
+  const [router, url] = [scope === 'stack' ? 'webhooks.ofStack' : 'webhooks', 'https://hooks.example.com/'];
   return {
     path: hook,
     method: 'PATCH',

@@ -15,7 +15,7 @@ const app = testApp({
 let admin: Person;
 let stack: TestStack;
 
-const place = ({ organization, project, stack: name } = stack) => ({ organization, project, stack: name });
+const refOf = ({ organization, project, stack: name } = stack) => ({ organization, project, stack: name });
 const get = (url: string, headers: Record<string, string> = {}) => app.call('GET', url, { accept: null, headers });
 const badge = (token: string) => get(`/api/embeds/badge.svg?token=${token}`);
 const feed = (token: string) => get(`/api/embeds/updates.atom?token=${token}`);
@@ -43,7 +43,7 @@ beforeAll(async () => {
 
 test('a badge says the status of the last update, under any name of its stack, and nothing after its end', async () => {
   const at = await stackIn(stack.organization, 'shown');
-  const { id, token } = await create('createOfStack', { ...place(at), kind: 'badge' });
+  const { id, token } = await create('createOfStack', { ...refOf(at), kind: 'badge' });
   const first = await badge(token);
   expect([first.status, wordOf(first)]).toEqual([200, 'no updates']);
   expect(first.headers).toMatchObject({
@@ -66,7 +66,7 @@ test('a badge says the status of the last update, under any name of its stack, a
   await ok(app.call('POST', `${at.path}/rename`, { auth: admin.auth, body: { newName: 'renamed' } }));
   expect(wordOf(await badge(token))).toBe('succeeded');
   const renamed = { ...at, stack: 'renamed', path: at.path.replace(/shown$/, 'renamed') };
-  expect((await ask(app, admin.token, 'embeds.ofStack', place(renamed))).data.items).toEqual([
+  expect((await ask(app, admin.token, 'embeds.ofStack', refOf(renamed))).data.items).toEqual([
     { id, kind: 'badge', createdBy: admin.login, createdAt: expect.any(String) },
   ]);
   // The maker's account does not matter: it tells nothing that only they may know.
@@ -76,7 +76,7 @@ test('a badge says the status of the last update, under any name of its stack, a
   const unknown = await badge(`${token.slice(0, -1)}!`);
   await ok(deleteStack(app, renamed));
   for (const response of [
-    ...[await badge(token), await badge(''), await badge((await create('create', place())).token)],
+    ...[await badge(token), await badge(''), await badge((await create('create', refOf())).token)],
     ...[await get('/api/embeds/badge.svg'), unknown],
   ]) {
     expect([response.status, wordOf(response), response.text]).toEqual([404, 'unknown', unknown.text]);
@@ -86,8 +86,8 @@ test('a badge says the status of the last update, under any name of its stack, a
 
 test('the token is stored as a hash and logged nowhere; a badge or feed ends when it is revoked', async () => {
   const made = [
-    await create('createOfStack', { ...place(), kind: 'badge' }),
-    await create('createOfStack', { ...place(), kind: 'feed' }),
+    await create('createOfStack', { ...refOf(), kind: 'badge' }),
+    await create('createOfStack', { ...refOf(), kind: 'feed' }),
   ];
   const [shown, listed] = made as [(typeof made)[0], (typeof made)[0]];
   expect((await badge(shown.token)).status).toBe(200);
@@ -99,12 +99,12 @@ test('the token is stored as a hash and logged nowhere; a badge or feed ends whe
   expect(audit).toContain(shown.id);
   for (const { id, token } of made) {
     for (const text of [rows, audit, lines.join('\n')]) expect(text).not.toContain(token);
-    expect((await command(app, admin.token, 'embeds.revoke', { ...place(), id })).status).toBe(404);
-    expect((await command(app, admin.token, 'embeds.revokeOfStack', { ...place(), id })).status).toBe(200);
-    expect((await command(app, admin.token, 'embeds.revokeOfStack', { ...place(), id })).status).toBe(404);
+    expect((await command(app, admin.token, 'embeds.revoke', { ...refOf(), id })).status).toBe(404);
+    expect((await command(app, admin.token, 'embeds.revokeOfStack', { ...refOf(), id })).status).toBe(200);
+    expect((await command(app, admin.token, 'embeds.revokeOfStack', { ...refOf(), id })).status).toBe(404);
   }
   expect([(await badge(shown.token)).status, (await feed(listed.token)).status]).toEqual([404, 404]);
-  const { items } = (await ask(app, admin.token, 'audit.list', { ...place(), limit: 10 })).data;
+  const { items } = (await ask(app, admin.token, 'audit.list', { ...refOf(), limit: 10 })).data;
   expect(items.map(({ action }: { action: string }) => action)).toEqual(
     expect.arrayContaining(['embed.create', 'embed.revoke']),
   );
@@ -142,7 +142,7 @@ test('a feed lists the last updates as Atom, escaped, with ids that stay', async
     'if-none-match': String(response.headers['etag']),
   });
   expect(same.status).toBe(304);
-  const ofStack = await create('createOfStack', { ...place(one), kind: 'feed' });
+  const ofStack = await create('createOfStack', { ...refOf(one), kind: 'feed' });
   expect([...(await feed(ofStack.token)).text.matchAll(/<entry>/g)]).toHaveLength(1);
 });
 
@@ -153,7 +153,7 @@ test('a feed shows what its creator may read now, and ends with their role or me
   for (const each of [open, secret]) await run(each, 'succeeded');
   const maker = await person(app, organization, 'admin');
   const all = await create('create', { organization }, maker.token);
-  const one = await create('createOfStack', { ...place(secret), kind: 'feed' }, maker.token);
+  const one = await create('createOfStack', { ...refOf(secret), kind: 'feed' }, maker.token);
   const titles = async (token: string) => {
     const { status, text } = await feed(token);
     return [status, ...[...text.matchAll(/<title>(proj.*) 1 succeeded<\/title>/g)].map(([, title]) => title)];
@@ -163,7 +163,7 @@ test('a feed shows what its creator may read now, and ends with their role or me
   await grant(app, maker.organizationId, { userId: maker.userId }, 'deny', ['read'], { stacks: 'proj/secret' });
   expect(await titles(all.token)).toEqual([200, 'proj/open: Update']);
   expect(await feed(one.token)).toMatchObject({ status: 404, text: '' });
-  const ofOpen = await create('createOfStack', { ...place(open), kind: 'feed' }, maker.token);
+  const ofOpen = await create('createOfStack', { ...refOf(open), kind: 'feed' }, maker.token);
   await query(app, `update memberships set role = 'member' where user_id = $1`, [maker.userId]);
   expect(await titles(all.token)).toEqual([404]);
   expect(await titles(ofOpen.token)).toEqual([200, 'proj/open: Update']);
@@ -184,7 +184,7 @@ test('a feed shows what its creator may read now, and ends with their role or me
 test('there are at most 20 badges and feeds of a stack, however many are created at once; a service and a token with scopes have no feed', async () => {
   const at = await createStack(app);
   const { token } = await person(app, at.organization, 'admin');
-  const make = (kind: string, by = token) => command(app, by, 'embeds.createOfStack', { ...place(at), kind });
+  const make = (kind: string, by = token) => command(app, by, 'embeds.createOfStack', { ...refOf(at), kind });
   const statuses = (await Promise.all(Array.from({ length: 23 }, () => make('badge')))).map(({ status }) => status);
   expect(statuses.toSorted()).toEqual([...Array.from({ length: 20 }, () => 200), 409, 409, 409]);
   const { json } = await ok(

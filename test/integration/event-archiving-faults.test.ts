@@ -93,7 +93,7 @@ function packInSteps({ context }: TestApp, updateId: string, steps: Steps): Prom
     encryption,
   );
   const rows = createEventSegmentRepository(db);
-  const eventSegments = new EventSegments({ rows, documents, copies: context.copies, logger: context.logger });
+  const eventSegments = new EventSegments({ ...context, rows, documents });
   return new EventArchiver({ db, events: createEventRepository(db), documents, eventSegments, limits }).pack(
     updateId,
     async () => {},

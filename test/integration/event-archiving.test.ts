@@ -349,12 +349,12 @@ describe('segments', () => {
     const { documents } = app.context;
     const readRange = jest.spyOn(documents, 'readRange').mockImplementation(async function (
       this: typeof documents,
-      place,
+      location,
       start,
       end,
     ) {
       reads.push(end - start);
-      return Object.getPrototypeOf(documents).readRange.call(documents, place, start, end);
+      return Object.getPrototypeOf(documents).readRange.call(documents, location, start, end);
     });
     const largest = Math.max(...frames.map((frame) => frame.stored));
     const bytesRead = async (selection: object, count: number, pageEvents = 5) => {

@@ -10,7 +10,7 @@ import { testApp } from '../support/test-app.ts';
 /** Names of one length, so that response lengths do not differ. */
 const newName = () => `n${randomBytes(6).toString('hex')}`;
 
-interface Place {
+interface Target {
   readonly organization: string;
   readonly project: string;
   readonly stack: string;
@@ -19,13 +19,13 @@ interface Place {
 
 const app = testApp({ settings: { invalidTokensPerMinute: 100_000 } });
 let statements: NotedStatements;
-let existing: Place;
-let absent: Record<string, Place>;
+let existing: Target;
+let absent: Record<string, Target>;
 const held: Record<string, string> = {};
 beforeAll(async () => {
   const there = await createStack(newName());
   const update = await startUpdate(app, there);
-  existing = placeOf(there, update);
+  existing = targetOf(there, update);
   absent = {
     organization: { ...existing, organization: newName() },
     project: { ...existing, project: newName() },
@@ -54,7 +54,7 @@ async function createStack(organization: string): Promise<TestStack> {
   return { auth, organization, project, stack, path: `/api/stacks/${organization}/${project}/${stack}` };
 }
 
-function placeOf({ organization, project, stack }: TestStack, { id }: RunningUpdate): Place {
+function targetOf({ organization, project, stack }: TestStack, { id }: RunningUpdate): Target {
   return { organization, project, stack, updateId: id };
 }
 
@@ -75,15 +75,15 @@ const strangers: Record<string, () => string | undefined> = {
 /** A repeated rejection costs less, and several routes try leases at the same paths. */
 const isRemembered = (stranger: string) => /lease from|dead lease/.test(stranger);
 
-async function ask(route: string, place: Place, auth: string | undefined) {
+async function ask(route: string, target: Target, auth: string | undefined) {
   const [method, pattern] = route.split(' ') as [string, string];
   const url = pattern
     .replace(/:kind\(.*\)\//, 'update/')
-    .replace(':organization', place.organization)
-    .replace(':project', place.project)
+    .replace(':organization', target.organization)
+    .replace(':project', target.project)
     .replace(':stackVersion', '1')
-    .replace(':stack', place.stack)
-    .replace(':updateId', place.updateId);
+    .replace(':stack', target.stack)
+    .replace(':updateId', target.updateId);
   const hasBody = !['GET', 'HEAD', 'DELETE'].includes(method);
   statements.begun.length = 0;
   const response = await app.call(method, url, {
@@ -92,7 +92,7 @@ async function ask(route: string, place: Place, auth: string | undefined) {
   });
   const { 'x-pulumi-request-id': _id, date: _date, ...headers } = response.headers;
   let body = response.text;
-  for (const [name, value] of Object.entries(place)) body = body.replaceAll(value, `<${name}>`);
+  for (const [name, value] of Object.entries(target)) body = body.replaceAll(value, `<${name}>`);
   // The last use of a token is recorded again after some time, which a busy machine needs.
   const noted = statements.begun.filter((name) => name !== 'identity.touchToken');
   return { status: response.status, headers, body, statements: noted };
@@ -108,8 +108,8 @@ test.each(Object.keys(strangers))(
       const auth = strangers[stranger] as () => string | undefined;
       const there = await ask(route, existing, auth());
       if (there.status < 400) differences.push({ route, status: there.status });
-      for (const [missing, place] of Object.entries(absent)) {
-        const not = await ask(route, place, auth());
+      for (const [missing, target] of Object.entries(absent)) {
+        const not = await ask(route, target, auth());
         if (isRemembered(stranger)) for (const answer of [there, not]) answer.statements.length = 0;
         if (JSON.stringify(not) !== JSON.stringify(there)) differences.push({ route, missing, there, not });
       }

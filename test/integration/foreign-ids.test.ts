@@ -27,6 +27,7 @@ const tables = [
     'embeds',
     'grants',
     'roles',
+    'saved_views',
     'stacks',
     'trusted_issuers',
     'update_approvals',
@@ -62,6 +63,7 @@ async function createOrganization(): Promise<Organization> {
   await setRule(app, stack, { kind: 'lock-wait', settings: { seconds: 1 } });
   await make('approvals.ask', { project: stack.project, stack: stack.stack, commit: 'a'.repeat(40) });
   await make('embeds.create', {});
+  await make('views.create', { name: 'mine', isShared: true, viewed: { page: 'ci', search: {} } });
   await make('embeds.createOfStack', { project: stack.project, stack: stack.stack, kind: 'badge' });
   await make('issuers.create', { name: 'ci', url: `https://ci.example.com/${organization}`, keys: null });
   await startUpdate(app, stack);
@@ -158,6 +160,9 @@ const byId: Record<string, (id: string) => object> = {
   'webhooks.redeliver': (deliveryId) => ({ webhook: 'hook', deliveryId }),
   'webhooks.ofStack.delivery': (deliveryId) => ({ webhook: 'hook', deliveryId }),
   'webhooks.ofStack.redeliver': (deliveryId) => ({ webhook: 'hook', deliveryId }),
+  'views.change': (id) => ({ id, name: 'other' }),
+  'views.pin': (id) => ({ id, isPinned: true }),
+  'views.remove': (id) => ({ id }),
   'embeds.revoke': (id) => ({ id }),
   'embeds.revokeOfStack': (id) => ({ id }),
   'roles.countGrants': (id) => ({ id }),

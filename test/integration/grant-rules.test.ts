@@ -13,13 +13,13 @@ let organization: string;
 const projects = ['web', 'web-api', 'data'];
 const stackNames = ['dev', 'prod', 'prod_eu', 'pr%d', 'a\\b'];
 const values = ['blue', 'red'];
-/** Every project has each of the stacks; the tags follow from the place. */
-const places = projects.flatMap((project, at) =>
-  stackNames.map((stack, place) => ({
+/** Every project has each of the stacks; the tags follow from the position. */
+const stacks = projects.flatMap((project, at) =>
+  stackNames.map((stack, index) => ({
     project,
     stack,
     tags:
-      (at + place) % 3 === 0 ? {} : { team: values[(at + place) % 2] as string, ...(place > 2 ? { env: 'x' } : {}) },
+      (at + index) % 3 === 0 ? {} : { team: values[(at + index) % 2] as string, ...(index > 2 ? { env: 'x' } : {}) },
   })),
 );
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   await client.connect();
   const { rows } = await client.query<{ id: string }>(`insert into organizations (name) values ('acme') returning id`);
   organization = rows[0]?.id as string;
-  for (const { project, stack, tags } of places)
+  for (const { project, stack, tags } of stacks)
     await client.query(
       `with p as (insert into projects (organization_id, name) values ($1, $2)
          on conflict on constraint projects_name_key do update set name = excluded.name returning id)
@@ -74,10 +74,10 @@ test('the database decides about every stack as decide does', async () => {
          from stack_listings l where l.organization_id = $2 and l.tag_name = ''`,
         [JSON.stringify(subject), organization],
       );
-      expect(rows).toHaveLength(places.length);
+      expect(rows).toHaveLength(stacks.length);
       const ofDatabase = Object.fromEntries(rows.map(({ project, stack, held }) => [`${project}/${stack}`, held]));
       const ofFunction = Object.fromEntries(
-        places.map((place) => [`${place.project}/${place.stack}`, decide(subject, place)]),
+        stacks.map((stack) => [`${stack.project}/${stack.stack}`, decide(subject, stack)]),
       );
       expect(ofDatabase).toEqual(ofFunction);
     }),
@@ -87,9 +87,9 @@ test('the database decides about every stack as decide does', async () => {
 
 test('a token never may do more than its owner without it', () => {
   fc.assert(
-    fc.property(facts, fc.constantFrom(...places), (subject, place) => {
-      const owner = decide({ ...subject, scopes: null, grants: subject.grants.filter(({ token }) => !token) }, place);
-      expect(decide(subject, place) & ~owner).toBe(0);
+    fc.property(facts, fc.constantFrom(...stacks), (subject, stack) => {
+      const owner = decide({ ...subject, scopes: null, grants: subject.grants.filter(({ token }) => !token) }, stack);
+      expect(decide(subject, stack) & ~owner).toBe(0);
     }),
   );
 });
@@ -98,10 +98,10 @@ test('outputs with decrypt allow no reading, and a token of a reader may be limi
   expect(allowedBy(['decrypt', 'outputs'])).toBe(permissionSet(['outputs', 'decrypt']));
   expect(allowedBy(['decrypt', 'outputs', 'read'])).toBe(permissionSet(['outputs', 'decrypt', 'read']));
   fc.assert(
-    fc.property(facts, fc.constantFrom(...places), (subject, place) => {
-      const owner = decide({ ...subject, scopes: null, grants: subject.grants.filter(({ token }) => !token) }, place);
+    fc.property(facts, fc.constantFrom(...stacks), (subject, stack) => {
+      const owner = decide({ ...subject, scopes: null, grants: subject.grants.filter(({ token }) => !token) }, stack);
       const scopes = [{ project: null, stack: null, permissions: allowedBy(['outputs', 'decrypt']) }];
-      const held = decide({ ...subject, scopes, grants: subject.grants.filter(({ token }) => !token) }, place);
+      const held = decide({ ...subject, scopes, grants: subject.grants.filter(({ token }) => !token) }, stack);
       expect(held).toBe(owner & permissionSet(['outputs']) ? owner & allowedBy(['outputs', 'decrypt']) : 0);
     }),
   );
@@ -109,7 +109,7 @@ test('outputs with decrypt allow no reading, and a token of a reader may be limi
 
 test('what is denied stays denied, whatever is allowed', () => {
   fc.assert(
-    fc.property(facts, mask, fc.constantFrom(...places), (subject, permissions, place) => {
+    fc.property(facts, mask, fc.constantFrom(...stacks), (subject, permissions, stack) => {
       const denial = {
         deny: true,
         token: false,
@@ -119,7 +119,7 @@ test('what is denied stays denied, whatever is allowed', () => {
         tagName: null,
         tagValue: null,
       };
-      expect(decide({ ...subject, grants: [denial, ...subject.grants] }, place) & permissions).toBe(0);
+      expect(decide({ ...subject, grants: [denial, ...subject.grants] }, stack) & permissions).toBe(0);
     }),
   );
 });

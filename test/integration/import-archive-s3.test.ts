@@ -30,14 +30,14 @@ test('an archive in a bucket is exported and imported by commands that are kille
     for (const version of [1, 2])
       await runUpdate(source, stack, stateWith(stack, await encrypt(source, stack, '"a"'), version));
   }
-  const place = `s3://archives/some/where?endpoint=${s3.endpoint}&s3ForcePathStyle=true&region=us-east-1`;
+  const location = `s3://archives/some/where?endpoint=${s3.endpoint}&s3ForcePathStyle=true&region=us-east-1`;
   const env = (app: typeof source) => ({
     ...importEnv(app, ''),
     ...{ PULUMI_CONFIG_PASSPHRASE: 'correct horse' },
     ...{ AWS_ACCESS_KEY_ID: s3.accessKeyId, AWS_SECRET_ACCESS_KEY: s3.secretAccessKey },
   });
-  const exporting = ['export', '--organization', 'bucket', '--archive', place];
-  const importing = ['import', '--from', 'archive', place, '--organization', 'bucket'];
+  const exporting = ['export', '--organization', 'bucket', '--archive', location];
+  const importing = ['import', '--from', 'archive', location, '--organization', 'bucket'];
   const run = async (app: typeof source, ...words: string[]) => {
     const { code, stderr, stdout } = await runHoldfast(env(app), ...words);
     return { code, text: stdout + stderr };
@@ -53,7 +53,7 @@ test('an archive in a bucket is exported and imported by commands that are kille
     expect(child.kill('SIGKILL')).toBe(true);
     await ended;
   };
-  const folder = await openFolder(place, {
+  const folder = await openFolder(location, {
     ...{ region: 'us-east-1', endpoint: s3.endpoint, forcePathStyle: true, requestTimeoutMs: 30_000 },
   });
   const states = async () => (await Array.fromAsync(folder.list(''))).filter(({ name }) => name.includes('.state.'));

@@ -24,7 +24,7 @@ async function stackOf(name: string) {
   return { ends, here, update };
 }
 
-/** Keeps the answers of the source to this call after so many, until they are released. A plan reads the newest state, too. */
+/** Keeps the answers of the source to this call after so many, until they are released. A plan reads the newest state, too, and no events. */
 function hold(path: string, after = 0) {
   let calls = 0;
   const held: (() => void)[] = [];
@@ -35,7 +35,7 @@ function hold(path: string, after = 0) {
     return true;
   };
   return {
-    reached: () => until(async () => held.length > 0, `${path} is asked for`),
+    reached: (times = 1) => until(() => held.length >= times, `${path} is asked for`),
     release: () => {
       isOpen = true;
       for (const answer of held) answer();
@@ -169,9 +169,9 @@ test('two imports of one source at once bring everything once', async () => {
   await update(1);
   await late.run('--apply');
   await update(2);
-  const gate = hold('/export/2', 2);
+  const gate = hold('/events');
   const both = [late.run('--apply'), late.run('--apply')];
-  await gate.reached();
+  await gate.reached(2);
   gate.release();
   const ended = await Promise.all(both);
   expect(ended.map(({ text }) => text).join()).toContain('Imported 1 version of 1 stack into both.');

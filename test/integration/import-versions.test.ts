@@ -98,10 +98,10 @@ test('the state that a stack began with has no version after an export to a fold
   const stateOf = (version: number) => stateWith(ref, 'v1:AAAA:BBBB', version, provider);
   const dev = await ends.createStack('dev', { state: stateOf(0) });
   const directory = path.join(home, 'begun-folder-files');
-  const place = `file://${directory}`;
+  const location = `file://${directory}`;
   const pass = async (...options: string[]) => {
-    await ends.exportFolder(place);
-    return ends.importFolder(place, ...options);
+    await ends.exportFolder(location);
+    return ends.importFolder(location, ...options);
   };
   expect((await pass('--apply')).text).toBe('Imported 0 versions of 0 stacks into begun-folder.\n');
   expect(await ends.here('proj/dev/export')).toEqual(await ends.there('proj/dev/export'));
@@ -114,12 +114,14 @@ test('the state that a stack began with has no version after an export to a fold
 
   // What the CLI has written has no mark any more.
   await ends.createStack('edited', { state: stateWith({ ...ref, stack: 'edited' }, 'v1:AAAA:BBBB', 0, provider) });
-  await ends.exportFolder(place);
+  await ends.exportFolder(location);
   const file = path.join(directory, '.pulumi/stacks/proj/edited.json');
   const { checkpoint, ...others } = JSON.parse(await readFile(file, 'utf8'));
   delete checkpoint.holdfast;
   await writeFile(file, JSON.stringify({ ...others, checkpoint }));
-  expect((await ends.importFolder(place, '--apply')).text).toBe('Imported 1 version of 1 stack into begun-folder.\n');
+  expect((await ends.importFolder(location, '--apply')).text).toBe(
+    'Imported 1 version of 1 stack into begun-folder.\n',
+  );
 });
 
 test('a folder gets numbers in its order, and keeps those that its history has', async () => {

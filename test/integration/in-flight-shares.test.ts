@@ -76,7 +76,7 @@ test('a stalled sender loses its budget to others that need it', async () => {
   expect(answer.status).toBe(204);
   expect(await connection.answer()).toMatchObject({ status: 503, json: { code: 503 } });
   connection.destroy();
-  await until(async () => (await held()) === 0, 'all room is free');
+  await until(async () => (await held()) === 0, 'the whole budget is free');
 });
 
 test('a sender of unknown size that fills the budget yields to another organization, however busy it is', async () => {
@@ -96,7 +96,7 @@ test('a sender of unknown size that fills the budget yields to another organizat
 });
 
 test('an organization with many bodies waiting for workers leaves budget for another one', async () => {
-  directory = await mkdtemp(path.join(tmpdir(), 'holdfast-room-'));
+  directory = await mkdtemp(path.join(tmpdir(), 'holdfast-budget-'));
   const gated = await openGatedBlobs(directory);
   app = await createTestApp({ settings: budgetSettings, overrides: { blobs: gated.blobs } });
   const first = await createStack(app);
@@ -126,5 +126,5 @@ test('an organization with many bodies waiting for workers leaves budget for ano
   } finally {
     gated.open();
   }
-  await until(async () => (await held()) === 0, 'all room is free');
+  await until(async () => (await held()) === 0, 'the whole budget is free');
 });

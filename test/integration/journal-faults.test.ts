@@ -64,13 +64,13 @@ async function createFaulty(on: TestApp = app): Promise<{ stack: TestStack; upda
 }
 
 describe('the state is made of the entries before the one that cannot be replayed', () => {
-  const places: [name: string, before: number, after: number][] = [
+  const positions: [name: string, before: number, after: number][] = [
     ['the first', 0, 3],
     ['in the middle', 2, 2],
     ['the last', 3, 0],
   ];
 
-  test.each(places.flatMap((place) => Object.keys(ends).map((end) => [...place, end] as const)))(
+  test.each(positions.flatMap((position) => Object.keys(ends).map((end) => [...position, end] as const)))(
     'the entry is %s (%i resources before, %i after); ended by %s',
     async (_name, before, after, end) => {
       const stack = await createStack(app);
@@ -160,22 +160,22 @@ describe('the state is made of the entries before the one that cannot be replaye
         ),
       );
     await fc.assert(
-      fc.asyncProperty(anyJournal, async ([{ base, entries }, place, makeBad]) => {
+      fc.asyncProperty(anyJournal, async ([{ base, entries }, position, makeBad]) => {
         const stack = await createStack(app);
         if (base) await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: base }));
         const update = await startUpdate(app, stack, { journal: true });
         const sorted = [...entries].sort((a, b) => a.sequenceId - b.sequenceId);
         const texts = sorted.map(({ sequenceId, text }, at) =>
-          at === place ? JSON.stringify(makeBad(sequenceId)) : text.toString(),
+          at === position ? JSON.stringify(makeBad(sequenceId)) : text.toString(),
         );
         const body = `{"entries":[${texts.join(',')}]}`;
         await ok(app.call('PATCH', `${update.path}/journalentries`, { auth: update.lease, body }));
         await ok(cancel(app, stack, update));
         await app.context.compactor.compact(update.id);
         const { json } = await exportState(app, stack, update.version);
-        const expected = replayJournal(base, sorted.slice(0, place), manifest).document;
-        if (place === 0 && base === null) return expect(json.deployment.resources).toBeNull();
-        expect(comparable(json)).toEqual(comparable(JSON.parse((place === 0 ? base : expected)?.toString() ?? '')));
+        const expected = replayJournal(base, sorted.slice(0, position), manifest).document;
+        if (position === 0 && base === null) return expect(json.deployment.resources).toBeNull();
+        expect(comparable(json)).toEqual(comparable(JSON.parse((position === 0 ? base : expected)?.toString() ?? '')));
       }),
       { numRuns: 25 },
     );

@@ -97,7 +97,7 @@ describe('an upload that arrives after its blob was swept', () => {
 
   test('is left to the sweep when its writer then asks for its row', async () => {
     const { blobRows, blobs } = app.context;
-    for (const state of ['condemned', 'forgotten']) {
+    for (const state of ['marked', 'forgotten']) {
       const key = `checkpoints/aa/late-${state}`;
       await blobRows.insert(key, null);
       await sweepAfterADay();
@@ -163,16 +163,16 @@ describe('the reconciling job', () => {
     await sweepAfterADay();
     await late.arrive();
     const parts = { ...app.context, blobs: await openBlobStore({ kind: 'files', directory, pageSize: 1 }) };
-    const places: string[] = [];
+    const positions: string[] = [];
     const stopped = await reconcile(parts, await beginReconcile(parts), {
       objectsPerSecond: 1_000_000,
-      onPage: async (place) => {
-        places.push(JSON.stringify(place));
+      onPage: async (position) => {
+        positions.push(JSON.stringify(position));
         return false;
       },
     });
     expect(stopped).toMatchObject({ pass: 'objects', counts: { objects: 1, rows: 0 } });
-    const rest = () => reconcile(parts, JSON.parse(places[0] as string), { objectsPerSecond: 1_000_000 });
+    const rest = () => reconcile(parts, JSON.parse(positions[0] as string), { objectsPerSecond: 1_000_000 });
     const [one, two] = await Promise.all([rest(), rest()]);
     for (const ended of [one, two]) expect(ended).toMatchObject({ pass: 'done', counts: { objects: 2, rows: 2 } });
     expect(await blobRowKeys(app)).toEqual(await storedKeys(app));
@@ -201,8 +201,8 @@ test('an unfinished round in an unknown format is begun again, with its limit', 
   const holder = randomUUID();
   await runs.claim('reconcile', holder, { claimSeconds: 60, everySeconds: 0 });
   // Without the limit of what may be adopted, all objects of a database that was lost would be left to the sweep.
-  const place = JSON.stringify({ pass: 'objects', after: null, counts: {} });
-  await task.run(new AbortController().signal, { holder, place });
+  const position = JSON.stringify({ pass: 'objects', after: null, counts: {} });
+  await task.run(new AbortController().signal, { holder, position });
   expect(await blobRowKeys(app)).toEqual([]);
   expect(JSON.parse((await runs.findResult('reconcile')) ?? '{}')).toMatchObject({ objects: 1, adopted: 0, held: 1 });
 });

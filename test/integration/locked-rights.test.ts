@@ -64,6 +64,11 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`DELETE ${S}`]: async () => ({}),
   [`POST ${S}/rename`]: async () => ({ body: { newName: 'renamed' } }),
   [`PATCH ${S}/tags`]: async () => ({ body: { a: 'b' } }),
+  [`POST ${S}/tags`]: async () => ({ body: { name: 'a', value: 'b' } }),
+  [`DELETE ${S}/tags/:tag`]: async ({ stack }) => {
+    await ok(app.call('POST', `${stack.path}/tags`, { auth: stack.auth, body: { name: 'a', value: 'b' } }));
+    return { parameters: { tag: 'a' } };
+  },
   [`POST ${S}/import`]: async () => ({ body: deployment(2) }),
   [`POST ${S}/update`]: emptyBody,
   [`POST ${S}/preview`]: emptyBody,
@@ -218,8 +223,8 @@ async function registered({ caller, stack }: Scene): Promise<Call> {
 function hookChanges(path: string): Record<string, (scene: Scene) => Promise<Call>> {
   const body = { displayName: 'chat', payloadUrl: 'https://203.0.113.1/hook' };
   const made = async ({ caller, stack }: Scene): Promise<Call> => {
-    const place = path === S ? stack.path : path.replace(':organization', stack.organization);
-    const { json } = await ok(app.call('POST', `${place}/hooks`, { auth: caller.auth, body }));
+    const owner = path === S ? stack.path : path.replace(':organization', stack.organization);
+    const { json } = await ok(app.call('POST', `${owner}/hooks`, { auth: caller.auth, body }));
     return { parameters: { hook: json.name } };
   };
   return {
@@ -229,8 +234,8 @@ function hookChanges(path: string): Record<string, (scene: Scene) => Promise<Cal
     [`POST ${path}/hooks/:hook/ping`]: made,
     [`POST ${path}/hooks/:hook/deliveries/:deliveryId/redeliver`]: async (scene) => {
       const call = await made(scene);
-      const place = path === S ? scene.stack.path : path.replace(':organization', scene.stack.organization);
-      const ping = `${place}/hooks/${call.parameters?.['hook']}/ping`;
+      const owner = path === S ? scene.stack.path : path.replace(':organization', scene.stack.organization);
+      const ping = `${owner}/hooks/${call.parameters?.['hook']}/ping`;
       const { json } = await ok(app.call('POST', ping, { auth: scene.caller.auth }));
       return { parameters: { ...call.parameters, deliveryId: json.id } };
     },
@@ -239,8 +244,8 @@ function hookChanges(path: string): Record<string, (scene: Scene) => Promise<Cal
 
 function tokenChanges(path: string): Record<string, (scene: Scene) => Promise<Call>> {
   const made = async ({ caller, stack }: Scene): Promise<Call> => {
-    const place = path.replace(':organization', stack.organization).replace(':team', 'blue');
-    const { json } = await ok(app.call('POST', place, { auth: caller.auth, body: { name: 'made' } }));
+    const owner = path.replace(':organization', stack.organization).replace(':team', 'blue');
+    const { json } = await ok(app.call('POST', owner, { auth: caller.auth, body: { name: 'made' } }));
     return { parameters: { tokenId: json.id } };
   };
   return {

@@ -76,15 +76,15 @@ describe('a claim', () => {
         [one],
       );
       expect(await runs().claim('x', two, times)).not.toBeNull();
-      expect(await runs().savePlace('x', one, '{}')).toBe(false);
+      expect(await runs().savePosition('x', one, '{}')).toBe(false);
     }
   });
 
   test('of a run that records a position is handed on at once', async () => {
     await runs().claim('x', one, times);
-    expect(await runs().savePlace('x', one, '{"at":1}')).toBe(true);
+    expect(await runs().savePosition('x', one, '{"at":1}')).toBe(true);
     await runs().release('x', one);
-    expect(await runs().claim('x', two, times)).toEqual({ place: '{"at":1}' });
+    expect(await runs().claim('x', two, times)).toEqual({ position: '{"at":1}' });
     await runs().saveResult('x', '{"found":2}');
     await runs().release('x', two);
     expect(await runs().claim('x', one, times)).toBeNull();

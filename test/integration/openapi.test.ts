@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import Schema from 'typebox/schema';
+import { resolvedDocument, resolveSchemas } from '../support/openapi.ts';
 import { listRoutes, procedureRoutes } from '../support/routes.ts';
 import { testApp } from '../support/test-app.ts';
 
@@ -11,7 +13,10 @@ interface Operation {
   readonly operationId?: string;
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { schema: object }> };
-  readonly responses: Record<string, { readonly $ref?: string; readonly description?: string }>;
+  readonly responses: Record<
+    string,
+    { readonly $ref?: string; readonly description?: string; readonly content?: Record<string, { schema: object }> }
+  >;
   readonly security?: readonly Record<string, readonly string[]>[];
   readonly tags: readonly string[];
   readonly summary: string;
@@ -24,6 +29,13 @@ interface Document {
   readonly info: { readonly title: string; readonly version: string };
   readonly paths: Record<string, Record<string, Operation>>;
   readonly components: Record<string, Record<string, object>>;
+}
+
+/** The alternatives of a schema that have no name. */
+function listUnnamed(schema: object, name: string): string[] {
+  const { $ref, anyOf, type } = schema as { $ref?: string; anyOf?: object[]; type?: string };
+  if ($ref !== undefined || type === 'null') return [];
+  return anyOf?.flatMap((each) => listUnnamed(each, name)) ?? [name];
 }
 
 const app = testApp();
@@ -39,7 +51,8 @@ beforeAll(async () => {
   expect(answer.status).toBe(200);
   expect(answer.headers['content-type']).toMatch(/^application\/json/);
   document = answer.json;
-  operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  const { paths } = (await resolvedDocument(app)) as Document;
+  operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       name: `${method.toUpperCase()} ${path}`,
       path,
@@ -199,6 +212,36 @@ describe('the OpenAPI document', () => {
     expect(stack.parameters.map(({ name }: Parameter) => name)).toEqual(['orgName', 'projectName', 'stackName']);
     expect(Object.keys(json.paths).join()).not.toMatch(/\{(organization|project|stack)\}/);
     expect(json.components).toEqual(document.components);
+  });
+
+  test('names the bodies and responses of all calls', () => {
+    const unnamed: string[] = [];
+    for (const [path, methods] of Object.entries(document.paths)) {
+      if (!/^\/(api|scim)\//.test(path)) continue;
+      for (const [method, { requestBody, responses }] of Object.entries(methods)) {
+        const [answer] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? [];
+        for (const { content = {} } of [requestBody, responses[answer ?? '']].filter((each) => each !== undefined)) {
+          for (const [type, { schema }] of Object.entries(content)) {
+            if (/[/+]json$/.test(type)) unnamed.push(...listUnnamed(schema, `${method.toUpperCase()} ${path}`));
+          }
+        }
+      }
+    }
+    // Their form is that of a document, or of an identity provider.
+    expect(unnamed.filter((name) => !/\/openapi|\/scim\//.test(name))).toEqual([]);
+    expect(Object.keys(document.components['schemas'] ?? {}).length).toBeGreaterThan(100);
+  });
+
+  test('has an example of each named schema, which the schema allows', () => {
+    const schemas = document.components['schemas'] as Record<string, { readonly examples?: readonly object[] }>;
+    const wrong: object[] = [];
+    for (const [name, schema] of Object.entries(schemas)) {
+      const [example] = schema.examples ?? [];
+      const [allowed, errors] = Schema.Compile(resolveSchemas(schema, schemas) as Schema.XSchema).Errors(example);
+      if (!allowed) wrong.push({ name, errors });
+      if (example === undefined || Object.keys(example).length === 0) wrong.push({ name, example });
+    }
+    expect(wrong).toEqual([]);
   });
 
   test('has no tool-specific members in its schemas', () => {

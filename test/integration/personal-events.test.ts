@@ -36,7 +36,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
       ...['token.limit', 'token.exchange', 'key.rotate', 'key.rewrap', 'job.retry', 'job.discard'],
       ...['issuer.add', 'issuer.change', 'issuer.remove', 'issuer.policies'],
       ...['create', 'change', 'delete', 'add', 'remove', 'provision'].map((each) => `team.${each}`),
-      ...['grant.add', 'grant.remove', 'grant.defaults'],
+      ...['grant.add', 'grant.remove', 'grant.change', 'grant.defaults'],
       ...['create', 'change', 'remove', 'assign', 'unassign'].map((each) => `role.${each}`),
       ...[
         'create',
@@ -63,6 +63,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
       ...['update-rule.set', 'update-rule.remove'],
       ...['create', 'change', 'remove', 'ping', 'redeliver'].map((each) => `webhook.${each}`),
       ...['embed.create', 'embed.revoke'],
+      ...['view.create', 'view.change', 'view.remove'],
     ].map((action) => [action, 'organization']),
   ) as Record<AuditAction, AuditPlaceRule>),
   'organization.delete': 'server',

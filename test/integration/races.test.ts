@@ -154,13 +154,13 @@ describe('a checkpoint in flight', () => {
     expect(await exportedNames(app, stack, 1)).toEqual([]);
   });
 
-  test.each(['condemned', 'deleted'])('whose blob the sweep has %s is not committed; a retry succeeds', async (how) => {
+  test.each(['marked', 'deleted'])('whose blob the sweep has %s is not committed; a retry succeeds', async (how) => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     gated.shut();
     const [answer] = await whileStored(1, [saveState(app, update, 3)], async () => {
       // A sweep that stopped halfway, or a complete one.
-      if (how === 'condemned') {
+      if (how === 'marked') {
         await query(
           app,
           'update blobs set pending_deletion_since = now(), delete_at = now() where not exists (select 1 from checkpoints where blob_key = key)',

@@ -8,7 +8,7 @@ import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
   deleteEndedTokens,
-  deleteLostPlaces,
+  deleteLostWaiters,
   deleteOldApprovals,
 } from '../../src/workers/delete-expired-rows.ts';
 import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.ts';
@@ -276,7 +276,7 @@ test('lost entries of a queue are deleted even if no call waits any more', async
     [stack.organization],
   );
   expect(await count('update_queue_waiters')).toBe(4);
-  await deleteLostPlaces(app.context);
+  await deleteLostWaiters(app.context);
   expect(await count('update_queue_waiters')).toBe(2);
   expect(await count('update_queue_processes')).toBe(1);
 });

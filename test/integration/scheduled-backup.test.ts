@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { findBackups } from '../../src/shared/backup/backup-list.ts';
 import { readBackupStatus } from '../../src/shared/backup/backup-status.ts';
-import { places } from '../../src/shared/backup/manifest.ts';
+import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
@@ -21,8 +21,8 @@ import { testApp } from '../support/test-app.ts';
 
 const dayMs = 24 * 3600 * 1000;
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-scheduled-'));
-const place = path.join(home, 'backups');
-const app = testApp({ settings: { HOLDFAST_BACKUP_TO: place, HOLDFAST_BACKUP_KEEP: '2' } });
+const location = path.join(home, 'backups');
+const app = testApp({ settings: { HOLDFAST_BACKUP_TO: location, HOLDFAST_BACKUP_KEEP: '2' } });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 const toNumber = (text = ''): number => (text === '+Inf' ? Number.POSITIVE_INFINITY : Number(text));
@@ -36,9 +36,9 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   await createStack(app);
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
-  const task = backUpOnSchedule(app.context, place, createScheduledTaskRepository(app.context.db), now);
-  const run = () => task.run(new AbortController().signal, { place: null, holder: '' });
-  const store = await FileBlobStore.open({ directory: place });
+  const task = backUpOnSchedule(app.context, location, createScheduledTaskRepository(app.context.db), now);
+  const run = () => task.run(new AbortController().signal, { position: null, holder: '' });
+  const store = await FileBlobStore.open({ directory: location });
   const ids = async () => (await findBackups(store)).map(({ id }) => id);
   await task.observe?.();
   expect(await gauges()).toEqual({ success: Number.POSITIVE_INFINITY, verified: Number.POSITIVE_INFINITY });
@@ -54,9 +54,9 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   await task.observe?.();
   expect((await gauges())['verified']).toBeGreaterThan(24 * 3600);
   daysLater = 0;
-  const verified = await runBackup({ dataDir: home, databaseUrl: app.database.url }, 'verify', '--from', place);
+  const verified = await runBackup({ dataDir: home, databaseUrl: app.database.url }, 'verify', '--from', location);
   expect(verified.stdout).toContain('no faults');
-  // Without another look into the place of the backups.
+  // Without another look into the location of the backups.
   const shown = (await readBackupStatus(createScheduledTaskRepository(app.context.db))).backups?.backups[0];
   expect(shown?.verifiedAt).not.toBeNull();
   await task.observe?.();
@@ -71,8 +71,8 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   const runs = createScheduledTaskRepository(app.context.db);
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
-  const task = verifyNewestBackup(app.context, place, runs, { now, program: holdfastProgram });
-  const run = () => task.run(new AbortController().signal, { place: null, holder: '' });
+  const task = verifyNewestBackup(app.context, location, runs, { now, program: holdfastProgram });
+  const run = () => task.run(new AbortController().signal, { position: null, holder: '' });
   const verification = async () => (await readBackupStatus(runs)).verification;
   await run();
   expect(await verification()).toBeNull();
@@ -80,19 +80,19 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   daysLater = 6;
   await run();
   expect(await verification()).toBeNull();
-  const store = await FileBlobStore.open({ directory: place });
+  const store = await FileBlobStore.open({ directory: location });
   const newest = (await findBackups(store)).at(-1);
-  await store.delete(places.verified(newest?.id as string));
+  await store.delete(backupKeys.verified(newest?.id as string));
 
   daysLater = 8;
   await run();
   expect(await verification()).toEqual({ at: expect.any(Number), backup: newest?.id, problems: [], skipped: null });
-  // Without another look into the place of the backups.
+  // Without another look into the location of the backups.
   const shown = (await readBackupStatus(runs)).backups?.backups.find(({ id }) => id === newest?.id);
   expect(shown?.verifiedAt).toBe((await verification())?.at);
-  expect((await findBackups(store)).at(-1)?.keys).toContain(places.verified(newest?.id as string));
+  expect((await findBackups(store)).at(-1)?.keys).toContain(backupKeys.verified(newest?.id as string));
 
-  const key = places.table(newest?.id as string, 'stacks');
+  const key = backupKeys.table(newest?.id as string, 'stacks');
   const bytes = await readSmall(store, key);
   await store.delete(key);
   daysLater = 16;
@@ -114,7 +114,10 @@ test('site admins see the backups, the schedule and the last fault', async () =>
   await query(app, `update users set site_admin = true where login = 'operator'`);
   const { data } = await ask(app, token, 'operator.backups');
   const at = expect.any(String);
-  expect(data).toMatchObject({ plan: { place, keep: 2, schedule: '0 3 * * *', nextAt: at }, createFailure: null });
+  expect(data).toMatchObject({
+    plan: { place: location, keep: 2, schedule: '0 3 * * *', nextAt: at },
+    createFailure: null,
+  });
   expect(data.backups.map(({ id }: { id: string }) => id)).toHaveLength(2);
   expect(data.backups[0]).toMatchObject({ takenAt: at, isEncrypted: false, missingBlobs: 0 });
   expect(data.verification).toMatchObject({ at, problems: [], skipped: null });
@@ -126,7 +129,7 @@ test('a backup that is stopped leaves no complete one and no hold', async () => 
   const task = backUpOnSchedule(context, other, createScheduledTaskRepository(app.context.db));
   const stop = new AbortController();
   stop.abort(new Error('the worker ends'));
-  await expect(task.run(stop.signal, { place: null, holder: '' })).rejects.toThrow('the worker ends');
+  await expect(task.run(stop.signal, { position: null, holder: '' })).rejects.toThrow('the worker ends');
   const store = await FileBlobStore.open({ directory: other });
   expect((await findBackups(store)).filter(({ isComplete }) => isComplete)).toEqual([]);
   expect(await query(app, 'select id from blob_holds')).toEqual([]);

@@ -136,7 +136,7 @@ test('the second store catches up once it is back', async () => {
   const { notes } = await fsck(old.context, { fixes: false, sample: null, ring: null });
   expect(notes).toContainEqual(expect.stringMatching(/^\d+ objects wait to be copied to the other store/));
   const [copy, compare] = secondStoreTasks(old.context, mirror);
-  const claim = { place: null, holder: 'test' };
+  const claim = { position: null, holder: 'test' };
   const { signal } = new AbortController();
   await copy?.run(signal, claim);
   expect(await query(old, 'select key from blob_copies_due')).toEqual([]);
@@ -164,7 +164,7 @@ test('a blob that cannot be copied does not keep the others from the second stor
     [bad],
   );
   const [copy] = secondStoreTasks(old.context, { ...mirror, second: refusing(mirror.second, bad as string) });
-  expect(await copy?.run(new AbortController().signal, { place: null, holder: 'test' })).toBe(keys.length - 1);
+  expect(await copy?.run(new AbortController().signal, { position: null, holder: 'test' })).toBe(keys.length - 1);
   expect(await query(old, 'select key from blob_copies_due')).toEqual([{ key: bad }]);
 });
 
@@ -183,7 +183,7 @@ test('a blob that is written again after its deletion stays in both stores', asy
   rmSync(secondStoreOf('old'));
   renameSync(away, secondStoreOf('old'));
   const [copy] = secondStoreTasks(old.context, mirror);
-  await copy?.run(new AbortController().signal, { place: null, holder: 'test' });
+  await copy?.run(new AbortController().signal, { position: null, holder: 'test' });
   expect([await mirror.main.findAbsent([key]), await mirror.second.findAbsent([key])]).toEqual([[], []]);
 });
 
@@ -238,7 +238,7 @@ test('while the first store is away, all reads and a backup go on from the secon
   bringBack(first);
 });
 
-test('what the first store has damaged or lost is read from the second one, and mended', async () => {
+test('what the first store has damaged or lost is read from the second one, and repaired', async () => {
   await using old = await openSite('old', oldDatabase);
   const { mirror } = old.context;
   if (!mirror) throw new Error('there is no second store');
@@ -254,7 +254,7 @@ test('what the first store has damaged or lost is read from the second one, and 
   }
   expect(await readEverything(old, written)).toEqual(before);
   const [copy] = secondStoreTasks(old.context, mirror);
-  await copy?.run(new AbortController().signal, { place: null, holder: 'test' });
+  await copy?.run(new AbortController().signal, { position: null, holder: 'test' });
   for (const key of keys) expect(await readSmall(mirror.main, key)).toEqual(await readSmall(mirror.second, key));
   expect(await query(old, 'select 1 from checkpoints where damaged_at is not null')).toEqual([]);
 });

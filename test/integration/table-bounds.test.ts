@@ -66,6 +66,8 @@ const proofs: Readonly<Record<string, Proof>> = {
   webhook_events: ['webhooks', 'their log is kept for 30 days'],
   webhook_deliveries: ['webhooks', 'their log is kept for 30 days'],
   embeds: ['embeds', 'there are at most 20'],
+  saved_views: ['saved-views', 'at most 50 of a member, and 50 that are shared'],
+  saved_view_pins: ['saved-views', 'at most 50 of a member, and 50 that are shared'],
   webhooks: ['table-limits', 'an organization, and a stack, have at most 100 webhooks'],
   roles: ['roles', 'are limited in number'],
   grants: ['grant-routes', '/at most 1000/'],

@@ -3,6 +3,7 @@ import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
+import { sentStatements } from '../support/sent-statements.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { append, getUpdate } from '../support/update-calls.ts';
@@ -133,6 +134,51 @@ describe('a team', () => {
     const { json } = await ok(app.call('GET', of.blue, { auth: of.auth }));
     expect(json).toMatchObject({ displayName: 'blue', members: [] });
     expect((await listEvents(app, of.organization)).at(-1)?.action).toBe('team.create');
+  });
+
+  test('gets many members by as many statements as one', async () => {
+    const of = await scene();
+    const logins = [of.viewer.login];
+    for (const _ of [1, 2]) logins.push((await person(app, of.organization, 'viewer')).login);
+    const [first = '', second = '', third = ''] = logins;
+    const statements = (changes: [string, string][]) => {
+      const memberChanges = changes.map(([memberAction, member]) => ({ memberAction, member }));
+      return sentStatements(() => ok(patch(of, { memberChanges })), /^(people|teams)\./);
+    };
+    const few = await statements([['add', first]]);
+    const many = await statements([
+      ['add', second],
+      ['promote', second],
+      ['add', second],
+      ['add', third],
+      ['remove', third],
+      ['remove', first],
+      ['add', first],
+      ['promote', first],
+    ]);
+    expect(many).toEqual(few);
+    await statements([['remove', first]]);
+    const { json } = await ok(app.call('GET', of.blue, { auth: of.auth }));
+    expect(json.members).toMatchObject([{ githubLogin: second, role: 'admin' }]);
+    const events = (await listEvents(app, of.organization)).filter(({ action }) => /^team\.(add|remove)$/.test(action));
+    expect(events.map(({ action, details }) => [action, details])).toEqual(
+      [
+        ['add', first],
+        ...[
+          ['add', second],
+          ['promote', second],
+          ['add', second],
+          ['add', third],
+        ],
+        ...[
+          ['remove', third],
+          ['remove', first],
+          ['add', first],
+          ['promote', first],
+        ],
+        ['remove', first],
+      ].map(([change, login]) => [change === 'remove' ? 'team.remove' : 'team.add', { login, change }]),
+    );
   });
 
   test('shows stacks only to users who may read them', async () => {

@@ -36,9 +36,9 @@ afterAll(async () => {
   await issuer?.[Symbol.asyncDispose]();
 });
 
-async function events(place: Trusting, type: string): Promise<Record<string, string>[]> {
-  const path = `/api/orgs/${place.organization}/auditlogs/export?format=jsonl`;
-  const { text } = await ok(app.call('GET', path, { auth: place.auth }));
+async function events(trusting: Trusting, type: string): Promise<Record<string, string>[]> {
+  const path = `/api/orgs/${trusting.organization}/auditlogs/export?format=jsonl`;
+  const { text } = await ok(app.call('GET', path, { auth: trusting.auth }));
   const lines = text.split('\n').filter((line) => line.startsWith('{'));
   return lines.map((line) => JSON.parse(line)).filter((event) => JSON.stringify(event).includes(type));
 }
@@ -51,7 +51,7 @@ const expectRefused = async (answer: Promise<{ status: number; json: Record<stri
 
 describe('an exchange', () => {
   test('issues a token that works for the stated time', async () => {
-    const place = await trust(app, issuer, 'plain', [allow()]);
+    const trusting = await trust(app, issuer, 'plain', [allow()]);
     const answer = await ok(exchange(app, 'plain', await issuer.sign('plain')));
     expect(answer.json).toEqual({
       access_token: expect.stringMatching(/^hf-[0-9A-Za-z]{49}$/),
@@ -67,7 +67,7 @@ describe('an exchange', () => {
       name: expect.stringMatching(/^ci repo:acme\.web:ref:refs\.heads\.main 123456 [0-9a-f]{8}$/),
       organization: 'plain',
     });
-    const { json } = await ok(app.call('GET', '/api/orgs/plain/tokens', { auth: place.auth }));
+    const { json } = await ok(app.call('GET', '/api/orgs/plain/tokens', { auth: trusting.auth }));
     expect(json.tokens).toMatchObject([{ kind: 'organization', admin: false, name: user.json.tokenInfo.name }]);
     expect(json.tokens[0].expires).toBeLessThanOrEqual(Date.now() / 1000 + 7200);
   });
@@ -239,10 +239,10 @@ describe('a request is refused in the format of OAuth', () => {
 
 describe('what is given', () => {
   test('is what the policy says: admin, team, personal, service', async () => {
-    const place = await trust(app, issuer, 'kinds', []);
+    const trusting = await trust(app, issuer, 'kinds', []);
     const blue = await person(app, 'kinds', 'member');
     await team(app, blue.organizationId, 'blue', []);
-    await setPolicies(app, place, [
+    await setPolicies(app, trusting, [
       allow({ rules: { sub: 'repo:acme/plain' } }),
       allow({ rules: { sub: 'repo:acme/admin' }, authorizedPermissions: ['admin'] }),
       allow({ rules: { sub: 'repo:acme/team' }, tokenType: 'team', teamName: 'blue' }),
@@ -268,7 +268,7 @@ describe('what is given', () => {
       issued_token_type: 'urn:pulumi:token-type:access_token:team',
     });
     expect((await ok(asked('service', ''))).json.expires_in).toBe(600);
-    const { json } = await ok(app.call('GET', '/api/orgs/kinds/tokens', { auth: place.auth }));
+    const { json } = await ok(app.call('GET', '/api/orgs/kinds/tokens', { auth: trusting.auth }));
     const given = json.tokens.map(({ admin, kind, scopes }: Record<string, unknown>) => ({ admin, kind, scopes }));
     expect(given).toEqual([
       { admin: true, kind: 'organization', scopes: null },
@@ -278,7 +278,7 @@ describe('what is given', () => {
   });
 
   test('is denied by a policy for any kind of token, and earlier tokens end', async () => {
-    const place = await trust(app, issuer, 'denied', []);
+    const trusting = await trust(app, issuer, 'denied', []);
     const ada = await person(app, 'denied', 'admin');
     await team(app, ada.organizationId, 'blue', []);
     const allowed = [
@@ -286,7 +286,7 @@ describe('what is given', () => {
       allow({ tokenType: 'team', teamName: 'blue' }),
       allow({ tokenType: 'personal', userLogin: ada.login }),
     ];
-    const byAda = { ...place, auth: ada.auth };
+    const byAda = { ...trusting, auth: ada.auth };
     const scopes = ['', 'admin', 'team:blue', `user:${ada.login}`];
     const ask = async (scope: string) => exchange(app, 'denied', await issuer.sign('denied'), { scope });
     const tokenType = { organization: ['', 'admin'], team: ['team:blue'], personal: [`user:${ada.login}`] };
@@ -309,15 +309,15 @@ describe('what is given', () => {
   });
 
   test('cannot make what outlives it, even as admin', async () => {
-    const place = await trust(app, issuer, 'bounded', [allow({ authorizedPermissions: ['admin'] })]);
-    const auth = await signIn(app, place, {}, { scope: 'admin' });
+    const trusting = await trust(app, issuer, 'bounded', [allow({ authorizedPermissions: ['admin'] })]);
+    const auth = await signIn(app, trusting, {}, { scope: 'admin' });
     const calls = [
       ['POST', 'tokens', { name: 'mine' }],
       ['GET', 'tokens', undefined],
       ['POST', 'oidc/issuers', { name: 'mine', url: 'https://evil.example' }],
-      ['PATCH', `oidc/issuers/${place.issuerId}`, { audience: 'mine' }],
-      ['PATCH', `auth/policies/${place.issuerId}`, { policies: [] }],
-      ['DELETE', `oidc/issuers/${place.issuerId}`, undefined],
+      ['PATCH', `oidc/issuers/${trusting.issuerId}`, { audience: 'mine' }],
+      ['PATCH', `auth/policies/${trusting.issuerId}`, { policies: [] }],
+      ['DELETE', `oidc/issuers/${trusting.issuerId}`, undefined],
     ] as const;
     for (const [method, path, body] of calls) {
       const { status } = await app.call(method, `/api/orgs/bounded/${path}`, { auth, ...(body ? { body } : {}) });
@@ -329,17 +329,17 @@ describe('what is given', () => {
   });
 
   test('for a user is valid in this organization only, and only that user can allow it', async () => {
-    const place = await trust(app, issuer, 'personal', []);
+    const trusting = await trust(app, issuer, 'personal', []);
     const ada = await person(app, 'personal', 'admin');
     await app.createUser('elsewhere', 'admin', ada.login);
     const policy = allow({ tokenType: 'personal', userLogin: ada.login });
-    const path = `/api/orgs/personal/auth/policies/${place.issuerId}`;
-    const byOther = await app.call('PATCH', path, { auth: place.auth, body: { policies: [policy] } });
+    const path = `/api/orgs/personal/auth/policies/${trusting.issuerId}`;
+    const byOther = await app.call('PATCH', path, { auth: trusting.auth, body: { policies: [policy] } });
     expect([byOther.status, byOther.json.message]).toEqual([400, expect.stringMatching(/^Only .* or an operator/)]);
-    await setPolicies(app, { ...place, auth: ada.auth }, [policy]);
+    await setPolicies(app, { ...trusting, auth: ada.auth }, [policy]);
     // The others leave it as it is.
-    await setPolicies(app, place, [policy, allow()]);
-    const auth = await signIn(app, place, {}, { scope: `user:${ada.login}` });
+    await setPolicies(app, trusting, [policy, allow()]);
+    const auth = await signIn(app, trusting, {}, { scope: `user:${ada.login}` });
     const user = await ok(app.call('GET', '/api/user', { auth }));
     expect(user.json.githubLogin).toBe(ada.login);
     const stack = (organization: string) =>
@@ -347,18 +347,18 @@ describe('what is given', () => {
     await ok(stack('personal'));
     expect((await stack('elsewhere')).status).toBeGreaterThanOrEqual(400);
     expect((await app.call('GET', '/api/user/tokens', { auth })).status).toBe(403);
-    await ok(app.call('DELETE', `/api/orgs/personal/members/${ada.login}`, { auth: place.auth }));
+    await ok(app.call('DELETE', `/api/orgs/personal/members/${ada.login}`, { auth: trusting.auth }));
     expect((await app.call('GET', '/api/stacks/personal/web/dev', { auth })).status).toBe(401);
     await expectRefused(exchange(app, 'personal', await issuer.sign('personal'), { scope: `user:${ada.login}` }));
   });
 
   test('ends no later than the organization allows', async () => {
-    const place = await trust(app, issuer, 'short', [allow({ maxExpiration: 86_400 })], { maxExpiration: 40_000 });
+    const trusting = await trust(app, issuer, 'short', [allow({ maxExpiration: 86_400 })], { maxExpiration: 40_000 });
     const life = async () =>
       (await ok(exchange(app, 'short', await issuer.sign('short'), { expiration: '86400' }))).json.expires_in;
     expect(await life()).toBe(40_000);
     const { identity, db } = app.context;
-    const organization = await identity.findOrganization(place.organization);
+    const organization = await identity.findOrganization(trusting.organization);
     await createTokenRepository(db).setMaxSeconds(organization?.id ?? '', 300);
     expect(await life()).toBeLessThanOrEqual(300);
   });
@@ -366,7 +366,7 @@ describe('what is given', () => {
 
 describe('an id token is exchanged', () => {
   test('once, on whichever replica, unless nobody has used what it gave', async () => {
-    const place = await trust(app, issuer, 'once', [allow()]);
+    const trusting = await trust(app, issuer, 'once', [allow()]);
     const token = await issuer.sign('once');
     const first = await ok(exchange(app, 'once', token));
     // The response was lost: the CLI asks again.
@@ -378,14 +378,14 @@ describe('an id token is exchanged', () => {
     await expectRefused(exchange(app, 'once', token));
     await expectRefused(exchange(other, 'once', token));
     await ok(app.call('GET', '/api/user', { auth }));
-    const { json } = await ok(app.call('GET', '/api/orgs/once/tokens', { auth: place.auth }));
+    const { json } = await ok(app.call('GET', '/api/orgs/once/tokens', { auth: trusting.auth }));
     expect(json.tokens).toHaveLength(1);
-    const reasons = (await events(place, 'exchanged before')).length;
+    const reasons = (await events(trusting, 'exchanged before')).length;
     expect(reasons).toBeGreaterThanOrEqual(1);
   });
 
   test('for one valid token by any number of concurrent calls', async () => {
-    const place = await trust(app, issuer, 'race', [allow()]);
+    const trusting = await trust(app, issuer, 'race', [allow()]);
     const token = await issuer.sign('race', { jti: undefined } as unknown as JWTPayload);
     const answers = await Promise.all(
       Array.from({ length: 8 }, (_, at) => exchange(at % 2 === 0 ? app : other, 'race', token)),
@@ -394,15 +394,15 @@ describe('an id token is exchanged', () => {
     const valid = [];
     for (const auth of given) if ((await app.call('GET', '/api/user', { auth })).status === 200) valid.push(auth);
     expect(valid).toHaveLength(1);
-    const { json } = await ok(app.call('GET', '/api/orgs/race/tokens', { auth: place.auth }));
+    const { json } = await ok(app.call('GET', '/api/orgs/race/tokens', { auth: trusting.auth }));
     expect(json.tokens).toHaveLength(1);
   });
 
   test('again by an issuer that was removed and added: not once more', async () => {
-    const place = await trust(app, issuer, 'again', [allow()]);
+    const trusting = await trust(app, issuer, 'again', [allow()]);
     const token = await issuer.sign('again');
     await ok(exchange(app, 'again', token));
-    await ok(app.call('DELETE', `/api/orgs/again/oidc/issuers/${place.issuerId}`, { auth: place.auth }));
+    await ok(app.call('DELETE', `/api/orgs/again/oidc/issuers/${trusting.issuerId}`, { auth: trusting.auth }));
     await trust(app, issuer, 'again', [allow()]);
     await expectRefused(exchange(app, 'again', token));
   });
@@ -419,9 +419,9 @@ describe('an id token is exchanged', () => {
 
 describe('a change of policies', () => {
   test('ends the tokens of what it takes away, and their updates, and no others', async () => {
-    const place = await trust(app, issuer, 'changing', [allow(), allow({ rules: { sub: 'repo:beta/*' } })]);
-    const acme = await signIn(app, place);
-    const beta = await signIn(app, place, { sub: 'repo:beta/web' });
+    const trusting = await trust(app, issuer, 'changing', [allow(), allow({ rules: { sub: 'repo:beta/*' } })]);
+    const acme = await signIn(app, trusting);
+    const beta = await signIn(app, trusting, { sub: 'repo:beta/web' });
     const stack = {
       organization: 'changing',
       project: 'web',
@@ -436,57 +436,57 @@ describe('a change of policies', () => {
         auth: update.lease,
         body: { duration: 300 },
       });
-    await setPolicies(app, place, [allow({ rules: { sub: 'repo:beta/*' } }), allow()]);
+    await setPolicies(app, trusting, [allow({ rules: { sub: 'repo:beta/*' } }), allow()]);
     await ok(renew());
     for (const auth of [acme, beta]) await ok(app.call('GET', '/api/user', { auth }));
-    await setPolicies(app, place, [allow({ rules: { sub: 'repo:beta/*' } })]);
+    await setPolicies(app, trusting, [allow({ rules: { sub: 'repo:beta/*' } })]);
     expect((await other.call('GET', '/api/user', { auth: acme })).status).toBe(401);
     expect((await renew()).status).toBe(403);
     await ok(other.call('GET', '/api/user', { auth: beta }));
-    await setPolicies(app, place, [allow({ rules: { sub: 'repo:beta/*' } }), deny({ rules: { run_id: '123456' } })]);
+    await setPolicies(app, trusting, [allow({ rules: { sub: 'repo:beta/*' } }), deny({ rules: { run_id: '123456' } })]);
     expect((await other.call('GET', '/api/user', { auth: beta })).status).toBe(401);
   });
 
   test('to the end of trust ends all tokens', async () => {
-    const place = await trust(app, issuer, 'ending', [allow()]);
-    const auth = await signIn(app, place);
-    await ok(app.call('DELETE', `/api/orgs/ending/oidc/issuers/${place.issuerId}`, { auth: place.auth }));
+    const trusting = await trust(app, issuer, 'ending', [allow()]);
+    const auth = await signIn(app, trusting);
+    await ok(app.call('DELETE', `/api/orgs/ending/oidc/issuers/${trusting.issuerId}`, { auth: trusting.auth }));
     expect((await other.call('GET', '/api/user', { auth })).status).toBe(401);
     await expectRefused(exchange(other, 'ending', await issuer.sign('ending')));
   });
 
   test('that denies wins over allowing ones, in any order', async () => {
-    const place = await trust(app, issuer, 'denying', [
+    const trusting = await trust(app, issuer, 'denying', [
       allow(),
       deny({ rules: { repository: 'acme/secret' } }),
       allow({ rules: { repository: 'acme/*' } }),
     ]);
-    await signIn(app, place);
+    await signIn(app, trusting);
     await expectRefused(exchange(app, 'denying', await issuer.sign('denying', { repository: 'acme/secret' })));
-    const [refusal] = await events(place, 'denies it');
+    const [refusal] = await events(trusting, 'denies it');
     expect(JSON.stringify(refusal)).toContain('refused');
   });
 });
 
 test('the audit log knows the policy behind every call', async () => {
-  const place = await trust(app, issuer, 'audited', [allow()]);
-  const auth = await signIn(app, place);
-  const path = `/api/orgs/audited/oidc/issuers/${place.issuerId}`;
+  const trusting = await trust(app, issuer, 'audited', [allow()]);
+  const auth = await signIn(app, trusting);
+  const path = `/api/orgs/audited/oidc/issuers/${trusting.issuerId}`;
   const policies = await ok(
-    app.call('GET', path.replace('oidc/issuers', 'auth/policies/oidcissuers'), { auth: place.auth }),
+    app.call('GET', path.replace('oidc/issuers', 'auth/policies/oidcissuers'), { auth: trusting.auth }),
   );
   const by = `policy:${policies.json.policies[0].id}`;
   await ok(app.call('POST', '/api/stacks/audited/web', { auth, body: { stackName: 'dev' } }));
   for (const type of ['token.exchange', 'stack.create'])
-    expect(await events(place, type)).toEqual([expect.objectContaining({ signIn: 'id-token', grantedBy: by })]);
+    expect(await events(trusting, type)).toEqual([expect.objectContaining({ signIn: 'id-token', grantedBy: by })]);
 });
 
 test('an address with too many refusals waits, but not with a token that its issuer has signed', async () => {
   await using own = await TestIssuer.start();
   const settings = { invalidTokensPerMinute: 5 };
   await using server = await createTestApp({ settings, overrides: { outgoing: own.outgoing() } });
-  const place = await trust(server, own, 'limited', [allow()]);
-  await signIn(server, place);
+  const trusting = await trust(server, own, 'limited', [allow()]);
+  await signIn(server, trusting);
   const statuses = [];
   for (let at = 0; at < 12; at++) statuses.push((await exchange(server, 'limited', await own.sign('nobody'))).status);
   expect(statuses.slice(0, 5)).toEqual([400, 400, 400, 400, 400]);
@@ -497,5 +497,5 @@ test('an address with too many refusals waits, but not with a token that its iss
     'temporarily_unavailable',
     '1',
   ]);
-  await signIn(server, place);
+  await signIn(server, trusting);
 });

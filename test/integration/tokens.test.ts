@@ -254,9 +254,9 @@ test('no sequence of grants gives a token more rights than its owner', async () 
   const pairs = owners.map((owner, at) => ({ owner: owner.id, token: scoped[at]?.id as string }));
   const subjects = [{ userId: member.userId }, { teamId: blue }, ...scoped.map(({ id }) => ({ tokenId: id }))];
   const names = fc.subarray(['read', 'preview', 'write', 'admin', 'decrypt', 'manage'] as const, { minLength: 1 });
-  const place = `/api/orgs/${stack.organization}`;
+  const base = `/api/orgs/${stack.organization}`;
   const asAdmin = (method: string, path: string, body?: object) =>
-    ok(app.call(method, `${place}${path}`, { auth: stack.auth, ...(body ? { body } : {}) }));
+    ok(app.call(method, `${base}${path}`, { auth: stack.auth, ...(body ? { body } : {}) }));
   const details = (permissions: readonly string[]) => ({ __type: 'PermissionDescriptorAllow', permissions });
   const role = (await asAdmin('POST', '/roles', { name: 'role', details: details(['read']) })).json.id as string;
   const named = [{ user: member.login }, { team: 'blue' }, ...scoped.map(({ id }) => ({ token: id }))];

@@ -146,6 +146,16 @@ test('scheduled tasks and deliveries of webhooks begin traces of their own', asy
   expect(receiver.spans.some(({ text }) => text.includes('192.0.2.1'))).toBe(false);
 });
 
+test('a delivery that a call waits for belongs to the trace of the call', async () => {
+  const pinged = randomBytes(16).toString('hex');
+  const ping = `/api/orgs/${cluster.organization}/hooks/traced/ping`;
+  const headers = { traceparent: `00-${pinged}-${randomBytes(8).toString('hex')}-01` };
+  expect((await call('POST', ping, { body: {}, headers })).status).toBe(200);
+  const spanOf = (start: string) => ofTrace(pinged).find(({ name }) => name.startsWith(start));
+  await pollUntil('the spans of the call', async () => spanOf('POST ') !== undefined);
+  expect(spanOf('webhook delivery')).toMatchObject({ service: 'holdfast-api', parentSpanId: spanOf('POST ')?.spanId });
+});
+
 test('metrics have the trace of a slow request as an exemplar', async () => {
   const url = cluster.apiManagementUrls[0] as string;
   const response = await fetch(`${url}/metrics`);

@@ -198,14 +198,14 @@ test('grants are given and taken, and listed by whom and where they hold', async
   expect(await ids({ on })).toEqual([given.id, tagged]);
   expect((await ask(app, token, 'grants.list', { organization, on: { ...on, stack: 'none' } })).status).toBe(404);
 
-  const place = { project: stack.project, stack: stack.stack };
-  const mine = await read('access.mine', place, viewer.token);
+  const of = { project: stack.project, stack: stack.stack };
+  const mine = await read('access.mine', of, viewer.token);
   expect(mine.holder.permissions).toEqual(['read', 'preview', 'write', 'outputs']);
   expect(mine.grants.map(({ id }: { id: string }) => id).sort()).toEqual([given.id, tagged].sort());
   const browser = await browserOf(app, viewer.login);
-  const bySession = await askFrom(browser, 'access.mine', { organization, ...place });
+  const bySession = await askFrom(browser, 'access.mine', { organization, ...of });
   expect(bySession.data.holder.permissions).toEqual(mine.holder.permissions);
-  const all = await readAll('access.list', { ...place, holders: 'users' }, 2);
+  const all = await readAll('access.list', { ...of, holders: 'users' }, 2);
   expect(all.find(({ user }) => user.githubLogin === viewer.login).permissions).toEqual(mine.holder.permissions);
 
   await change('grants.take', { id: given.id });

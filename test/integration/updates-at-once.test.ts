@@ -112,13 +112,13 @@ async function whileChanging({ caller, stack }: Scene, change: () => Promise<unk
     answers.push(said);
     return said;
   };
-  const client = async (_: unknown, place: number): Promise<void> => {
+  const client = async (_: unknown, index: number): Promise<void> => {
     for (let life = 0; life < lives.each; life++) {
       if (++begun === (lives.clients * lives.each) / 2)
         changing = change().then(() => {
           isChanged = true;
         });
-      const kind = place % 2 === 0 ? 'update' : 'preview';
+      const kind = index % 2 === 0 ? 'update' : 'preview';
       const created = await send(kind, `${stack.path}/${kind}`, {});
       if (created.status !== 200) continue;
       const path = `${stack.path}/update/${created.body['updateID']}`;

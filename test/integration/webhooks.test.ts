@@ -134,8 +134,8 @@ describe('what is told', () => {
   });
 
   test('by filters and groups; a webhook of a stack gets events of that stack only', async () => {
-    const filtered = async (path: string, hook: object, place: 'stack' | 'organization' = 'organization') =>
-      createHook(app, stack, place, { displayName: path, payloadUrl: hookUrl(path), ...hook });
+    const filtered = async (path: string, hook: object, scope: 'stack' | 'organization' = 'organization') =>
+      createHook(app, stack, scope, { displayName: path, payloadUrl: hookUrl(path), ...hook });
     await filtered('/failed', { filters: ['update_failed'] });
     await filtered('/stacks', { groups: ['stacks'] });
     await filtered('/drift', { groups: ['deployments'] });
@@ -181,7 +181,7 @@ describe('signatures', () => {
     const { json, text } = await ok(app.call('GET', hook, { auth: stack.auth }));
     expect(json).toMatchObject({ hasSecret: true, secretCiphertext: '' });
     const stored = JSON.stringify(await query(app, 'select *, encode(secret, $1) from webhooks', ['escape']));
-    for (const place of [text, stored, logged.join('')]) expect(place).not.toContain(whsec.slice(6, 30));
+    for (const each of [text, stored, logged.join('')]) expect(each).not.toContain(whsec.slice(6, 30));
   });
 
   test('are made where the master keys are: by API replicas, while workers make the other requests', async () => {

@@ -5,14 +5,14 @@ import { createOriginal, differences, playBy } from '../support/both-ways/outcom
 import { playWrites, type Writing, writing } from '../support/both-ways/writes.ts';
 
 // A replica commits small bodies itself, applies a delta to the text that it has kept, knows leases from before, and adds entries with one
-// statement. Or a worker commits, on a body from the payload store, what another replica has admitted; and a guard looks at entries in
+// statement. Or a worker commits, on a body from the payload store, what another replica has admitted; and a change limit looks at entries in
 // a transaction. Both must accept and keep the same. HOLDFAST_TEST_WAYS_SEED makes other choices, HOLDFAST_TEST_WAYS_UPDATES
 // makes it longer.
 
 const seed = Number(process.env['HOLDFAST_TEST_WAYS_SEED'] ?? 31);
 const updateCount = Number(process.env['HOLDFAST_TEST_WAYS_UPDATES'] ?? 80);
 
-/** Gives the update a guard that allows everything. */
+/** Gives the update a rule that allows everything. */
 const verifier = `
   with g as (insert into update_limits (update_id, limits) values ($1,
     '{"stack":"a/b/c","kind":"update","commit":null,"change-limit":{"scope":"x","note":"","changes":100000,"percent":null},"needsJournal":true,"protectedTypes":[]}'))

@@ -15,11 +15,11 @@ interface Verdict {
 /** Checks manifests against the schemas of a version, which permit no unknown field. */
 async function validate(manifests: readonly string[], version: string): Promise<Verdict[]> {
   const schemas = (await ensureToolchain({ only: ['kubernetes-schemas'] }))['kubernetes-schemas'];
-  const places = [
+  const paths = [
     '{{.NormalizedKubernetesVersion}}-local-strict/{{.ResourceKind}}{{.KindSuffix}}.json',
     'custom/{{.ResourceKind}}-{{.ResourceAPIVersion}}.json',
   ];
-  const args = places.map((place) => `-schema-location=${schemas}/${place}`);
+  const args = paths.map((path) => `-schema-location=${schemas}/${path}`);
   const { errors, output } = await runTool(
     'kubeconform',
     ['-strict', '-verbose', '-output=json', `-kubernetes-version=${version}`, ...args],

@@ -51,9 +51,9 @@ async function organizationOf({ home, source, target }: Ends, name: string) {
     exportWith: (others: NodeJS.ProcessEnv, ...options: string[]) => run(source, others, ...exportWords, ...options),
     import: (...options: string[]) => run(target, {}, ...importWords, ...options),
     /** To and from a folder of the CLI. */
-    exportFolder: (place: string) => run(source, {}, 'export', '--organization', name, '--to', place),
-    importFolder: (place: string, ...options: string[]) =>
-      run(target, {}, 'import', '--from', place, '--organization', name, ...options),
+    exportFolder: (location: string) => run(source, {}, 'export', '--organization', name, '--to', location),
+    importFolder: (location: string, ...options: string[]) =>
+      run(target, {}, 'import', '--from', location, '--organization', name, ...options),
     importWith: (others: NodeJS.ProcessEnv, ...options: string[]) => run(target, others, ...importWords, ...options),
     here: async (call: string) =>
       (await ok(target.call('GET', `/api/stacks/${name}/${call}`, { auth: authHere }))).json,

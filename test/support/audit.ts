@@ -1,12 +1,13 @@
 import { AuditTrail } from '../../src/api/platform/audit-trail/audit-trail.ts';
 import type { AuditAction } from '../../src/shared/audit/audit-actions.ts';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
+import { ReadOnlyMode } from '../../src/shared/platform/read-only/read-only-mode.ts';
 import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
 /** A trail for services that a test calls without a request. */
 export function testTrail(action: AuditAction): AuditTrail {
-  return new AuditTrail(operatorSource('test'), action);
+  return new AuditTrail(operatorSource('test'), action, new ReadOnlyMode());
 }
 
 /** An event of the audit log as stored. */

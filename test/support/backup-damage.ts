@@ -1,7 +1,7 @@
 import { findDamage } from '../../src/shared/backup/backup-content.ts';
 import { BackupError } from '../../src/shared/backup/backup-error.ts';
 import { findBackups, openBackup } from '../../src/shared/backup/backup-list.ts';
-import { type Manifest, places, readManifest } from '../../src/shared/backup/manifest.ts';
+import { backupKeys, type Manifest, readManifest } from '../../src/shared/backup/manifest.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
@@ -58,8 +58,8 @@ export async function damageEach(
       return undefined;
     },
     'taken from another backup': async (_, key) => {
-      const place = key.replace(id, other.manifest.id);
-      return (await other.store.stat(place)) ? readSmall(other.store, place) : undefined;
+      const targetKey = key.replace(id, other.manifest.id);
+      return (await other.store.stat(targetKey)) ? readSmall(other.store, targetKey) : undefined;
     },
   };
   const outcomes: { kind: string; key: string; isNamed: boolean; problems: string[] }[] = [];
@@ -74,7 +74,7 @@ export async function damageEach(
       else await target.put(key, once(changed));
       const problems = await damageOf(target, id);
       await target.put(key, once(bytes));
-      const name = key === places.manifest(id) ? `backup ${id}` : key;
+      const name = key === backupKeys.manifest(id) ? `backup ${id}` : key;
       outcomes.push({ kind, key, isNamed: problems.some((each) => each.toLowerCase().includes(name)), problems });
     }
   }
@@ -84,8 +84,8 @@ export async function damageEach(
 /** The objects of the backup and all blobs, without marks, which contain nothing of it. */
 async function keysOf(target: BlobStore, id: string): Promise<string[]> {
   const backup = (await findBackups(target)).find((each) => each.id === id);
-  const marks = [places.start(id), places.verified(id)];
-  const { blobs } = await target.list(places.blobs);
+  const marks = [backupKeys.start(id), backupKeys.verified(id)];
+  const { blobs } = await target.list(backupKeys.blobs);
   const own = backup?.keys.filter((key) => !marks.includes(key)) ?? [];
   return [...own, ...blobs.map(({ key }) => key)].sort();
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import type { StoredDocument } from '../../src/shared/state/checkpoints/document-store.ts';
 import { type AdminRun, runHoldfast } from './admin.ts';
@@ -56,17 +57,20 @@ export class Traffic {
   writes = 0;
   exports = 0;
   readonly #running: Promise<void>;
+  readonly #pauseMs: number;
   #isStopped = false;
 
-  private constructor(apps: TestApp[], stacks: readonly TestStack[]) {
+  private constructor(apps: TestApp[], stacks: readonly TestStack[], pauseMs: number) {
     this.apps = apps;
+    this.#pauseMs = pauseMs;
     this.#running = Promise.all(stacks.map((stack) => this.#run(stack))).then(() => {});
   }
 
-  static async start(apps: TestApp[], stacks: number): Promise<Traffic> {
+  /** `pauseMs` after each round of a stack leaves CPU time to what runs beside. */
+  static async start(apps: TestApp[], stacks: number, { pauseMs = 0 } = {}): Promise<Traffic> {
     const created: TestStack[] = [];
     for (let at = 0; at < stacks; at++) created.push(await createStack(apps[0] as TestApp));
-    return new Traffic(apps, created);
+    return new Traffic(apps, created, pauseMs);
   }
 
   /** Resolves when some writes and exports have been answered that began after the call. */
@@ -89,6 +93,7 @@ export class Traffic {
     for (let round = 0; !this.#isStopped && this.failures.length === 0; round++) {
       try {
         await this.#write(stack, round);
+        if (this.#pauseMs > 0) await sleep(this.#pauseMs);
       } catch (error) {
         this.failures.push(String(error));
       }

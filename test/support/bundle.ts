@@ -18,16 +18,16 @@ const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75f
 /** Runs the task of a worker once; an earlier claim ends. */
 export async function runBundle(
   app: TestApp,
-  place: string,
+  location: string,
   options: { open?: () => Promise<Folder>; signal?: AbortSignal; secret?: BundleSecret } = {},
 ): Promise<unknown> {
   const { open, secret = { passphrase: bundlePassphrase }, signal = new AbortController().signal } = options;
-  const task = keepBundle(app.context, { place, secret }, { isPaced: false, ...(open ? { open } : {}) });
+  const task = keepBundle(app.context, { location, secret }, { isPaced: false, ...(open ? { open } : {}) });
   const holder = randomUUID();
   const runs = createScheduledTaskRepository(app.context.db);
   await runs.claim(bundleTask, holder, { claimSeconds: 600, everySeconds: 0 });
   try {
-    return await task.run(signal, { place: null, holder });
+    return await task.run(signal, { position: null, holder });
   } finally {
     await runs.release(bundleTask, holder);
   }

@@ -58,13 +58,9 @@ const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 
 const packs = '/api/orgs/:organization/policypacks';
 const groups = '/api/orgs/:organization/policygroups';
-const tokenPlaces = [
-  '/api/user/tokens',
-  '/api/orgs/:organization/tokens',
-  '/api/orgs/:organization/teams/:team/tokens',
-];
+const tokenPaths = ['/api/user/tokens', '/api/orgs/:organization/tokens', '/api/orgs/:organization/teams/:team/tokens'];
 
-/** Routes of people, tokens, issuers, rules and guards: their requests and responses have no dialects. Other tests call them. */
+/** Routes of people, tokens, issuers and rules: their requests and responses have no dialects. Other tests call them. */
 export const withoutDialects: readonly string[] = [
   'GET /api/embeds/badge.svg',
   'GET /api/embeds/updates.atom',
@@ -145,11 +141,11 @@ export const withoutDialects: readonly string[] = [
   'GET /api/stacks/:organization/:project/:stack/access',
   'GET /api/stacks/:organization/:project/:stack/teams',
   'GET /api/stacks/:organization/:project/:stack/collaborators',
-  ...tokenPlaces.flatMap((place) => [
-    `GET ${place}`,
-    `POST ${place}`,
-    `DELETE ${place}/:tokenId`,
-    `POST ${place}/:tokenId/rotate`,
+  ...tokenPaths.flatMap((path) => [
+    `GET ${path}`,
+    `POST ${path}`,
+    `DELETE ${path}/:tokenId`,
+    `POST ${path}/:tokenId/rotate`,
   ]),
 ];
 
@@ -313,6 +309,8 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     body: apart({ a: 'b' }, { tags: { a: 'b' } }, ownInContract),
     status: 204,
   },
+  [`POST ${S}/tags`]: { beyond: true, body: same({ name: 'a', value: 'b' }), status: 204 },
+  [`DELETE ${S}/tags/:tag`]: { beyond: true, status: 204 },
   [`GET ${S}/policypacks`]: { beyond: true, status: 200, answer: alike({ requiredPolicies: [] }) },
   [`GET ${packs}`]: {
     needs: 'published',

@@ -54,10 +54,10 @@ export async function writeDiyFolder(directory: string, stacks: readonly DiyStac
   }
   for (const each of stacks) {
     const { gzip, newest, project, stack, tags, versions } = each;
-    const place = project === undefined ? stack : `${project}/${stack}`;
+    const path = project === undefined ? stack : `${project}/${stack}`;
     for (let version = from; version <= versions; version++) {
       const seconds = firstSeconds + version * 3600;
-      const name = `history/${place}/${stack}-${seconds}000000000`;
+      const name = `history/${path}/${stack}-${seconds}000000000`;
       await write(
         `${name}.history.json`,
         {
@@ -75,7 +75,7 @@ export async function writeDiyFolder(directory: string, stacks: readonly DiyStac
       );
       await write(`${name}.checkpoint.json`, diyCheckpoint(each, version), gzip);
     }
-    await write(`stacks/${place}.json`, newest ?? diyCheckpoint(each, versions), gzip);
-    if (tags) await write(`stacks/${place}.pulumi-tags`, { version: 1, tags });
+    await write(`stacks/${path}.json`, newest ?? diyCheckpoint(each, versions), gzip);
+    if (tags) await write(`stacks/${path}.pulumi-tags`, { version: 1, tags });
   }
 }

@@ -7,10 +7,10 @@ import type { TestApp, TestResponse } from './test-app.ts';
 export async function createHook(
   app: TestApp,
   stack: TestStack,
-  place: 'stack' | 'organization',
+  scope: 'stack' | 'organization',
   hook: object,
 ): Promise<string> {
-  const hooks = `${place === 'stack' ? stack.path : `/api/orgs/${stack.organization}`}/hooks`;
+  const hooks = `${scope === 'stack' ? stack.path : `/api/orgs/${stack.organization}`}/hooks`;
   const { json } = await ok(
     app.call('POST', hooks, { auth: stack.auth, body: { displayName: 'chat', active: true, ...hook } }),
   );

@@ -1,22 +1,15 @@
-import { chmod, link, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { chmod, copyFile, link, readFile, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 
-import { CommandFailedError, findOnPath, runCommand, ToolUnavailableError } from './command.ts';
-import { prepareStandIns, type StandIns, standInInputs } from './go-stand-ins.ts';
+import { findOnPath, runCommand, ToolUnavailableError } from './command.ts';
+import { type GoBuild, goBuild, goModules } from './go-build.ts';
+import type { StandIns } from './go-stand-ins.ts';
 import { kubernetesSchemas } from './kubernetes-schemas.ts';
 import { ensureSystemProgram } from './system-package.ts';
 import { buildDir, type CachedBuild } from './tool-cache.ts';
 
-const goModules = join(import.meta.dirname, 'go');
-const goEnv = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '' };
-/** The compiler collects no garbage until it holds this much: most packages are done before. */
-const goMemory = { GOGC: 'off', GOMEMLIMIT: '1GiB' };
-/** Without debug information, which `-s -w` drops anyway. */
-const compilerFlags = ['-gcflags=all=-dwarf=false'];
-/** Without inlining in packages other than Go's own, which all tools share: they compile a sixth faster. */
-const seldomRunFlags = ['-gcflags=all=-dwarf=false -l', '-gcflags=std=-dwarf=false'];
 const shiftedClock = join(import.meta.dirname, 'c/shifted-clock.c');
+const clientPackages = join(import.meta.dirname, 'npm/openapi-typescript');
 /** Sources of the S3 server that the compose file builds and runs. */
 const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
@@ -127,6 +120,36 @@ export const recipes = {
     },
     'actionlint',
   ),
+  /** Makes clients in Go. */
+  'oapi-codegen': goTool(
+    {
+      label: 'oapi-codegen-2.8.2',
+      typicalSeconds: 30,
+      module: 'oapi-codegen',
+      isSeldomRun: true,
+      packagePath: 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen',
+    },
+    'oapi-codegen',
+  ),
+  /** A folder with what makes and runs clients in TypeScript. */
+  'openapi-typescript': {
+    builds: async () => {
+      const files = ['package.json', 'package-lock.json'];
+      const inputs = await Promise.all(files.map((name) => readFile(join(clientPackages, name))));
+      return [
+        {
+          label: 'openapi-typescript-7.13.0',
+          typicalSeconds: 10,
+          inputs,
+          build: async (dir) => {
+            await Promise.all(files.map((name) => copyFile(join(clientPackages, name), join(dir, name))));
+            await runCommand('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: dir });
+          },
+        },
+      ];
+    },
+    executable: '',
+  },
   /** Reads our files for Compose and Prometheus with the code of these programs. */
   'config-checks': goTool(
     { label: 'config-checks', typicalSeconds: 55, module: 'config-checks', packagePath: '.', isSeldomRun: true },
@@ -207,69 +230,4 @@ async function buildVenv(dir: string): Promise<void> {
   const call = 'import sys; sys.argv[0] = "schemathesis"; from schemathesis.cli import schemathesis; schemathesis()';
   await writeFile(wrapper, `#!/bin/sh\nexec "$(dirname "$0")/python" -c '${call}' "$@"\n`);
   await chmod(wrapper, 0o755);
-}
-
-interface GoBuild {
-  label: string;
-  typicalSeconds: number;
-  /** Directory with the go.mod and go.sum that pin everything, relative to go/. */
-  module: string;
-  packagePath: string;
-  /** Others that are built with it. */
-  morePackages?: readonly string[];
-  /** It starts a few times in a run of all tests, not a thousand times as the CLI and its plugins. */
-  isSeldomRun?: true;
-  ldflags?: string;
-  extraInputs?: readonly string[];
-  standIns?: StandIns;
-  finish?: (binDir: string) => Promise<void>;
-}
-
-async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
-  const { label, typicalSeconds, standIns } = recipe;
-  const compiling = recipe.isSeldomRun ? seldomRunFlags : compilerFlags;
-  const packages = [recipe.packagePath, ...(recipe.morePackages ?? [])];
-  const moduleDir = resolve(goModules, recipe.module);
-  const names = (await readdir(moduleDir)).sort();
-  const files = await Promise.all(names.map((name) => readFile(join(moduleDir, name))));
-  const ldflags = `-s -w ${recipe.ldflags ?? ''}`.trim();
-  const replaced = standIns === undefined ? [] : await standInInputs(standIns);
-  const inputs = [...packages, ldflags, ...compiling, ...(recipe.extraInputs ?? []), ...names, ...files, ...replaced];
-
-  /** Runs a Go command in the module's directory, with the flags that select the modules. */
-  const runGo = async (command: string, args: readonly string[]): Promise<void> => {
-    const go = await findOnPath('go', ['/usr/local/go/bin']);
-    if (go === null) {
-      throw new ToolUnavailableError(`${label} is built with Go: install Go 1.26 or newer and put it on PATH.`);
-    }
-    const scratch = await mkdtemp(join(tmpdir(), 'holdfast-go-'));
-    try {
-      const flags = standIns === undefined ? [] : await prepareStandIns(go, goEnv, moduleDir, standIns, scratch);
-      await runCommand(go, [command, '-mod=readonly', ...flags, ...args], {
-        cwd: moduleDir,
-        env: { ...goEnv, ...goMemory },
-      });
-    } catch (error) {
-      if (error instanceof CommandFailedError && error.message.includes('requires go >=')) {
-        throw new ToolUnavailableError(`${label} needs a newer Go: install Go 1.26 or newer.`, { cause: error });
-      }
-      throw error;
-    } finally {
-      await rm(scratch, { recursive: true, force: true });
-    }
-  };
-  return {
-    label,
-    typicalSeconds,
-    inputs,
-    // Only what is compiled: `go mod download` would fetch the modules of all platforms and tests.
-    download: () => runGo('list', ['-deps', ...packages]),
-    build: async (dir) => {
-      const binDir = join(dir, 'bin');
-      await mkdir(binDir);
-      const flags = ['-buildvcs=false', '-trimpath', ...compiling, '-ldflags', ldflags];
-      await runGo('build', [...flags, '-o', `${binDir}/`, ...packages]);
-      await recipe.finish?.(binDir);
-    },
-  };
 }

@@ -34,6 +34,7 @@ const downloaded: readonly ToolName[] = [
   'schemathesis',
   'kubernetes-schemas',
   'postgres-17',
+  'openapi-typescript',
 ];
 
 /**

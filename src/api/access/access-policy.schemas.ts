@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 
 const decryptByRole = Type.Boolean({
   description: 'Whether viewers and members may decrypt secrets by role. Admins always may.',
@@ -9,12 +10,16 @@ const defaultPermissions = Type.Union([Type.Array(Type.String({ maxLength: 100 }
 });
 
 /** Settings of an organization for its roles. */
-export const AccessPolicy = Type.Object({ decryptByRole, defaultPermissions });
+export const AccessPolicy = component('AccessPolicy', Type.Object({ decryptByRole, defaultPermissions }));
 export type AccessPolicy = Static<typeof AccessPolicy>;
 
 /** One or both; with both, `decryptByRole` is applied to the permissions. */
-export const ChangeAccessPolicyRequest = Type.Object({
-  decryptByRole: Type.Optional(decryptByRole),
-  defaultPermissions: Type.Optional(defaultPermissions),
-});
+export const ChangeAccessPolicyRequest = component(
+  'ChangeAccessPolicyRequest',
+  Type.Object({
+    decryptByRole: Type.Optional(decryptByRole),
+    defaultPermissions: Type.Optional(defaultPermissions),
+  }),
+  { defaultPermissions: ['read'] },
+);
 export type ChangeAccessPolicyRequest = Static<typeof ChangeAccessPolicyRequest>;

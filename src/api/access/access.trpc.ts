@@ -3,13 +3,15 @@ import { seenByField } from '../platform/edits/revisions.ts';
 import { accessHolder, grantResponse } from './access.mappers.ts';
 import { ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
 import { type AccessPolicyService, revisionOfPolicy } from './access-policy-service.ts';
-import { defaultPage, input, page, Revision } from './procedures/inputs.ts';
+import type { ManagedObjectService } from './managed-object-service.ts';
+import { defaultPage, input, page, Revision, text } from './procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router, stackProcedure } from './procedures/trpc.ts';
 import type { StackAccessService } from './stack-access-service.ts';
 
 declare module './procedures/context.ts' {
   interface ProcedureServices {
     readonly accessPolicy: AccessPolicyService;
+    readonly managedObjects: ManagedObjectService;
     readonly stackAccess: StackAccessService;
   }
 }
@@ -35,6 +37,13 @@ export const accessRouter = router({
     const policy = await services.accessPolicy.get(organization);
     return { ...policy, revision: revisionOfPolicy(policy) };
   }),
+
+  /** Ids or names of the objects of a kind that a configuration declares. */
+  managed: organizationProcedure('manage')
+    .input(input(Type.Object({ kind: text(50) })))
+    .query(async ({ ctx: { services }, input: { kind, organization } }) => ({
+      objects: await services.managedObjects.listOfKind(organization, kind),
+    })),
 
   /** Omitted fields stay unchanged. Running updates that are no longer permitted lose their lock. */
   changePolicy: organizationMutation('manage', 'grant.defaults')

@@ -16,20 +16,20 @@ export type CallTarget = RequestedTarget;
 export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organization' | 'stack' }>;
 
 /**
- * Throws unless the caller, found at `place`, has this access there: NotFoundError for anything they must not know of, otherwise
+ * Throws unless the caller, found at `target`, has this access there: NotFoundError for anything they must not know of, otherwise
  * ForbiddenError. `action`: the action of the call in the audit log, if any.
  */
 export function assertAuthorized(
   caller: Caller,
   access: CallerAccess,
-  place: CallTarget,
+  target: CallTarget,
   action: AuditAction | null = null,
 ): void {
-  assertHasAccess(caller, access, place);
+  assertHasAccess(caller, access, target);
   assertMayRun(caller, access, action);
 }
 
-function assertHasAccess(caller: Caller, access: CallerAccess, place: CallTarget): void {
+function assertHasAccess(caller: Caller, access: CallerAccess, target: CallTarget): void {
   if (access.kind === 'user') {
     if (caller.isProvisioning) throw onlyProvisions();
     return;
@@ -44,14 +44,14 @@ function assertHasAccess(caller: Caller, access: CallerAccess, place: CallTarget
   // Non-members must not learn what exists in the organization.
   if (!caller.belongs) throw new OrganizationNotVisibleError();
   if (access.kind === 'organization') {
-    if (access.permission === 'manage') assertManages(caller, place.organization as string);
+    if (access.permission === 'manage') assertManages(caller, target.organization as string);
     if (access.permission === 'provision' && !caller.isProvisioning)
       throw new ForbiddenError('This needs a provisioning token: holdfast admin token create --provisioning');
     if (access.permission !== 'provision' && caller.isProvisioning) throw onlyProvisions();
   } else if (!(access.former && caller.facts)) {
     // With facts, missing stacks are refused here, so that they look like stacks that the caller may not read.
-    if (caller.facts && caller.stackTags === null) throw stackNotFound(place as StackRef);
-    assertPermission(caller, place as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
+    if (caller.facts && caller.stackTags === null) throw stackNotFound(target as StackRef);
+    assertPermission(caller, target as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
   }
 }
 

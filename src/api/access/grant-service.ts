@@ -54,7 +54,7 @@ export class GrantService {
     { limit = pageSize, stack: ref = null }: { readonly limit?: number; readonly stack?: StackRef | null } = {},
   ): Promise<GrantPage> {
     const { db } = this.#context;
-    const after = continuationToken ? placeOf(continuationToken) : null;
+    const after = continuationToken ? cursorOf(continuationToken) : null;
     const organization = await getOrganization(db, organizationName);
     const isNamed = [subject.user, subject.team, subject.token].some((each) => each !== undefined);
     const stack = ref && (await this.#context.stacks.find(ref));
@@ -256,7 +256,7 @@ function eventOf(organization: string, grant: GrantRow) {
   };
 }
 
-function placeOf(token: string): GrantCursor {
+function cursorOf(token: string): GrantCursor {
   const [, micros, id] = /^(\d{1,16})-([0-9a-f-]{36})$/.exec(token) ?? [];
   if (micros === undefined || id === undefined || !isId(id) || !Number.isSafeInteger(Number(micros)))
     throw new InvalidRequestError('The continuationToken is not valid');

@@ -81,7 +81,7 @@ function changeGrants(app: RouteScope, { grants }: Services): void {
   app.patch(
     path,
     {
-      config: { ...manage, audit: 'grant.add', described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'grant.change', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Add grants, and then remove others: all or none',

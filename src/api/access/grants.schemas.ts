@@ -1,25 +1,29 @@
 import { Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 import { Maybe } from '../platform/protocol/core.ts';
 
 const Effect = Type.Union([Type.Literal('allow'), Type.Literal('deny')]);
 
 /** A stored grant, with all permissions that the requested ones include. */
-export const GrantResponse = Type.Object({
-  id: Type.String(),
-  effect: Effect,
-  permissions: Type.Array(Type.String()),
-  /** The role that it gives. */
-  role: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
-  /** `project/stack`, where `*` matches any characters. */
-  stacks: Type.String(),
-  /** Without a value: any. */
-  tag: Type.Optional(Type.Object({ name: Type.String(), value: Type.Optional(Type.String()) })),
-  /** The grantee: login, name of a team, or token. Exactly one of them. */
-  user: Type.Optional(Type.String()),
-  team: Type.Optional(Type.String()),
-  token: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
-  created: Type.String(),
-});
+export const GrantResponse = component(
+  'GrantResponse',
+  Type.Object({
+    id: Type.String(),
+    effect: Effect,
+    permissions: Type.Array(Type.String()),
+    /** The role that it gives. */
+    role: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
+    /** `project/stack`, where `*` matches any characters. */
+    stacks: Type.String(),
+    /** Without a value: any. */
+    tag: Type.Optional(Type.Object({ name: Type.String(), value: Type.Optional(Type.String()) })),
+    /** The grantee: login, name of a team, or token. Exactly one of them. */
+    user: Type.Optional(Type.String()),
+    team: Type.Optional(Type.String()),
+    token: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
+    created: Type.String(),
+  }),
+);
 
 export const GrantsQuery = Type.Object({
   user: Type.Optional(Type.String()),
@@ -30,36 +34,50 @@ export const GrantsQuery = Type.Object({
 });
 export type GrantsQuery = Type.Static<typeof GrantsQuery>;
 
-export const ListGrantsResponse = Type.Object({
-  grants: Type.Array(GrantResponse),
-  continuationToken: Type.Optional(Type.String()),
-});
+export const ListGrantsResponse = component(
+  'ListGrantsResponse',
+  Type.Object({
+    grants: Type.Array(GrantResponse),
+    continuationToken: Type.Optional(Type.String()),
+  }),
+);
 
 /** Either permissions or a role; one of user, team and token. */
-export const CreateGrantRequest = Type.Object({
-  effect: Effect,
-  permissions: Maybe(Type.Array(Type.String(), { maxItems: 20 })),
-  /** Id of a role. */
-  role: Maybe(Type.String()),
-  /** By default, all stacks. */
-  stacks: Maybe(Type.String()),
-  tag: Maybe(Type.Object({ name: Type.String(), value: Maybe(Type.String()) })),
-  user: Maybe(Type.String()),
-  team: Maybe(Type.String()),
-  /** Id of a token. */
-  token: Maybe(Type.String()),
-});
+export const CreateGrantRequest = component(
+  'CreateGrantRequest',
+  Type.Object({
+    effect: Effect,
+    permissions: Maybe(Type.Array(Type.String(), { maxItems: 20 })),
+    /** Id of a role. */
+    role: Maybe(Type.String()),
+    /** By default, all stacks. */
+    stacks: Maybe(Type.String()),
+    tag: Maybe(Type.Object({ name: Type.String(), value: Maybe(Type.String()) })),
+    user: Maybe(Type.String()),
+    team: Maybe(Type.String()),
+    /** Id of a token. */
+    token: Maybe(Type.String()),
+  }),
+  { effect: 'allow', permissions: ['write'], stacks: 'website/*', team: 'platform' },
+);
 export type CreateGrantRequest = Type.Static<typeof CreateGrantRequest>;
 
-export const ChangeGrantsRequest = Type.Object({
-  add: Type.Optional(Type.Array(CreateGrantRequest, { maxItems: 200 })),
-  /** Ids, of which each exists. */
-  remove: Type.Optional(Type.Array(Type.String(), { maxItems: 200 })),
-});
+export const ChangeGrantsRequest = component(
+  'ChangeGrantsRequest',
+  Type.Object({
+    add: Type.Optional(Type.Array(CreateGrantRequest, { maxItems: 200 })),
+    /** Ids, of which each exists. */
+    remove: Type.Optional(Type.Array(Type.String(), { maxItems: 200 })),
+  }),
+  { add: [{ effect: 'allow', permissions: ['write'], stacks: 'website/*', team: 'platform' }] },
+);
 export type ChangeGrantsRequest = Type.Static<typeof ChangeGrantsRequest>;
 
 /** In the order of the request; a grant to which an equal one existed is that one. */
-export const ChangeGrantsResponse = Type.Object({ added: Type.Array(GrantResponse) });
+export const ChangeGrantsResponse = component(
+  'ChangeGrantsResponse',
+  Type.Object({ added: Type.Array(GrantResponse) }),
+);
 
 export const GrantParams = Type.Object({ organization: Type.String(), grant: Type.String() });
 
@@ -85,34 +103,37 @@ const Reason = Type.Union([
 ]);
 
 /** Permissions on a stack, and the reasons. */
-export const AccessResponse = Type.Object({
-  holders: Type.Array(
-    Type.Object({
-      user: Type.Optional(Type.Object({ githubLogin: Type.String(), name: Type.String() })),
-      token: Type.Optional(
-        Type.Object({
-          id: Type.String(),
-          name: Type.String(),
-          kind: Type.String(),
-          user: Type.Optional(Type.String()),
-          team: Type.Optional(Type.String()),
-        }),
-      ),
-      /** In the organization. */
-      role: Type.Optional(Type.String()),
-      permissions: Type.Array(Type.String()),
-      decisions: Type.Array(
-        Type.Object({
-          permission: Type.String(),
-          allowed: Type.Boolean(),
-          reason: Reason,
-          /** Ids of the grants that allow it, or deny it. */
-          grants: Type.Array(Type.String()),
-        }),
-      ),
-    }),
-  ),
-  /** The grants that decisions refer to. */
-  grants: Type.Array(GrantResponse),
-  continuationToken: Type.Optional(Type.String()),
-});
+export const AccessResponse = component(
+  'AccessResponse',
+  Type.Object({
+    holders: Type.Array(
+      Type.Object({
+        user: Type.Optional(Type.Object({ githubLogin: Type.String(), name: Type.String() })),
+        token: Type.Optional(
+          Type.Object({
+            id: Type.String(),
+            name: Type.String(),
+            kind: Type.String(),
+            user: Type.Optional(Type.String()),
+            team: Type.Optional(Type.String()),
+          }),
+        ),
+        /** In the organization. */
+        role: Type.Optional(Type.String()),
+        permissions: Type.Array(Type.String()),
+        decisions: Type.Array(
+          Type.Object({
+            permission: Type.String(),
+            allowed: Type.Boolean(),
+            reason: Reason,
+            /** Ids of the grants that allow it, or deny it. */
+            grants: Type.Array(Type.String()),
+          }),
+        ),
+      }),
+    ),
+    /** The grants that decisions refer to. */
+    grants: Type.Array(GrantResponse),
+    continuationToken: Type.Optional(Type.String()),
+  }),
+);

@@ -38,6 +38,12 @@ export class ManagedObjectService {
     return { objects, continuationToken: last && rows.length > pageSize ? tokenOf(last) : null };
   }
 
+  /** The objects of a kind, as the API names them in its paths. */
+  async listOfKind(organization: string, kind: string): Promise<readonly string[]> {
+    const { id } = await getOrganization(this.#db, organization);
+    return createManagedObjectRepository(this.#db).listOfKind(id, kind, maxObjects);
+  }
+
   /** Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError. */
   async change(
     caller: Caller,

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 
 const Name = Type.String({ pattern: '^[^\\u0000]{1,200}$' });
 const Labels = Type.Unsafe<Record<string, string>>(
@@ -26,15 +27,22 @@ const secretDigest = Type.Optional(
 
 export const ManagedObjectsQuery = Type.Object({ continuationToken: Type.Optional(Type.String()) });
 
-export const ListManagedObjectsResponse = Type.Object({
-  objects: Type.Array(
-    Type.Object({ ...key, object, labels: Labels, secretDigest, appliedAt: Type.String(), appliedBy: Type.String() }),
-  ),
-  continuationToken: Type.Optional(Type.String()),
-});
+export const ListManagedObjectsResponse = component(
+  'ListManagedObjectsResponse',
+  Type.Object({
+    objects: Type.Array(
+      Type.Object({ ...key, object, labels: Labels, secretDigest, appliedAt: Type.String(), appliedBy: Type.String() }),
+    ),
+    continuationToken: Type.Optional(Type.String()),
+  }),
+);
 
-export const ChangeManagedObjectsRequest = Type.Object({
-  set: Type.Optional(Type.Array(Type.Object({ ...key, object, labels: Labels, secretDigest }), { maxItems: 1_000 })),
-  remove: Type.Optional(Type.Array(Type.Object(key), { maxItems: 1_000 })),
-});
+export const ChangeManagedObjectsRequest = component(
+  'ChangeManagedObjectsRequest',
+  Type.Object({
+    set: Type.Optional(Type.Array(Type.Object({ ...key, object, labels: Labels, secretDigest }), { maxItems: 1_000 })),
+    remove: Type.Optional(Type.Array(Type.Object(key), { maxItems: 1_000 })),
+  }),
+  { remove: [{ kind: 'Team', name: 'platform' }] },
+);
 export type ChangeManagedObjectsRequest = Static<typeof ChangeManagedObjectsRequest>;

@@ -64,17 +64,17 @@ export class RoleService {
     this.#assertTexts(name, description);
     assertKind(request);
     const permissions = parseRoleDetails(request.details);
-    return this.#change(caller, organization, name, async (tx, place) => {
+    return this.#change(caller, organization, name, async (tx, owner) => {
       const repository = createRoleRepository(tx);
-      if ((await repository.count(place.id, maxRoles)) >= maxRoles)
+      if ((await repository.count(owner.id, maxRoles)) >= maxRoles)
         throw new ConflictError(`An organization can have at most ${maxRoles} roles: remove one first`);
-      const row = await repository.insert(place.id, { name, description, permissions });
+      const row = await repository.insert(owner.id, { name, description, permissions });
       await audit.record(tx, {
         organization,
         object: name,
         details: { role: row.id, permissions: namesOf(permissions) },
       });
-      return ownView(place, row);
+      return ownView(owner, row);
     });
   }
 
@@ -91,9 +91,9 @@ export class RoleService {
   ): Promise<RoleView> {
     const permissions =
       request.details === undefined || request.details === null ? null : parseRoleDetails(request.details);
-    return this.#change(caller, organization, request.name ?? '', async (tx, place) => {
-      const role = await getOwnRole(tx, place, id);
-      await assertSeenRole(tx, place, role, seen);
+    return this.#change(caller, organization, request.name ?? '', async (tx, owner) => {
+      const role = await getOwnRole(tx, owner, id);
+      await assertSeenRole(tx, owner, role, seen);
       const next = {
         name: request.name ?? role.name,
         description: request.description ?? role.description,
@@ -104,12 +104,12 @@ export class RoleService {
         next.name === role.name && next.description === role.description && next.permissions === role.permissions;
       if (isSame) {
         audit.settle();
-        return ownView(place, role);
+        return ownView(owner, role);
       }
       const row = await createRoleRepository(tx).change(id, next);
       const details = { role: id, name: next.name, from: namesOf(role.permissions), to: namesOf(next.permissions) };
       await audit.record(tx, { organization, object: role.name, details });
-      return ownView(place, row);
+      return ownView(owner, row);
     });
   }
 
@@ -121,9 +121,9 @@ export class RoleService {
     audit: AuditTrail,
     seen: SeenRevisions = null,
   ): Promise<void> {
-    await this.#change(caller, organization, '', async (tx, place) => {
-      const role = await getOwnRole(tx, place, id);
-      await assertSeenRole(tx, place, role, seen);
+    await this.#change(caller, organization, '', async (tx, owner) => {
+      const role = await getOwnRole(tx, owner, id);
+      await assertSeenRole(tx, owner, role, seen);
       const repository = createRoleRepository(tx);
       const grants = await repository.countGrants(id);
       if (grants > 0 && !force)
@@ -146,9 +146,9 @@ export class RoleService {
 
   /** Gives a team a role on all stacks, in place of any that it has there. Throws NotFoundError, ForbiddenError. */
   async assign(caller: Caller, { organization, team: name }: TeamName, id: string, audit: AuditTrail): Promise<void> {
-    await this.#change(caller, organization, '', async (tx, place) => {
-      const team = await findTeam(tx, place.id, name);
-      const role = await findRole(tx, place.id, id);
+    await this.#change(caller, organization, '', async (tx, owner) => {
+      const team = await findTeam(tx, owner.id, name);
+      const role = await findRole(tx, owner.id, id);
       const grants = createGrantRepository(tx);
       const former = await grants.listAssigned(team.id);
       const kept = former.find((grant) => roleIdOf(grant) === id);
@@ -156,7 +156,7 @@ export class RoleService {
       // The new grant comes first, so that updates that both permit go on.
       if (!kept)
         await grants.insert({
-          organizationId: place.id,
+          organizationId: owner.id,
           effect: 'allow',
           permissions: role.permissions,
           role: role.given,
@@ -168,7 +168,7 @@ export class RoleService {
           createdBy: caller.userId,
         });
       const others = former.filter((grant) => grant !== kept);
-      for (const grant of others) await grants.remove(place.id, grant.id);
+      for (const grant of others) await grants.remove(owner.id, grant.id);
       const details = { role: id, name: role.name, instead: others.map((grant) => roleIdOf(grant)) };
       await audit.record(tx, { organization, object: name, details });
     });
@@ -176,12 +176,12 @@ export class RoleService {
 
   /** Takes back a role that a team has on all stacks. Throws NotFoundError, ForbiddenError. */
   async unassign(caller: Caller, { organization, team: name }: TeamName, id: string, audit: AuditTrail): Promise<void> {
-    await this.#change(caller, organization, '', async (tx, place) => {
-      const team = await findTeam(tx, place.id, name);
+    await this.#change(caller, organization, '', async (tx, owner) => {
+      const team = await findTeam(tx, owner.id, name);
       const grants = createGrantRepository(tx);
       const given = (await grants.listAssigned(team.id)).filter((grant) => roleIdOf(grant) === id);
       if (given.length === 0) throw new NotFoundError(`Team ${name} does not have this role on all stacks`);
-      for (const grant of given) await grants.remove(place.id, grant.id);
+      for (const grant of given) await grants.remove(owner.id, grant.id);
       await audit.record(tx, { organization, object: name, details: { role: id } });
     });
   }
@@ -221,9 +221,9 @@ export function revisionOfRole({ description, details, name }: RoleView): string
   return revisionOf({ description, details, name });
 }
 
-function assertSeenRole(tx: Queryable, place: Organization, role: RoleRow, seen: SeenRevisions): Promise<void> {
-  return assertSeen(seen, revisionOfRole(ownView(place, role)), 'this role', () =>
-    findLastEdit(tx, place.id, 'role.change', ({ details }) => isOfRole(details, role.id)),
+function assertSeenRole(tx: Queryable, owner: Organization, role: RoleRow, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfRole(ownView(owner, role)), 'this role', () =>
+    findLastEdit(tx, owner.id, 'role.change', ({ details }) => isOfRole(details, role.id)),
   );
 }
 

@@ -1,31 +1,35 @@
 import { Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 import { Maybe } from '../platform/protocol/core.ts';
 
 /** As the CLI reads it (sdk/go/common/apitype/roles.go). */
-export const RoleResponse = Type.Object({
-  id: Type.String(),
-  orgId: Type.String(),
-  name: Type.String(),
-  description: Type.String(),
-  resourceType: Type.Literal('global'),
-  uxPurpose: Type.Literal('role'),
-  /** Of a built-in role; empty for others. */
-  defaultIdentifier: Type.String(),
-  details: Type.Object({
-    __type: Type.Literal('PermissionDescriptorAllow'),
-    permissions: Type.Array(Type.String()),
+export const RoleResponse = component(
+  'RoleResponse',
+  Type.Object({
+    id: Type.String(),
+    orgId: Type.String(),
+    name: Type.String(),
+    description: Type.String(),
+    resourceType: Type.Literal('global'),
+    uxPurpose: Type.Literal('role'),
+    /** Of a built-in role; empty for others. */
+    defaultIdentifier: Type.String(),
+    details: Type.Object({
+      __type: Type.Literal('PermissionDescriptorAllow'),
+      permissions: Type.Array(Type.String()),
+    }),
+    version: Type.Integer(),
+    isOrgDefault: Type.Boolean(),
+    created: Type.String(),
+    modified: Type.String(),
   }),
-  version: Type.Integer(),
-  isOrgDefault: Type.Boolean(),
-  created: Type.String(),
-  modified: Type.String(),
-});
+);
 
 export const RolesQuery = Type.Object({
   /** All roles here have the purpose `role`: the list of any other is empty. */
   uxPurpose: Type.Optional(Type.String()),
 });
-export const ListRolesResponse = Type.Object({ roles: Type.Array(RoleResponse) });
+export const ListRolesResponse = component('ListRolesResponse', Type.Object({ roles: Type.Array(RoleResponse) }));
 
 /** What is read of a request. The details are checked later, to say what is wrong with them. */
 export const CreateRoleRequest = Type.Object({
@@ -59,8 +63,12 @@ const name = Type.String({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$' });
 
 /** What the API description says about requests. */
 export const DescribedRole = {
-  creation: Type.Object({ name, description: Maybe(Type.String()), details: Details }),
-  change: Type.Object({ name: Maybe(name), description: Maybe(Type.String()), details: Maybe(Details) }),
+  creation: component('CreateRoleRequest', Type.Object({ name, description: Maybe(Type.String()), details: Details })),
+  change: component(
+    'UpdateRoleRequest',
+    Type.Object({ name: Maybe(name), description: Maybe(Type.String()), details: Maybe(Details) }),
+    { description: 'For deployments' },
+  ),
 };
 
 export const RoleParams = Type.Object({ organization: Type.String(), role: Type.String() });

@@ -1,6 +1,6 @@
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
-import type { AuditPlace } from '../../shared/audit/audit-list-repository.ts';
+import type { AuditPosition } from '../../shared/audit/audit-list-repository.ts';
 import { getListedOrganization } from '../access/organizations.ts';
 import { manages } from '../access/people-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -52,7 +52,7 @@ export interface ActivityQuery {
   readonly login: string | null;
   readonly project: string | null;
   readonly stack: string | null;
-  readonly after: AuditPlace | null;
+  readonly after: AuditPosition | null;
   readonly limit: number;
 }
 
@@ -78,7 +78,7 @@ export class ActivityQueries {
     );
     const matching = rows.filter(({ isFound }) => isFound);
     const items = matching.slice(0, limit);
-    const next: AuditPlace | null =
+    const next: AuditPosition | null =
       (matching.length > limit ? items.at(-1) : rows.find(({ isLast }) => isLast)) ?? null;
     return { items: items.map((row) => activityView(row, organization)), next };
   }

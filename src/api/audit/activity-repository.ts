@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import type { AuditPlace } from '../../shared/audit/audit-list-repository.ts';
+import type { AuditPosition } from '../../shared/audit/audit-list-repository.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
@@ -41,7 +41,7 @@ export interface ActivitySearch {
   readonly project: string | null;
   /** Only with its project. */
   readonly stack: string | null;
-  readonly after: AuditPlace | null;
+  readonly after: AuditPosition | null;
 }
 
 const maxMessage = 300;
@@ -59,14 +59,14 @@ export function createActivityRepository(db: Queryable) {
       { actions, after, isPreview, login, project, stack }: ActivitySearch,
       { limit, maxRead }: { readonly limit: number; readonly maxRead: number },
     ) => {
-      const place = stack === null ? `${name}/${project}/` : `${name}/${project}/${stack}`;
-      const ofPlace =
+      const path = stack === null ? `${name}/${project}/` : `${name}/${project}/${stack}`;
+      const ofTarget =
         project === null
           ? any
           : stack === null
-            ? sql.fragment`(starts_with(object, ${place}) or object = ${`project ${project}`}
+            ? sql.fragment`(starts_with(object, ${path}) or object = ${`project ${project}`}
                 or starts_with(object, ${`stack ${project}/`}))`
-            : sql.fragment`(object = ${place} or object = ${`stack ${project}/${stack}`})`;
+            : sql.fragment`(object = ${path} or object = ${`stack ${project}/${stack}`})`;
       const ofKind =
         isPreview === null ? any : sql.fragment`coalesce(u.dry_run or u.kind = 'preview', false) = ${isPreview}`;
       // A stack of the same name may have been there before, or the stack may have had another name.
@@ -84,8 +84,8 @@ export function createActivityRepository(db: Queryable) {
       return db.any(sql.rows(ActivityRow)`
         /* activity.list */
         with looked as materialized (
-          select *, row_number() over (order by occurred_at desc, number desc) as place,
-            outcome = 'done' and action = any (${sql.array([...actions], 'text')}) and ${ofPlace}
+          select *, row_number() over (order by occurred_at desc, number desc) as rank,
+            outcome = 'done' and action = any (${sql.array([...actions], 'text')}) and ${ofTarget}
               and case when action like 'update-rule.%' then details::json ->> 'kind' = 'freeze' else true end as wanted
           from (
             select number, occurred_at, action, outcome, actor, login, object, update_id, details from audit_events
@@ -99,17 +99,17 @@ export function createActivityRepository(db: Queryable) {
             order by occurred_at desc, number desc limit ${maxRead}) read
         ),
         found as (
-          select e.number from (select * from looked where wanted order by place offset 0) e
+          select e.number from (select * from looked where wanted order by rank offset 0) e
           left join updates u on u.id = e.update_id
-          where ${ofKind} and ${isReadable} order by e.place limit ${limit}
+          where ${ofKind} and ${isReadable} order by e.rank limit ${limit}
         )
         select e.number, e.occurred_at as "occurredAt", (extract(epoch from e.occurred_at) * 1000000)::bigint as micros, e.action,
-          e.actor, e.login, e.object, f.number is not null as "isFound", e.place = ${maxRead} as "isLast",
+          e.actor, e.login, e.object, f.number is not null as "isFound", e.rank = ${maxRead} as "isLast",
           u.id as "updateId", u.stack_version as version, u.kind, u.dry_run or u.kind = 'preview' as "dryRun", u.status,
           u.ended_at as "endedAt", left(u.message, ${maxMessage}) as message, u.commit_id as commit,
           u.ci_run::json ->> 'build.url' as "ciUrl"
         from looked e left join found f on f.number = e.number left join updates u on u.id = e.update_id
-        where f.number is not null or e.place = ${maxRead} order by e.place`);
+        where f.number is not null or e.rank = ${maxRead} order by e.rank`);
     },
   };
 }

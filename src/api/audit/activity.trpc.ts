@@ -40,11 +40,11 @@ export const activityRouter = router({
     .input(input(ListInput))
     .query(async ({ ctx: { caller, services }, input: query }) => {
       const { by, cursor, kind = null, limit = defaultPage, organization, project = null, stack = null } = query;
-      const place = decodeCursor(cursor, CursorFields);
+      const position = decodeCursor(cursor, CursorFields);
       const { items, next } = await services.activity.list(caller, organization, {
         ...{ kind, project, stack: project === null ? null : stack, limit },
         login: by?.trim() || null,
-        after: place && { micros: place[0], number: place[1] },
+        after: position && { micros: position[0], number: position[1] },
       });
       return { items, next: next && encodeCursor([next.micros, next.number]) };
     }),

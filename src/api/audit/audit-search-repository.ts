@@ -39,7 +39,7 @@ export function createAuditSearchRepository(db: Queryable) {
       db.any(sql.rows(FoundRow)`
         /* audit.find */
         with looked as materialized (
-          select number, occurred_at, row_number() over (order by occurred_at desc, number desc) as place,
+          select number, occurred_at, row_number() over (order by occurred_at desc, number desc) as rank,
             ${object === null ? everything : sql.fragment`strpos(lower(object), lower(${object})) > 0`}
             and ${outcome === null ? everything : sql.fragment`outcome = ${outcome}`} as "isFound"
           from (
@@ -49,8 +49,8 @@ export function createAuditSearchRepository(db: Queryable) {
               and ${isInSelection(selection)}
             order by occurred_at desc, number desc limit ${maxRead}) read
         ), chosen as (
-          (select * from looked where "isFound" order by place limit ${limit}) union select * from looked where place = ${maxRead})
-        select ${auditColumns}, chosen."isFound", chosen.place = ${maxRead} as "isLast"
+          (select * from looked where "isFound" order by rank limit ${limit}) union select * from looked where rank = ${maxRead})
+        select ${auditColumns}, chosen."isFound", chosen.rank = ${maxRead} as "isLast"
         from chosen join lateral (
           select * from audit_events e
           where e.organization_id = ${organizationId} and e.occurred_at = chosen.occurred_at and e.number = chosen.number) event on true

@@ -1,7 +1,7 @@
 import type { AuditEvent, AuditSource } from '../../shared/audit/audit-event.ts';
 import { type AuditFormat, eventLine, headerLine } from '../../shared/audit/audit-formats.ts';
 import {
-  type AuditPlace,
+  type AuditPosition,
   type AuditSelection,
   createAuditListRepository,
   type ListedEventRow,
@@ -11,10 +11,11 @@ import type { IdentityRepository } from '../../shared/identity/identity-reposito
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { type AuditSearch, createAuditSearchRepository } from './audit-search-repository.ts';
 
-export type { AuditPlace, ListedEventRow };
+export type { AuditPosition, ListedEventRow };
 
 const pageSize = 100;
 const exportedAtOnce = 500;
@@ -41,21 +42,24 @@ export interface AuditFilter {
   readonly outcome?: 'done' | 'refused';
   readonly from?: string;
   readonly until?: string;
-  readonly after: AuditPlace | null;
+  readonly after: AuditPosition | null;
 }
 
 /** The audit log of organizations. */
 export class AuditService {
   readonly #db: Database;
   readonly #identity: IdentityRepository;
+  readonly #readOnly: ReadOnlyMode;
 
-  constructor({ db, identity }: { db: Database; identity: IdentityRepository }) {
+  constructor({ db, identity, readOnly }: { db: Database; identity: IdentityRepository; readOnly: ReadOnlyMode }) {
     this.#db = db;
     this.#identity = identity;
+    this.#readOnly = readOnly;
   }
 
-  /** Records a refused call. */
+  /** Records a refused call, unless another site has taken over: the log is continued there. */
   async recordRefusal(source: AuditSource, event: AuditEvent): Promise<void> {
+    if (this.#readOnly.isFenced) return;
     await createAuditRepository(this.#db).insert(source, { ...event, outcome: 'refused' });
   }
 
@@ -73,14 +77,14 @@ export class AuditService {
   }
 
   /**
-   * Up to `limit` matching events, newest first. `next` is the place to continue after, even if the page has no event;
+   * Up to `limit` matching events, newest first. `next` is the position to continue after, even if the page has no event;
    * null at the end. `organization` null: the server. Throws InvalidRequestError.
    */
   async find(
     organization: string | null,
     query: AuditFilter,
     limit: number,
-  ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: AuditPlace | null }> {
+  ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: AuditPosition | null }> {
     const search = searchOf(query);
     const isFull = search.object !== null || search.outcome !== null;
     const maxRead = isFull ? readAtOnce : limit + 1;
@@ -98,7 +102,7 @@ export class AuditService {
     { after, ...query }: AuditFilter,
     format: AuditFormat,
     audit: AuditTrail,
-  ): Promise<{ readonly text: string; readonly next: AuditPlace | null }> {
+  ): Promise<{ readonly text: string; readonly next: AuditPosition | null }> {
     const { events, next } = await this.find(organization, { ...query, after }, exportedPart);
     const details = { format, ...query, ...(after === null ? {} : { continued: true }) };
     await audit.recordRead(this.#db, { organization, object: organization, details });
@@ -160,7 +164,7 @@ function selectionOf({ continuationToken, eventType, startTime, user }: AuditQue
     login: user ? (isOperator ? user.slice(operatorPrefix.length) : user) : null,
     actor: user ? (isOperator ? 'operator' : 'user') : null,
     until: startTime ? timeOf(startTime) : null,
-    after: continuationToken ? placeOf(continuationToken) : null,
+    after: continuationToken ? positionOf(continuationToken) : null,
   };
 }
 
@@ -193,11 +197,11 @@ function timeOf(text: string): Date {
   return time;
 }
 
-function tokenOf({ micros, number }: AuditPlace): string {
+function tokenOf({ micros, number }: AuditPosition): string {
   return `${micros}-${number}`;
 }
 
-function placeOf(token: string): AuditPlace {
+function positionOf(token: string): AuditPosition {
   const [, micros, number] = /^(\d{1,16})-(\d{1,15})$/.exec(token) ?? [];
   if (micros === undefined || number === undefined || !Number.isSafeInteger(Number(micros)))
     throw new InvalidRequestError('The continuationToken is not valid');

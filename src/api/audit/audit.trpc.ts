@@ -3,7 +3,7 @@ import { auditActions } from '../../shared/audit/audit-actions.ts';
 import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, text } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
-import type { AuditPlace, AuditService, ListedEventRow } from './audit-service.ts';
+import type { AuditPosition, AuditService, ListedEventRow } from './audit-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
@@ -61,7 +61,7 @@ export const auditRouter = router({
 
 /** The filters of the service. */
 export function auditQueryOf({ action, actor, cursor, from, object, outcome, until }: Static<typeof AuditFilter>) {
-  const place = decodeCursor(cursor, CursorFields);
+  const position = decodeCursor(cursor, CursorFields);
   return {
     ...(action ? { action } : {}),
     ...(actor ? { user: actor } : {}),
@@ -69,12 +69,12 @@ export function auditQueryOf({ action, actor, cursor, from, object, outcome, unt
     ...(outcome ? { outcome } : {}),
     ...(from ? { from } : {}),
     ...(until ? { until } : {}),
-    after: place && { micros: place[0], number: place[1] },
+    after: position && { micros: position[0], number: position[1] },
   };
 }
 
-export function auditCursor(place: AuditPlace | null): string | null {
-  return place && encodeCursor([place.micros, place.number]);
+export function auditCursor(position: AuditPosition | null): string | null {
+  return position && encodeCursor([position.micros, position.number]);
 }
 
 export function auditItem(event: ListedEventRow) {

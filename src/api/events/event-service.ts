@@ -58,10 +58,10 @@ export class EventService {
 
   /** Reads with `db`, and reports damage to the primary. */
   #readerOf(db: Queryable): EventReader {
-    const { copies, documents, logger } = this.#context;
+    const { copies, documents, logger, readOnly } = this.#context;
     const { list, find } = createEventSegmentRepository(db);
     const rows = { ...createEventSegmentRepository(this.#context.db), list, find };
-    const segments = new EventSegments({ rows, documents, copies, logger });
+    const segments = new EventSegments({ rows, documents, copies, readOnly, logger });
     return new EventReader({ rows: createEventRepository(db), segments });
   }
 }

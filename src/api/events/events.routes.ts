@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { appendEvents } from '../../shared/events/event-writer.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { apiToken, updatePath } from '../platform/http/paths.ts';
+import type { Dialect } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import { ContractEventsResponse } from '../platform/protocol/contract.ts';
@@ -11,7 +12,6 @@ import { fencedWrite, fenceOf, type SubmitWrite } from '../state/writes/submit-w
 import { assertUpdateId } from '../updates/updates.routes.ts';
 import { EventsQuery } from '../updates/updates.schemas.ts';
 import type { EventService } from './event-service.ts';
-import { lastPageToken } from './events.mappers.ts';
 
 /** What the routes call. */
 export interface Services {
@@ -91,4 +91,9 @@ function readContinuation(token: string | undefined, newestFirst: boolean): numb
 function readTypes(given: string | readonly string[] | undefined): readonly string[] | null {
   const names = [given ?? []].flat().filter((type) => !/^\d*$/.test(type));
   return names.length > 0 ? names : null;
+}
+
+/** The token of an empty event page. Null ends the CLI's loop; the contract's tokens are always strings. */
+function lastPageToken(dialect: Dialect, page: { isActive: boolean; after: number }): string | null {
+  return dialect === 'contract' || page.isActive ? String(page.after) : null;
 }

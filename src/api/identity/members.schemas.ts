@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 
 export const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
 
@@ -9,24 +10,27 @@ export const MembersQuery = Type.Object({
 });
 
 /** As the CLI reads it (sdk/go/common/apitype). */
-export const MembersResponse = Type.Object({
-  members: Type.Array(
-    Type.Object({
-      role: Role,
-      user: Type.Object({
-        name: Type.String(),
-        githubLogin: Type.String(),
-        avatarUrl: Type.String(),
-        email: Type.String(),
+export const MembersResponse = component(
+  'MembersResponse',
+  Type.Object({
+    members: Type.Array(
+      Type.Object({
+        role: Role,
+        user: Type.Object({
+          name: Type.String(),
+          githubLogin: Type.String(),
+          avatarUrl: Type.String(),
+          email: Type.String(),
+        }),
+        created: Type.String(),
+        knownToPulumi: Type.Boolean(),
+        virtualAdmin: Type.Boolean(),
+        fgaRole: Type.Object({ id: Type.String(), name: Type.String() }),
       }),
-      created: Type.String(),
-      knownToPulumi: Type.Boolean(),
-      virtualAdmin: Type.Boolean(),
-      fgaRole: Type.Object({ id: Type.String(), name: Type.String() }),
-    }),
-  ),
-  continuationToken: Type.Optional(Type.String()),
-});
+    ),
+    continuationToken: Type.Optional(Type.String()),
+  }),
+);
 
 export const MemberParams = Type.Object({ organization: Type.String(), login: Type.String() });
 /** A role, or the id of one as lists of roles have it. */
@@ -35,4 +39,4 @@ export const ChangeMemberRequest = Type.Object({
   fgaRoleId: Type.Optional(Type.String()),
 });
 export type ChangeMemberRequest = Type.Static<typeof ChangeMemberRequest>;
-export const DescribedMemberChange = Type.Object({ role: Role });
+export const DescribedMemberChange = component('ChangeMemberRequest', Type.Object({ role: Role }));

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 
 /** SCIM 2.0 (RFC 7643, RFC 7644), as far as it is described: bodies may have more, which is dropped. */
 
@@ -33,36 +34,45 @@ const Meta = Type.Object({
 const Reference = Type.Object({ value: Type.String(), display: Type.String() });
 
 /** Members other than id and schemas may be excluded by the query. */
-export const ScimUser = Type.Object({
-  schemas: Schemas,
-  id: Type.String(),
-  externalId: Type.Optional(Type.String()),
-  userName: Type.Optional(Type.String()),
-  displayName: Type.Optional(Type.String()),
-  name: Type.Optional(Type.Object({ formatted: Type.String(), givenName: Type.String(), familyName: Type.String() })),
-  emails: Type.Optional(
-    Type.Array(Type.Object({ value: Type.String(), type: Type.String(), primary: Type.Boolean() })),
-  ),
-  active: Type.Optional(Type.Boolean()),
-  groups: Type.Optional(Type.Array(Reference)),
-  meta: Type.Optional(Meta),
-});
-
-export const ScimGroup = Type.Object({
-  schemas: Schemas,
-  id: Type.String(),
-  externalId: Type.Optional(Type.String()),
-  displayName: Type.Optional(Type.String()),
-  members: Type.Optional(Type.Array(Reference)),
-  meta: Type.Optional(Meta),
-});
-
-export function scimListOf<Resource extends ReturnType<typeof Type.Object>>(resource: Resource) {
-  return Type.Object({
+export const ScimUser = component(
+  'ScimUser',
+  Type.Object({
     schemas: Schemas,
-    totalResults: Type.Integer(),
-    startIndex: Type.Integer(),
-    itemsPerPage: Type.Integer(),
-    Resources: Type.Array(resource),
-  });
+    id: Type.String(),
+    externalId: Type.Optional(Type.String()),
+    userName: Type.Optional(Type.String()),
+    displayName: Type.Optional(Type.String()),
+    name: Type.Optional(Type.Object({ formatted: Type.String(), givenName: Type.String(), familyName: Type.String() })),
+    emails: Type.Optional(
+      Type.Array(Type.Object({ value: Type.String(), type: Type.String(), primary: Type.Boolean() })),
+    ),
+    active: Type.Optional(Type.Boolean()),
+    groups: Type.Optional(Type.Array(Reference)),
+    meta: Type.Optional(Meta),
+  }),
+);
+
+export const ScimGroup = component(
+  'ScimGroup',
+  Type.Object({
+    schemas: Schemas,
+    id: Type.String(),
+    externalId: Type.Optional(Type.String()),
+    displayName: Type.Optional(Type.String()),
+    members: Type.Optional(Type.Array(Reference)),
+    meta: Type.Optional(Meta),
+  }),
+);
+
+export function scimListOf<Resource extends ReturnType<typeof Type.Object>>(name: string, resource: Resource) {
+  return component(
+    name,
+    Type.Object({
+      schemas: Schemas,
+      totalResults: Type.Integer(),
+      startIndex: Type.Integer(),
+      itemsPerPage: Type.Integer(),
+      Resources: Type.Array(resource),
+    }),
+  );
 }

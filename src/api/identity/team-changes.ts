@@ -1,5 +1,6 @@
 import { createGrantRepository } from '../../shared/access/grant-repository.ts';
 import { namesOf } from '../../shared/access/permissions.ts';
+import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
@@ -21,29 +22,60 @@ export interface TeamRef {
 
 type StackName = NonNullable<UpdateTeamRequest['removeStack']>;
 
-/** Adds, removes or promotes a member. Throws NotFoundError. */
-export async function changeMember(
+/** The action of all changes of a request; of different ones, that of the team. */
+export function actionOfChanges(request: UpdateTeamRequest): AuditAction {
+  const { addStackPermission, editStackPermission, memberAction, memberChanges, removeStack } = request;
+  const ofMembers = [memberAction, ...(memberChanges ?? []).map((change) => change.memberAction)];
+  const actions = new Set<AuditAction>([
+    ...(request.newDisplayName || request.newDescription ? ['team.change' as const] : []),
+    ...ofMembers.flatMap((change) => (change ? ([change === 'remove' ? 'team.remove' : 'team.add'] as const) : [])),
+    ...(addStackPermission || editStackPermission ? ['grant.add' as const] : []),
+    ...(removeStack ? ['grant.remove' as const] : []),
+  ]);
+  const [action = 'team.change', ...others] = actions;
+  return others.length === 0 ? action : 'team.change';
+}
+
+interface MemberChange {
+  readonly action: NonNullable<UpdateTeamRequest['memberAction']>;
+  readonly login: string;
+}
+
+/** Adds, removes and promotes members, in this order. Throws NotFoundError. */
+export async function changeMembers(
   tx: Queryable,
   { organization, organizationId, team }: TeamRef,
-  { action, login }: { readonly action: NonNullable<UpdateTeamRequest['memberAction']>; readonly login: string },
+  changes: readonly MemberChange[],
   audit: AuditTrail,
 ): Promise<void> {
-  const people = createPeopleRepository(tx);
+  if (changes.length === 0) return;
   const teams = createTeamRepository(tx);
-  const user = await people.find(login);
-  const membership = user && (await people.findMembership(organizationId, user.id));
-  const shown = JSON.stringify(login.slice(0, 100));
-  if (!membership) throw new NotFoundError(`${shown} is not a member of ${organization}`);
-  const isIn = await teams.isMember(team.id, user.id);
-  if (action !== 'add' && !isIn) throw new NotFoundError(`${shown} is not in team ${team.name}`);
-  const event = { organization, object: team.name, details: { login, change: action } };
-  if (action === 'remove') {
-    await teams.removeMember(team.id, user.id);
-    return audit.record(tx, { action: 'team.remove', ...event });
+  const logins = new Set(changes.map(({ login }) => login));
+  const found = await createPeopleRepository(tx).listMembersAmong(organizationId, [...logins]);
+  const userIds = new Map(found.map(({ login, userId }) => [login, userId]));
+  const rows = await teams.listMembersAmong(team.id, [...userIds.values()]);
+  /** Whether each of these members of the team is an admin of it. */
+  const before = new Map(rows.map(({ isAdmin, userId }) => [userId, isAdmin]));
+  const after = new Map(before);
+  for (const { action, login } of changes) {
+    const userId = userIds.get(login);
+    const shown = JSON.stringify(login.slice(0, 100));
+    if (userId === undefined) throw new NotFoundError(`${shown} is not a member of ${organization}`);
+    const isIn = after.has(userId);
+    if (action !== 'add' && !isIn) throw new NotFoundError(`${shown} is not in team ${team.name}`);
+    if (action === 'remove') after.delete(userId);
+    // Adding a member again keeps its role in the team.
+    else if (action !== 'add' || !isIn) after.set(userId, action === 'promote');
   }
-  // Adding a member again keeps its role in the team.
-  if (action !== 'add' || !isIn) await teams.setMember(team.id, user.id, action === 'promote');
-  return audit.record(tx, { action: 'team.add', ...event });
+  const left = [...before.keys()].filter((userId) => !after.has(userId));
+  const set = [...after].filter(([userId, isAdmin]) => before.get(userId) !== isAdmin);
+  if (left.length > 0) await teams.removeMembers(team.id, left);
+  const members = set.map(([userId, isAdmin]) => ({ userId, isAdmin }));
+  if (members.length > 0) await teams.setMembers(team.id, members);
+  for (const { action, login } of changes) {
+    const event = { organization, object: team.name, details: { login, change: action } };
+    await audit.record(tx, { action: action === 'remove' ? 'team.remove' : 'team.add', ...event });
+  }
 }
 
 /** Grants the team a permission on a stack, instead of earlier ones. Throws NotFoundError. */

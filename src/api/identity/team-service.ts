@@ -27,7 +27,7 @@ import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/re
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { toLevel } from './stack-permissions.ts';
-import { changeMember, giveStack, type TeamRef, takeStack } from './team-changes.ts';
+import { actionOfChanges, changeMembers, giveStack, type TeamRef, takeStack } from './team-changes.ts';
 import type { CreateTeamRequest, UpdateTeamRequest } from './teams.schemas.ts';
 
 /** A team as the caller may see it. */
@@ -137,6 +137,7 @@ export class TeamService {
       );
     if (Boolean(request.member) !== Boolean(request.memberAction))
       throw new InvalidRequestError('member and memberAction must be given together');
+    audit.attempt(actionOfChanges(request));
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       const organizationId = (await getOrganization(tx, organization)).id;
@@ -149,15 +150,19 @@ export class TeamService {
       await assertSeenTeam(tx, organizationId, team, seen);
       // Before the events of the individual changes, each of which has its own action.
       audit.settle();
-      const place = { organization, organizationId, team };
-      await this.#rename(tx, place, request, audit);
-      if (request.member && request.memberAction)
-        await changeMember(tx, place, { login: request.member, action: request.memberAction }, audit);
-      for (const { member, memberAction } of request.memberChanges ?? [])
-        await changeMember(tx, place, { login: member, action: memberAction }, audit);
+      const teamRef = { organization, organizationId, team };
+      await this.#rename(tx, teamRef, request, audit);
+      const ofMembers = [
+        { member: request.member, memberAction: request.memberAction },
+        ...(request.memberChanges ?? []),
+      ];
+      const changes = ofMembers.flatMap(({ member, memberAction }) =>
+        member && memberAction ? [{ login: member, action: memberAction }] : [],
+      );
+      await changeMembers(tx, teamRef, changes, audit);
       for (const given of [request.addStackPermission, request.editStackPermission])
-        if (given) await giveStack(tx, place, caller, given, audit);
-      if (request.removeStack) await takeStack(tx, place, request.removeStack, audit);
+        if (given) await giveStack(tx, teamRef, caller, given, audit);
+      if (request.removeStack) await takeStack(tx, teamRef, request.removeStack, audit);
     });
   }
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 import { Maybe } from '../platform/protocol/core.ts';
 
 const TeamRole = Type.Union([Type.Literal('none'), Type.Literal('member'), Type.Literal('admin')]);
@@ -14,26 +15,32 @@ const UserInfo = {
 };
 
 /** As Pulumi's REST API has it. `stacks` is in the response for one team only. */
-export const TeamResponse = Type.Object({
-  kind: Type.Literal('pulumi'),
-  name: Type.String(),
-  displayName: Type.String(),
-  description: Type.String(),
-  userRole: TeamRole,
-  members: Type.Array(Type.Object({ ...UserInfo, role: TeamRole })),
-  stacks: Type.Optional(
-    Type.Array(Type.Object({ projectName: Type.String(), stackName: Type.String(), permission: StackPermission })),
-  ),
-});
+export const TeamResponse = component(
+  'TeamResponse',
+  Type.Object({
+    kind: Type.Literal('pulumi'),
+    name: Type.String(),
+    displayName: Type.String(),
+    description: Type.String(),
+    userRole: TeamRole,
+    members: Type.Array(Type.Object({ ...UserInfo, role: TeamRole })),
+    stacks: Type.Optional(
+      Type.Array(Type.Object({ projectName: Type.String(), stackName: Type.String(), permission: StackPermission })),
+    ),
+  }),
+);
 
-export const ListTeamsResponse = Type.Object({ teams: Type.Array(TeamResponse) });
+export const ListTeamsResponse = component('ListTeamsResponse', Type.Object({ teams: Type.Array(TeamResponse) }));
 
 /** Other members, such as `organization` and `teamType`, say what the path says. */
-export const CreateTeamRequest = Type.Object({
-  name: Type.String(),
-  displayName: Maybe(Type.String()),
-  description: Maybe(Type.String()),
-});
+export const CreateTeamRequest = component(
+  'CreateTeamRequest',
+  Type.Object({
+    name: Type.String(),
+    displayName: Maybe(Type.String()),
+    description: Maybe(Type.String()),
+  }),
+);
 export type CreateTeamRequest = Type.Static<typeof CreateTeamRequest>;
 
 const StackName = { projectName: Type.String(), stackName: Type.String() };
@@ -49,37 +56,47 @@ const MemberAction = Type.Union([
   Type.Literal('demote'),
 ]);
 
-export const UpdateTeamRequest = Type.Object({
-  newDisplayName: Maybe(Type.String()),
-  newDescription: Maybe(Type.String()),
-  memberAction: Maybe(MemberAction),
-  member: Maybe(Type.String()),
-  /** Changes of several members, made in this order. */
-  memberChanges: Maybe(
-    Type.Array(Type.Object({ member: Type.String(), memberAction: MemberAction }), { maxItems: 200 }),
-  ),
-  addStackPermission: Maybe(GivenPermission),
-  editStackPermission: Maybe(GivenPermission),
-  removeStack: Maybe(Type.Object(StackName)),
-  addEnvironmentPermission: Maybe(Type.Unknown()),
-  editEnvironmentPermission: Maybe(Type.Unknown()),
-  removeEnvironment: Maybe(Type.Unknown()),
-});
+export const UpdateTeamRequest = component(
+  'UpdateTeamRequest',
+  Type.Object({
+    newDisplayName: Maybe(Type.String()),
+    newDescription: Maybe(Type.String()),
+    memberAction: Maybe(MemberAction),
+    member: Maybe(Type.String()),
+    /** Changes of several members, made in this order. */
+    memberChanges: Maybe(
+      Type.Array(Type.Object({ member: Type.String(), memberAction: MemberAction }), { maxItems: 200 }),
+    ),
+    addStackPermission: Maybe(GivenPermission),
+    editStackPermission: Maybe(GivenPermission),
+    removeStack: Maybe(Type.Object(StackName)),
+    addEnvironmentPermission: Maybe(Type.Unknown()),
+    editEnvironmentPermission: Maybe(Type.Unknown()),
+    removeEnvironment: Maybe(Type.Unknown()),
+  }),
+  { memberAction: 'add', member: 'ada' },
+);
 export type UpdateTeamRequest = Type.Static<typeof UpdateTeamRequest>;
 
-export const StackTeamsResponse = Type.Object({
-  projectName: Type.String(),
-  teams: Type.Array(
-    Type.Object({
-      name: Type.String(),
-      displayName: Type.String(),
-      description: Type.String(),
-      permission: StackPermission,
-      isMember: Type.Boolean(),
-    }),
-  ),
-});
+export const StackTeamsResponse = component(
+  'StackTeamsResponse',
+  Type.Object({
+    projectName: Type.String(),
+    teams: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        displayName: Type.String(),
+        description: Type.String(),
+        permission: StackPermission,
+        isMember: Type.Boolean(),
+      }),
+    ),
+  }),
+);
 
-export const CollaboratorsResponse = Type.Object({
-  users: Type.Array(Type.Object({ user: Type.Object(UserInfo), permission: StackPermission })),
-});
+export const CollaboratorsResponse = component(
+  'CollaboratorsResponse',
+  Type.Object({
+    users: Type.Array(Type.Object({ user: Type.Object(UserInfo), permission: StackPermission })),
+  }),
+);

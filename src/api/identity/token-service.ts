@@ -71,31 +71,31 @@ export class TokenService {
   }
 
   /** Throws ForbiddenError, NotFoundError. */
-  async list(caller: Caller, place: TokenOwnerRef): Promise<readonly TokenRow[]> {
-    const { ownerFilter } = await this.#ownerFilter(caller, place);
+  async list(caller: Caller, ownerRef: TokenOwnerRef): Promise<readonly TokenRow[]> {
+    const { ownerFilter } = await this.#ownerFilter(caller, ownerRef);
     return createTokenRepository(this.#context.db).list(ownerFilter);
   }
 
   /** A page, newest first; with `withCiTokens`, also tokens of CI runs. Throws ForbiddenError, NotFoundError. */
   async listPage(
     caller: Caller,
-    place: TokenOwnerRef,
+    ownerRef: TokenOwnerRef,
     {
       limit,
       ...query
     }: { readonly after: TokenListCursor | null; readonly limit: number; readonly withCiTokens: boolean },
   ): Promise<{ readonly tokens: readonly ListedTokenRow[]; readonly next: TokenListCursor | null }> {
-    const { ownerFilter } = await this.#ownerFilter(caller, place);
+    const { ownerFilter } = await this.#ownerFilter(caller, ownerRef);
     const rows = await createTokenRepository(this.#context.db).listPage(ownerFilter, { ...query, limit: limit + 1 });
     const tokens = rows.slice(0, limit);
     return { tokens, next: rows.length > limit ? (tokens.at(-1) ?? null) : null };
   }
 
   /** Throws ForbiddenError, NotFoundError, InvalidRequestError, and ConflictError if the name was used before or there are too many. */
-  async make(caller: Caller, place: TokenOwnerRef, request: TokenRequest, audit: AuditTrail): Promise<CreatedToken> {
-    const { owner, ownerFilter } = await this.#ownerFilter(caller, place, request);
+  async make(caller: Caller, ownerRef: TokenOwnerRef, request: TokenRequest, audit: AuditTrail): Promise<CreatedToken> {
+    const { owner, ownerFilter } = await this.#ownerFilter(caller, ownerRef, request);
     const { description, name } = request;
-    if (name === null && place.of !== 'caller')
+    if (name === null && ownerRef.of !== 'caller')
       throw new InvalidRequestError('A token of a team or an organization needs a name');
     if (name !== null && !isTokenName(name))
       throw new InvalidRequestError(
@@ -114,14 +114,14 @@ export class TokenService {
     const { token: secret, hash } = mintToken('hf-');
     try {
       return await this.#context.db.inTransaction(async (tx) => {
-        await lockScope(tx, caller, place, owner);
+        await lockScope(tx, caller, ownerRef, owner);
         const tokens = createTokenRepository(tx);
         await assertTokenLimit(tx, owner.kind, ownerFilter);
         // A token's holder also owns the tokens created with it.
         const createdBy = caller.userId ?? (await tokens.findCreator(caller.tokenId));
         const made = await tokens.insert({ owner, hash, name, description, scopes, expiresAt, createdBy });
         const role = owner.kind === 'organization' ? { role: owner.role } : {};
-        await record(tx, audit, { caller, place, tokenId: made.id }, { ...role, kind: owner.kind, name, scopes });
+        await record(tx, audit, { caller, ownerRef, tokenId: made.id }, { ...role, kind: owner.kind, name, scopes });
         return { ...made, token: secret };
       });
     } catch (error) {
@@ -131,42 +131,42 @@ export class TokenService {
   }
 
   /** Throws ForbiddenError, NotFoundError. */
-  async revoke(caller: Caller, place: TokenOwnerRef, id: string, audit: AuditTrail): Promise<void> {
-    const { owner, ownerFilter } = await this.#ownerFilter(caller, place);
+  async revoke(caller: Caller, ownerRef: TokenOwnerRef, id: string, audit: AuditTrail): Promise<void> {
+    const { owner, ownerFilter } = await this.#ownerFilter(caller, ownerRef);
     if (!idPattern.test(id)) throw tokenNotFound(id);
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await lockScope(tx, caller, place, owner);
+      await lockScope(tx, caller, ownerRef, owner);
       if (!(await createTokenRepository(tx).revoke(id, ownerFilter))) throw tokenNotFound(id);
-      await record(tx, audit, { caller, place, tokenId: id }, {});
+      await record(tx, audit, { caller, ownerRef, tokenId: id }, {});
     });
   }
 
   /** Replaces the secret; the previous one stays valid for `overlapSeconds`. Throws ForbiddenError, NotFoundError. */
   async rotate(
     caller: Caller,
-    place: TokenOwnerRef,
+    ownerRef: TokenOwnerRef,
     { id, overlapSeconds }: { readonly id: string; readonly overlapSeconds: number },
     audit: AuditTrail,
   ): Promise<RotatedToken> {
-    const { owner, ownerFilter } = await this.#ownerFilter(caller, place);
+    const { owner, ownerFilter } = await this.#ownerFilter(caller, ownerRef);
     if (!idPattern.test(id)) throw tokenNotFound(id);
     const { token, hash } = mintToken('hf-');
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      await lockScope(tx, caller, place, owner);
+      await lockScope(tx, caller, ownerRef, owner);
       const tokens = createTokenRepository(tx);
       const by = caller.userId ?? (await tokens.findCreator(caller.tokenId));
       const rotated = await tokens.rotate(id, hash, { ownerFilter, overlapSeconds, by });
       if (!rotated) throw tokenNotFound(id);
-      await record(tx, audit, { caller, place, tokenId: id }, { overlapSeconds });
+      await record(tx, audit, { caller, ownerRef, tokenId: id }, { overlapSeconds });
       return { ...rotated, token };
     });
   }
 
   /** The maximum lifetime of a new token, in seconds; null: no limit. Throws ForbiddenError, NotFoundError. */
-  async findMaxSeconds(caller: Caller, place: TokenOwnerRef): Promise<number | null> {
-    const { owner } = await this.#ownerFilter(caller, place);
+  async findMaxSeconds(caller: Caller, ownerRef: TokenOwnerRef): Promise<number | null> {
+    const { owner } = await this.#ownerFilter(caller, ownerRef);
     const tokens = createTokenRepository(this.#context.db);
     return owner.kind === 'personal'
       ? tokens.findMaxSecondsOfUser(owner.userId)
@@ -175,19 +175,19 @@ export class TokenService {
 
   async #ownerFilter(
     caller: Caller,
-    place: TokenOwnerRef,
+    ownerRef: TokenOwnerRef,
     { admin, service }: Pick<TokenRequest, 'admin' | 'service'> = { admin: false, service: false },
   ): Promise<{ readonly ownerFilter: TokenOwnerFilter; readonly owner: TokenOwner }> {
     // The new token would outlive the policy that issued this one.
     assertNoRun(caller);
     if (caller.isScoped) throw new ForbiddenError('A token with scopes cannot manage tokens');
-    if (place.of === 'caller') {
+    if (ownerRef.of === 'caller') {
       if (caller.userId === null) throw new ForbiddenError('This token belongs to no user: it has no personal tokens');
       return { ownerFilter: { userId: caller.userId }, owner: { kind: 'personal', userId: caller.userId } };
     }
-    const organization = await getOrganization(this.#context.db, place.organization);
-    if (place.of === 'team') {
-      const team = await this.#findTeam(caller, organization.id, place.team);
+    const organization = await getOrganization(this.#context.db, ownerRef.organization);
+    if (ownerRef.of === 'team') {
+      const team = await this.#findTeam(caller, organization.id, ownerRef.team);
       return {
         ownerFilter: { teamId: team.id },
         owner: { kind: 'team', organizationId: organization.id, teamId: team.id },
@@ -211,22 +211,27 @@ export class TokenService {
 }
 
 /** Locks the caller's permission to change tokens of the owner. Throws UnauthenticatedError, ForbiddenError. */
-async function lockScope(tx: Queryable, caller: Caller, place: TokenOwnerRef, owner: TokenOwner): Promise<void> {
-  if (place.of === 'caller') await lockOwner(tx, caller);
-  else if (owner.kind === 'team') await lockTeam(tx, place.organization, caller, owner.teamId);
-  else await lockManagement(tx, place.organization, caller);
+async function lockScope(tx: Queryable, caller: Caller, ownerRef: TokenOwnerRef, owner: TokenOwner): Promise<void> {
+  if (ownerRef.of === 'caller') await lockOwner(tx, caller);
+  else if (owner.kind === 'team') await lockTeam(tx, ownerRef.organization, caller, owner.teamId);
+  else await lockManagement(tx, ownerRef.organization, caller);
 }
 
 /** Records a change of a token in the audit log of its owner. */
 async function record(
   tx: Queryable,
   audit: AuditTrail,
-  { caller, place, tokenId }: { readonly caller: Caller; readonly place: TokenOwnerRef; readonly tokenId: string },
+  {
+    caller,
+    ownerRef,
+    tokenId,
+  }: { readonly caller: Caller; readonly ownerRef: TokenOwnerRef; readonly tokenId: string },
   facts: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  if (place.of === 'caller') return recordOfPerson(tx, audit, { login: caller.login, object: tokenId, details: facts });
-  const details = { ...(place.of === 'team' ? { team: place.team } : {}), ...facts };
-  await audit.record(tx, { organization: place.organization, object: tokenId, details });
+  if (ownerRef.of === 'caller')
+    return recordOfPerson(tx, audit, { login: caller.login, object: tokenId, details: facts });
+  const details = { ...(ownerRef.of === 'team' ? { team: ownerRef.team } : {}), ...facts };
+  await audit.record(tx, { organization: ownerRef.organization, object: tokenId, details });
 }
 
 function tokenNotFound(id: string): NotFoundError {

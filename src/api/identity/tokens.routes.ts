@@ -27,23 +27,23 @@ interface TokenRoutes {
   readonly of: string;
   readonly access: Access;
   readonly params: TSchema;
-  readonly place: (params: unknown) => TokenOwnerRef;
+  readonly ownerOf: (params: unknown) => TokenOwnerRef;
 }
 
-const places: readonly TokenRoutes[] = [
+const tokenRoutes: readonly TokenRoutes[] = [
   {
     path: '/api/user/tokens',
     of: 'the caller',
     access: { kind: 'user' },
     params: Type.Object({}),
-    place: () => ({ of: 'caller' }),
+    ownerOf: () => ({ of: 'caller' }),
   },
   {
     path: '/api/orgs/:organization/tokens',
     of: 'an organization',
     access: { kind: 'organization', permission: 'manage' },
     params: OrganizationParams,
-    place: (params) => ({ of: 'organization', ...(params as { organization: string }) }),
+    ownerOf: (params) => ({ of: 'organization', ...(params as { organization: string }) }),
   },
   {
     path: '/api/orgs/:organization/teams/:team/tokens',
@@ -51,21 +51,21 @@ const places: readonly TokenRoutes[] = [
     // Also for admins of the team: the service checks.
     access: { kind: 'organization', permission: 'read' },
     params: TeamParams,
-    place: (params) => ({ of: 'team', ...(params as { organization: string; team: string }) }),
+    ownerOf: (params) => ({ of: 'team', ...(params as { organization: string; team: string }) }),
   },
 ];
 
 /** Tokens of users, organizations and teams. A secret is in the response that creates it, and nowhere else. */
 export function registerTokenRoutes(app: RouteScope, services: Services): void {
-  for (const place of places) {
-    listTokens(app, services, place);
-    createToken(app, services, place);
-    revokeToken(app, services, place);
-    rotateToken(app, services, place);
+  for (const routes of tokenRoutes) {
+    listTokens(app, services, routes);
+    createToken(app, services, routes);
+    revokeToken(app, services, routes);
+    rotateToken(app, services, routes);
   }
 }
 
-function listTokens(app: RouteScope, { tokens }: Services, { access, of, params, path, place }: TokenRoutes): void {
+function listTokens(app: RouteScope, { tokens }: Services, { access, of, params, path, ownerOf }: TokenRoutes): void {
   app.get(
     path,
     {
@@ -79,13 +79,13 @@ function listTokens(app: RouteScope, { tokens }: Services, { access, of, params,
       },
     },
     async (request) => {
-      const rows = await tokens.list(request.caller, place(request.params));
+      const rows = await tokens.list(request.caller, ownerOf(request.params));
       return { tokens: rows.map(toResponse) };
     },
   );
 }
 
-function createToken(app: RouteScope, { tokens }: Services, { access, of, params, path, place }: TokenRoutes): void {
+function createToken(app: RouteScope, { tokens }: Services, { access, of, params, path, ownerOf }: TokenRoutes): void {
   app.post(
     path,
     {
@@ -100,13 +100,13 @@ function createToken(app: RouteScope, { tokens }: Services, { access, of, params
       },
     },
     async (request) => {
-      const made = await tokens.make(request.caller, place(request.params), toRequest(request.body), request.audit);
+      const made = await tokens.make(request.caller, ownerOf(request.params), toRequest(request.body), request.audit);
       return toMade(made);
     },
   );
 }
 
-function revokeToken(app: RouteScope, { tokens }: Services, { access, of, params, path, place }: TokenRoutes): void {
+function revokeToken(app: RouteScope, { tokens }: Services, { access, of, params, path, ownerOf }: TokenRoutes): void {
   app.delete(
     `${path}/:tokenId`,
     {
@@ -121,13 +121,13 @@ function revokeToken(app: RouteScope, { tokens }: Services, { access, of, params
     },
     async (request, reply) => {
       const { tokenId } = request.params as { tokenId: string };
-      await tokens.revoke(request.caller, place(request.params), tokenId, request.audit);
+      await tokens.revoke(request.caller, ownerOf(request.params), tokenId, request.audit);
       return reply.code(204).send(null);
     },
   );
 }
 
-function rotateToken(app: RouteScope, { tokens }: Services, { access, of, params, path, place }: TokenRoutes): void {
+function rotateToken(app: RouteScope, { tokens }: Services, { access, of, params, path, ownerOf }: TokenRoutes): void {
   app.post(
     `${path}/:tokenId/rotate`,
     {
@@ -146,7 +146,7 @@ function rotateToken(app: RouteScope, { tokens }: Services, { access, of, params
       const overlapSeconds = request.body?.overlapSeconds ?? defaultOverlapSeconds;
       const rotated = await tokens.rotate(
         request.caller,
-        place(request.params),
+        ownerOf(request.params),
         { id: tokenId, overlapSeconds },
         request.audit,
       );

@@ -142,8 +142,8 @@ function selectionOf(query: {
   readonly limit?: number;
   readonly withCiTokens?: boolean;
 }) {
-  const place = decodeCursor(query.cursor, CursorFields);
-  const after = place && { micros: place[0], id: place[1] };
+  const position = decodeCursor(query.cursor, CursorFields);
+  const after = position && { micros: position[0], id: position[1] };
   return { after, limit: query.limit ?? defaultPage, withCiTokens: query.withCiTokens ?? false };
 }
 

@@ -1,12 +1,15 @@
 import type { Role } from '../../shared/access/roles.ts';
 import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 
 /** Memberships and tokens of the calling user. */
 export class UserService {
   readonly #identity: IdentityRepository;
+  readonly #readOnly: ReadOnlyMode;
 
-  constructor({ identity }: { identity: IdentityRepository }) {
+  constructor({ identity, readOnly }: { identity: IdentityRepository; readOnly: ReadOnlyMode }) {
     this.#identity = identity;
+    this.#readOnly = readOnly;
   }
 
   /** The organizations in which the token is valid. */
@@ -14,8 +17,9 @@ export class UserService {
     return this.#identity.listMemberships(tokenId);
   }
 
-  /** Records that the token was used. */
+  /** Records that the token was used, unless another site has taken over. */
   async touchToken(tokenId: string): Promise<void> {
+    if (this.#readOnly.isFenced) return;
     await this.#identity.touchToken(tokenId);
   }
 }

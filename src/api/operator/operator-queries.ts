@@ -116,11 +116,11 @@ export class OperatorQueries {
     await queries?.discard(queue, id);
   }
 
-  /** Updates that hold locks, in all organizations, the oldest first, and the place to continue after. */
+  /** Updates that hold locks, in all organizations, the oldest first, and the position to continue after. */
   async locks(after: readonly [string, string] | null, limit: number) {
     const rows = await createOperatorQueryRepository(this.#context.db).listLocks(after, limit + 1);
     const last = rows.length > limit ? rows[limit - 1] : undefined;
-    const next: readonly [string, string] | null = last ? [last.place, last.updateId] : null;
+    const next: readonly [string, string] | null = last ? [last.position, last.updateId] : null;
     return { items: rows.slice(0, limit).map(lockView), next };
   }
 
@@ -141,10 +141,10 @@ export class OperatorQueries {
     return { databaseBytes, tables, days };
   }
 
-  /** Organizations by the size of their data, and the place to continue after. */
+  /** Organizations by the size of their data, and the position to continue after. */
   async organizations(after: readonly [number, string] | null, limit: number) {
-    const place = after && { bytes: after[0], organization: after[1] };
-    const rows = await createStorageRepository(this.#context.db).list(place, limit + 1);
+    const position = after && { bytes: after[0], organization: after[1] };
+    const rows = await createStorageRepository(this.#context.db).list(position, limit + 1);
     const last = rows.length > limit ? rows[limit - 1] : undefined;
     const next: readonly [number, string] | null = last ? [last.bytes, last.organization] : null;
     const items = rows
@@ -215,6 +215,6 @@ function noJob(): NotFoundError {
   return new NotFoundError('There is no failed job with this id');
 }
 
-function lockView({ ciUrl, expiresAt, place: _place, since, ...row }: LockRow) {
+function lockView({ ciUrl, expiresAt, position: _position, since, ...row }: LockRow) {
   return { ...row, ciUrl: httpUrl(ciUrl), since: since.toISOString(), expiresAt: expiresAt?.toISOString() ?? null };
 }

@@ -7,7 +7,7 @@ const Text = Nullable(Type.String());
 const LockRow = Type.Object({
   updateId: Type.String(),
   /** Microseconds since the epoch, as text. */
-  place: Type.String(),
+  position: Type.String(),
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
@@ -42,18 +42,18 @@ export function createOperatorQueryRepository(db: Queryable) {
   const owners = sql.fragment`
     left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id and u.requested_by is null`;
   const names = sql.fragment`o.name as organization, p.name as project, s.name as stack`;
-  const places = sql.fragment`
+  const stackNames = sql.fragment`
     join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
   return {
     /** Updates that hold locks, the oldest first. */
     listLocks: (after: readonly [string, string] | null, limit: number) =>
       db.any(sql.rows(LockRow)`
         /* operatorQueries.listLocks */
-        select u.id as "updateId", (extract(epoch from u.created_at) * 1000000)::bigint::text as place, ${names}, u.kind, ${by} as by,
+        select u.id as "updateId", (extract(epoch from u.created_at) * 1000000)::bigint::text as position, ${names}, u.kind, ${by} as by,
           u.ci_run::json ->> 'build.url' as "ciUrl", u.created_at as since, u.expires_at as "expiresAt",
           coalesce(u.expires_at <= clock_timestamp(), false) or u.end_reason is not null as "isExpired",
           (select count(*)::int from update_queue_waiters w where w.stack_id = u.stack_id and w.superseded_by is null) as waiting
-        from updates u ${places} ${owners}
+        from updates u ${stackNames} ${owners}
         where u.status in ('not started', 'running') and u.exclusive and s.deleted_at is null
           and ${
             after === null
@@ -72,7 +72,7 @@ export function createOperatorQueryRepository(db: Queryable) {
             where d.day = (statement_timestamp() at time zone 'UTC')::date - ago order by d.longest_ms desc limit ${limit}) l
           where l.longest_id is not null order by l.longest_ms desc limit ${limit})
         select u.id as "updateId", ${names}, u.kind, u.status, ${by} as by, l.longest_ms::float8 as "lastedMs", u.ended_at as "endedAt"
-        from slow l join updates u on u.id = l.longest_id ${places} ${owners}
+        from slow l join updates u on u.id = l.longest_id ${stackNames} ${owners}
         where s.deleted_at is null and u.ended_at is not null order by l.longest_ms desc`),
   };
 }

@@ -14,7 +14,10 @@ export const OrganizationResponse = component(
   Type.Object({ name: Type.String(), created: Type.String() }),
   { name: 'acme', created: '2026-11-28T12:00:00.000Z' },
 );
-export const ListOrganizationsResponse = Type.Object({ organizations: Type.Array(OrganizationResponse), ...page });
+export const ListOrganizationsResponse = component(
+  'ListOrganizationsResponse',
+  Type.Object({ organizations: Type.Array(OrganizationResponse), ...page }),
+);
 
 export const CreateOrganizationRequest = component(
   'CreateOrganization',
@@ -57,7 +60,10 @@ export const UserResponse = component(
     ...{ siteAdmin: false, active: true, organizations: ['acme'] },
   },
 );
-export const ListUsersResponse = Type.Object({ users: Type.Array(UserResponse), ...page });
+export const ListUsersResponse = component(
+  'ListUsersResponse',
+  Type.Object({ users: Type.Array(UserResponse), ...page }),
+);
 
 export const CreateUserRequest = component(
   'CreateUser',

@@ -12,8 +12,8 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-const LockPlace = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Id]);
-const StoragePlace = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Name]);
+const LockPosition = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Id]);
+const StoragePosition = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Name]);
 const FailedJob = Type.Object({
   queue: Type.Union([Type.Literal('small'), Type.Literal('large')]),
   id: text(100),
@@ -47,7 +47,7 @@ export const operatorRouter = router({
   locks: operatorProcedure
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
-      const { items, next } = await services.operatorQueries.locks(decodeCursor(cursor, LockPlace), limit);
+      const { items, next } = await services.operatorQueries.locks(decodeCursor(cursor, LockPosition), limit);
       return { items, next: next && encodeCursor(next) };
     }),
 
@@ -61,7 +61,10 @@ export const operatorRouter = router({
   organizations: operatorProcedure
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
-      const { items, next } = await services.operatorQueries.organizations(decodeCursor(cursor, StoragePlace), limit);
+      const { items, next } = await services.operatorQueries.organizations(
+        decodeCursor(cursor, StoragePosition),
+        limit,
+      );
       return { items, next: next && encodeCursor(next) };
     }),
 

@@ -5,6 +5,7 @@ import { asPulumiSpec } from './http/openapi.ts';
 import { apiToken } from './http/paths.ts';
 import type { Caller } from './http/request.ts';
 import type { RouteScope } from './http/route-scope.ts';
+import { component } from './protocol/components.ts';
 import { AnyObject } from './protocol/core.ts';
 import {
   CapabilitiesResponse,
@@ -127,6 +128,14 @@ function getCliVersion(app: RouteScope): void {
 function listRegistry(app: RouteScope): void {
   // With an empty registry, `package add` reports "not found"; a 404 would make it fail. The CLI used the paths with `preview` until
   // 3.231.
+  const answers = {
+    packages: component('ListPackagesResponse', Type.Object({ packages: Type.Array(Type.Unknown()) }), {
+      packages: [],
+    }),
+    templates: component('ListTemplatesResponse', Type.Object({ templates: Type.Array(Type.Unknown()) }), {
+      templates: [],
+    }),
+  };
   for (const [folder, deprecated] of [
     ['/api/registry', false],
     ['/api/preview/registry', true],
@@ -141,10 +150,10 @@ function listRegistry(app: RouteScope): void {
             deprecated,
             summary: `List registry ${list} (always empty)`,
             security: apiToken,
-            response: { 200: Type.Object({ [list]: Type.Array(Type.Unknown()) }) },
+            response: { 200: answers[list] },
           },
         },
-        async () => ({ [list]: [] }),
+        async () => (list === 'packages' ? { packages: [] } : { templates: [] }),
       );
     }
   }

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 import { AnyObject, Maybe } from '../platform/protocol/core.ts';
 
 export const OrganizationParams = Type.Object({ organization: Type.String() });
@@ -22,50 +23,65 @@ const Policy = Type.Object(
 );
 
 /** apitype.CreatePolicyPackRequest. Other members are stored as sent. */
-export const CreatePolicyPackRequest = Type.Object(
-  {
-    name: Type.String(),
-    // Lists repeat it.
-    displayName: Maybe(Type.String({ maxLength: 500 })),
-    versionTag: Maybe(Type.String()),
-    policies: Maybe(Type.Array(Policy, { maxItems: 10_000 })),
-  },
-  { additionalProperties: true },
+export const CreatePolicyPackRequest = component(
+  'CreatePolicyPackRequest',
+  Type.Object(
+    {
+      name: Type.String(),
+      // Lists repeat it.
+      displayName: Maybe(Type.String({ maxLength: 500 })),
+      versionTag: Maybe(Type.String()),
+      policies: Maybe(Type.Array(Policy, { maxItems: 10_000 })),
+    },
+    { additionalProperties: true },
+  ),
 );
 export type CreatePolicyPackRequest = Type.Static<typeof CreatePolicyPackRequest>;
 
-export const CreatePolicyPackResponse = Type.Object({
-  version: Type.Integer(),
-  uploadURI: Type.String({ description: 'Where to PUT the archive, without a token' }),
-  requiredHeaders: Type.Object({}, { additionalProperties: Type.String() }),
-});
+export const CreatePolicyPackResponse = component(
+  'CreatePolicyPackResponse',
+  Type.Object({
+    version: Type.Integer(),
+    uploadURI: Type.String({ description: 'Where to PUT the archive, without a token' }),
+    requiredHeaders: Type.Object({}, { additionalProperties: Type.String() }),
+  }),
+);
 
 /** apitype.ListPolicyPacksResponse. */
-export const ListPolicyPacksResponse = Type.Object({
-  policyPacks: Type.Array(
-    Type.Object({
-      name: Type.String(),
-      displayName: Type.String(),
-      versions: Type.Array(Type.Integer()),
-      versionTags: Type.Array(Type.String()),
-    }),
-  ),
-});
+export const ListPolicyPacksResponse = component(
+  'ListPolicyPacksResponse',
+  Type.Object({
+    policyPacks: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        displayName: Type.String(),
+        versions: Type.Array(Type.Integer()),
+        versionTags: Type.Array(Type.String()),
+      }),
+    ),
+  }),
+);
 
 /** apitype.GetPolicyPackConfigSchemaResponse. */
-export const PolicyPackSchemaResponse = Type.Object({ configSchema: AnyObject });
+export const PolicyPackSchemaResponse = component('PolicyPackSchemaResponse', Type.Object({ configSchema: AnyObject }));
 
 /** apitype.RequiredPolicy. */
-export const RequiredPolicy = Type.Object({
-  name: Type.String(),
-  version: Type.Integer(),
-  versionTag: Type.String(),
-  displayName: Type.String(),
-  packLocation: Type.String({ description: 'Where to GET the archive, without a token; valid for an hour' }),
-  config: AnyObject,
-});
+export const RequiredPolicy = component(
+  'RequiredPolicy',
+  Type.Object({
+    name: Type.String(),
+    version: Type.Integer(),
+    versionTag: Type.String(),
+    displayName: Type.String(),
+    packLocation: Type.String({ description: 'Where to GET the archive, without a token; valid for an hour' }),
+    config: AnyObject,
+  }),
+);
 export type RequiredPolicy = Type.Static<typeof RequiredPolicy>;
-export const RequiredPoliciesResponse = Type.Object({ requiredPolicies: Type.Array(RequiredPolicy) });
+export const RequiredPoliciesResponse = component(
+  'RequiredPoliciesResponse',
+  Type.Object({ requiredPolicies: Type.Array(RequiredPolicy) }),
+);
 
 /** apitype.PulumiStackReference. */
 const StackReference = Type.Object({ name: Type.String(), routingProject: Maybe(Type.String()) });
@@ -81,29 +97,36 @@ const PackReference = Type.Object({
 export type PackReference = Type.Static<typeof PackReference>;
 
 /** apitype.CreatePolicyGroupRequest. */
-export const CreatePolicyGroupRequest = Type.Object({
-  name: Type.String(),
-  entityType: Maybe(Type.String()),
-  mode: Maybe(Type.String()),
-  agentPoolId: Maybe(Type.String()),
-});
+export const CreatePolicyGroupRequest = component(
+  'CreatePolicyGroupRequest',
+  Type.Object({
+    name: Type.String(),
+    entityType: Maybe(Type.String()),
+    mode: Maybe(Type.String()),
+    agentPoolId: Maybe(Type.String()),
+  }),
+);
 export type CreatePolicyGroupRequest = Type.Static<typeof CreatePolicyGroupRequest>;
 
 /** apitype.UpdatePolicyGroupRequest. All its changes are made, or none. */
-export const UpdatePolicyGroupRequest = Type.Object({
-  newName: Maybe(Type.String()),
-  addStack: Maybe(StackReference),
-  removeStack: Maybe(StackReference),
-  addPolicyPack: Maybe(PackReference),
-  removePolicyPack: Maybe(PackReference),
-  stacks: Maybe(Type.Array(StackReference, { maxItems: 10_000, description: 'Replaces all stacks of the group' })),
-  policyPacks: Maybe(
-    Type.Array(PackReference, { maxItems: 1_000, description: 'Replaces all policy packs of the group' }),
-  ),
-  addInsightsAccount: Maybe(AnyObject),
-  removeInsightsAccount: Maybe(AnyObject),
-  insightsAccounts: Maybe(Type.Array(Type.String(), { maxItems: 1_000 })),
-});
+export const UpdatePolicyGroupRequest = component(
+  'UpdatePolicyGroupRequest',
+  Type.Object({
+    newName: Maybe(Type.String()),
+    addStack: Maybe(StackReference),
+    removeStack: Maybe(StackReference),
+    addPolicyPack: Maybe(PackReference),
+    removePolicyPack: Maybe(PackReference),
+    stacks: Maybe(Type.Array(StackReference, { maxItems: 10_000, description: 'Replaces all stacks of the group' })),
+    policyPacks: Maybe(
+      Type.Array(PackReference, { maxItems: 1_000, description: 'Replaces all policy packs of the group' }),
+    ),
+    addInsightsAccount: Maybe(AnyObject),
+    removeInsightsAccount: Maybe(AnyObject),
+    insightsAccounts: Maybe(Type.Array(Type.String(), { maxItems: 1_000 })),
+  }),
+  { addPolicyPack: { name: 'guardrails', versionTag: '1.2.0' } },
+);
 export type UpdatePolicyGroupRequest = Type.Static<typeof UpdatePolicyGroupRequest>;
 
 const groupMembers = {
@@ -114,24 +137,30 @@ const groupMembers = {
 };
 
 /** apitype.ListPolicyGroupsResponse. */
-export const ListPolicyGroupsResponse = Type.Object({
-  policyGroups: Type.Array(
-    Type.Object({ ...groupMembers, numStacks: Type.Integer(), numEnabledPolicyPacks: Type.Integer() }),
-  ),
-});
+export const ListPolicyGroupsResponse = component(
+  'ListPolicyGroupsResponse',
+  Type.Object({
+    policyGroups: Type.Array(
+      Type.Object({ ...groupMembers, numStacks: Type.Integer(), numEnabledPolicyPacks: Type.Integer() }),
+    ),
+  }),
+);
 
 /** apitype.GetPolicyGroupResponse. */
-export const PolicyGroupResponse = Type.Object({
-  ...groupMembers,
-  stacks: Type.Array(Type.Object({ name: Type.String(), routingProject: Type.String() })),
-  appliedPolicyPacks: Type.Array(
-    Type.Object({
-      name: Type.String(),
-      displayName: Type.String(),
-      version: Type.Optional(Type.Integer()),
-      versionTag: Type.Optional(Type.String()),
-      config: AnyObject,
-    }),
-  ),
-  accounts: Type.Array(Type.String()),
-});
+export const PolicyGroupResponse = component(
+  'PolicyGroupResponse',
+  Type.Object({
+    ...groupMembers,
+    stacks: Type.Array(Type.Object({ name: Type.String(), routingProject: Type.String() })),
+    appliedPolicyPacks: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        displayName: Type.String(),
+        version: Type.Optional(Type.Integer()),
+        versionTag: Type.Optional(Type.String()),
+        config: AnyObject,
+      }),
+    ),
+    accounts: Type.Array(Type.String()),
+  }),
+);

@@ -12,8 +12,8 @@ declare module '../access/procedures/context.ts' {
 }
 
 const Named = Type.Tuple([Name]);
-const GroupPlace = Type.Tuple([Name, Type.Union([Type.Literal(0), Type.Literal(1)])]);
-const StackPlace = Type.Tuple([Name, Name]);
+const GroupPosition = Type.Tuple([Name, Type.Union([Type.Literal(0), Type.Literal(1)])]);
+const StackPosition = Type.Tuple([Name, Name]);
 
 const group = { group: Name };
 const StackName = Type.Object({ project: Name, stack: Name });
@@ -33,8 +33,8 @@ export const policiesRouter = router({
   groups: organizationProcedure('read')
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, organization } }) => {
-      const place = decodeCursor(cursor, GroupPlace);
-      const after = place && { name: place[0], isDefault: place[1] === 1 };
+      const position = decodeCursor(cursor, GroupPosition);
+      const after = position && { name: position[0], isDefault: position[1] === 1 };
       const { items, next } = await services.policyQueries.listGroups(organization, after, limit);
       return { items, next: next && encodeCursor([next.name, next.isDefault ? 1 : 0]) };
     }),
@@ -51,8 +51,8 @@ export const policiesRouter = router({
     .input(input(Type.Object({ ...group, ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {
       const { cursor, group: name, limit = defaultPage, organization } = query;
-      const place = decodeCursor(cursor, StackPlace);
-      const after = place && { project: place[0], stack: place[1] };
+      const position = decodeCursor(cursor, StackPosition);
+      const after = position && { project: position[0], stack: position[1] };
       const { items, next } = await services.policyQueries.listStacks(caller, { organization, name }, after, limit);
       return { items, next: next && encodeCursor([next.project, next.stack]) };
     }),

@@ -103,8 +103,8 @@ const ConsumerRow = Type.Object({
   tags: Type.String(),
 });
 
-/** A place in a list of resources. */
-export interface ResourcePlace {
+/** A position in a list of resources. */
+export interface ResourcePosition {
   readonly place: string;
   readonly key: string;
 }
@@ -159,7 +159,7 @@ export function createResourceRepository(db: Queryable) {
         where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`),
 
     /** In the order of type and name. */
-    list: (stackId: string, { text, type, within }: ResourceFilter, after: ResourcePlace | null, limit: number) =>
+    list: (stackId: string, { text, type, within }: ResourceFilter, after: ResourcePosition | null, limit: number) =>
       db.any(sql.rows(ResourceRow)`
         /* resources.list */
         select ${columns} from (
@@ -189,7 +189,7 @@ export function createResourceRepository(db: Queryable) {
     /** Dependencies of resources, in the order of lists. */
     listEdges: async (
       stackId: string,
-      after: ResourcePlace | null,
+      after: ResourcePosition | null,
       limit: number,
     ): Promise<readonly ResourceEdges[]> => {
       const rows = await db.any(sql.rows(EdgeRow)`

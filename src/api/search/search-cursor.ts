@@ -5,7 +5,7 @@ import type { SearchCursor } from './search-service.ts';
 const At = Type.Union([text(1_000), Type.Null()]);
 const CursorFields = Type.Tuple([Name, Name, Name, At, At]);
 
-/** A place in the results as text. */
+/** A position in the results as text. */
 export function encodeSearchCursor({ key, organization, place, project, stack }: SearchCursor): string {
   return encodeCursor([organization, project, stack, place, key]);
 }

@@ -19,7 +19,7 @@ export type Condition =
   | { readonly kind: 'stack'; readonly organization: string; readonly project: string; readonly stack: string }
   | { readonly kind: 'tag'; readonly name: string; readonly value: string | null };
 
-/** A term of a query. Places are in characters from 0. */
+/** A term of a query. Positions are in characters from 0. */
 export interface Term {
   readonly condition: Condition;
   readonly isNegated: boolean;
@@ -84,10 +84,10 @@ function toTerm([, minus = '', field, quoted, bare = '']: RegExpExecArray, start
     throw new SearchQueryError(why, from, end);
   };
   if (value.includes('\0')) fail('it has a NUL character');
-  const place = { isNegated: minus === '-', start, end };
+  const position = { isNegated: minus === '-', start, end };
   if (field === undefined) {
     if (value === '') fail(minus === '-' ? 'something must follow the minus' : 'the quotation marks are empty', start);
-    return { ...place, condition: textCondition(value, fail) };
+    return { ...position, condition: textCondition(value, fail) };
   }
   const name = aliases[field.toLowerCase()] ?? field.toLowerCase();
   if (!fieldNames.includes(name)) {
@@ -95,7 +95,7 @@ function toTerm([, minus = '', field, quoted, bare = '']: RegExpExecArray, start
     fail(hint, start + minus.length);
   }
   if (value === '') fail(`${name}: needs a value`, start);
-  return { ...place, condition: toCondition(name, value, fail) };
+  return { ...position, condition: toCondition(name, value, fail) };
 }
 
 type Fail = (why: string) => never;

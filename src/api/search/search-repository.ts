@@ -144,7 +144,7 @@ export function createSearchRepository(tx: Queryable) {
         select distinct r.stack_id as "stackId", r.type, r.provider_version as version from stack_resources r
         where r.stack_id = any (${ids(stackIds)}) and ${isProvider(sql.fragment`r`)}`),
 
-    /** Resources of these stacks, in their order, and within each in the order of type and name. `after`: a place in the first stack. */
+    /** Resources of these stacks, in their order, and within each in the order of type and name. `after`: a position in the first stack. */
     list: (
       stackIds: readonly string[],
       terms: readonly ResourceTerm[],

@@ -98,9 +98,9 @@ export class SearchService {
       for await (const batch of walkStacks(rows, { ...plan, organizations, after: from, firstResources })) {
         const { stacks, terms: ranged } = await narrow(rows, batch.stacks, plan.resourceTerms);
         const [first] = stacks;
-        const place = first && after?.place != null && isSame(first, after) ? placeIn(after) : null;
+        const position = first && after?.place != null && isSame(first, after) ? positionIn(after) : null;
         const ids = stacks.map(({ id }) => id);
-        const listed = first ? await rows.list(ids, ranged, place, limit + 1 - found.length) : [];
+        const listed = first ? await rows.list(ids, ranged, position, limit + 1 - found.length) : [];
         for (const row of listed) found.push({ row, stack: stacks[row.at - 1] as WalkedStack });
         const last = found[limit - 1];
         if (found.length > limit && last) {
@@ -218,6 +218,6 @@ function isSame(a: StackRef, b: StackRef): boolean {
   return a.organization === b.organization && a.project === b.project && a.stack === b.stack;
 }
 
-function placeIn({ key, place }: SearchCursor): { readonly place: string; readonly key: string } | null {
+function positionIn({ key, place }: SearchCursor): { readonly place: string; readonly key: string } | null {
   return place === null || key === null ? null : { place, key };
 }

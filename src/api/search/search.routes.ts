@@ -91,7 +91,7 @@ async function search(
   const found = await searches.list(caller, { text, organization, after, limit }, gone);
   const total =
     after === null ? (await searches.count(caller, { text, organization, by: 'type' }, gone)).resources : undefined;
-  const pageOf = (place: string) => new URLSearchParams({ query: text, size: String(size), cursor: place });
+  const pageOf = (from: string) => new URLSearchParams({ query: text, size: String(size), cursor: from });
   const next = found.next && `/api/orgs/${organization}/search/${collection}?${pageOf(encodeSearchCursor(found.next))}`;
   return {
     items: found.items,

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 
 export const ResourceSearchQuery = Type.Object({
   query: Type.Optional(
@@ -48,27 +49,35 @@ const Envelope = {
 };
 
 /** apitype.ResourceSearchResponse, with more members than the CLI reads. */
-export const ResourceSearchResponse = Type.Object({
-  ...Envelope,
-  resources: Type.Array(
-    Type.Object({
-      ...Found,
-      modified: Type.String({ description: 'Empty if the resource has not changed since its stack was first indexed' }),
-      'parent.urn': Type.Union([Type.String(), Type.Null()]),
-      'provider.urn': Type.Union([Type.String(), Type.Null()]),
-    }),
-  ),
-});
+export const ResourceSearchResponse = component(
+  'ResourceSearchResponse',
+  Type.Object({
+    ...Envelope,
+    resources: Type.Array(
+      Type.Object({
+        ...Found,
+        modified: Type.String({
+          description: 'Empty if the resource has not changed since its stack was first indexed',
+        }),
+        'parent.urn': Type.Union([Type.String(), Type.Null()]),
+        'provider.urn': Type.Union([Type.String(), Type.Null()]),
+      }),
+    ),
+  }),
+);
 
 /** apitype.InsightsResourceSearchResponse, likewise. */
-export const ResourceSearchV2Response = Type.Object({
-  ...Envelope,
-  resources: Type.Array(
-    Type.Object({
-      ...Found,
-      external: Type.Boolean(),
-      parent_urn: Type.Optional(Type.String()),
-      provider_urn: Type.Optional(Type.String()),
-    }),
-  ),
-});
+export const ResourceSearchV2Response = component(
+  'ResourceSearchV2Response',
+  Type.Object({
+    ...Envelope,
+    resources: Type.Array(
+      Type.Object({
+        ...Found,
+        external: Type.Boolean(),
+        parent_urn: Type.Optional(Type.String()),
+        provider_urn: Type.Optional(Type.String()),
+      }),
+    ),
+  }),
+);

@@ -40,10 +40,10 @@ export async function* walkStacks(rows: SearchRepository, walk: Walk): AsyncGene
   const begun = organizations.findIndex(({ name }) => name === after?.ref.organization);
   for (const organization of organizations.slice(Math.max(0, begun))) {
     const { name } = organization;
-    let place = after?.ref.organization === name ? { ...after.ref, isFrom: after.isFrom } : null;
+    let position = after?.ref.organization === name ? { ...after.ref, isFrom: after.isFrom } : null;
     let page: readonly SearchedStack[];
     do {
-      page = await rows.listStacks({ organization, terms, within, after: place, limit: stacksPerPage });
+      page = await rows.listStacks({ organization, terms, within, after: position, limit: stacksPerPage });
       let batch: WalkedStack[] = [];
       let resources = 0;
       for (const row of page) {
@@ -58,7 +58,7 @@ export async function* walkStacks(rows: SearchRepository, walk: Walk): AsyncGene
       }
       if (batch.length > 0) yield { stacks: batch, resources };
       const last = page.at(-1);
-      if (last) place = { organization: name, project: last.project, stack: last.stack, isFrom: false };
+      if (last) position = { organization: name, project: last.project, stack: last.stack, isFrom: false };
     } while (page.length === stacksPerPage);
   }
 }

@@ -15,7 +15,7 @@ import type { SecretService } from './secret-service.ts';
 import { secureValues } from './secure-values.ts';
 
 /** A value of a stack that is displayed as a secret. */
-export type SecretPlace =
+export type SecretLocation =
   | { readonly of: 'output'; readonly name: string }
   | { readonly of: 'config'; readonly key: string }
   | {
@@ -47,18 +47,26 @@ export class RevealService {
   }
 
   /**
-   * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the place of the value before it returns. Throws
+   * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the location of the value before it returns. Throws
    * NotFoundError, InvalidRequestError if only the CLI can decrypt it, UnavailableError, and what `scan` throws.
    */
-  async reveal(scan: StateScan, ref: StackRef, caller: Caller, place: SecretPlace, audit: AuditTrail): Promise<string> {
+  async reveal(
+    scan: StateScan,
+    ref: StackRef,
+    caller: Caller,
+    location: SecretLocation,
+    audit: AuditTrail,
+  ): Promise<string> {
     const found =
-      place.of === 'config' ? await this.#readSetting(ref, place.key) : await this.#readValue(scan, ref, place);
+      location.of === 'config'
+        ? await this.#readSetting(ref, location.key)
+        : await this.#readValue(scan, ref, location);
     if (found === null || found.ciphertexts.length === 0)
       throw new NotFoundError('The newest version does not have this secret: the page may be out of date');
     if (found.ciphertexts.length > maxSecrets)
       throw new NotOursError(`The value has more than ${maxSecrets} secrets: only the CLI shows it (--show-secrets)`);
     const plaintexts = await this.#secrets
-      .reveal(ref, caller, { ciphertexts: found.ciphertexts, path: pathOf(place) }, audit)
+      .reveal(ref, caller, { ciphertexts: found.ciphertexts, path: pathOf(location) }, audit)
       .catch((error: unknown) => {
         if (error instanceof InvalidRequestError)
           throw new NotOursError(
@@ -74,17 +82,17 @@ export class RevealService {
   async #readValue(
     scan: StateScan,
     ref: StackRef,
-    place: Exclude<SecretPlace, { of: 'config' }>,
+    location: Exclude<SecretLocation, { of: 'config' }>,
   ): Promise<Encrypted | null> {
     const text =
-      place.of === 'output'
-        ? await this.#readOutput(scan, ref, place.name)
-        : await this.#resources.readProperty(scan, ref, place.urn, place.part, place.path);
+      location.of === 'output'
+        ? await this.#readOutput(scan, ref, location.name)
+        : await this.#resources.readProperty(scan, ref, location.urn, location.part, location.path);
     if (text === null) return null;
     if (text.length > maxValueBytes)
       throw new NotOursError('The value is too large to be shown here; the CLI shows it');
-    const places = await listSecretsInSlices(text);
-    const encrypted = places.filter(({ ciphertext }) => ciphertext !== null);
+    const secrets = await listSecretsInSlices(text);
+    const encrypted = secrets.filter(({ ciphertext }) => ciphertext !== null);
     return {
       // An import may contain plaintexts: such a value is unencrypted in the state.
       ciphertexts: encrypted.map(({ ciphertext }) => Buffer.from(ciphertext as string, 'base64')),
@@ -140,10 +148,10 @@ interface Encrypted {
 }
 
 /** For the audit log: where the value is, never what it is. */
-function pathOf(place: SecretPlace): string {
-  if (place.of === 'output') return `outputs.${place.name}`;
-  if (place.of === 'config') return `config.${place.key}`;
-  return `${place.urn} ${place.part}${place.path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')}`;
+function pathOf(location: SecretLocation): string {
+  if (location.of === 'output') return `outputs.${location.name}`;
+  if (location.of === 'config') return `config.${location.key}`;
+  return `${location.urn} ${location.part}${location.path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')}`;
 }
 
 function textOf(json: Buffer): string {

@@ -72,7 +72,7 @@ export class SecretService {
   }
 
   /**
-   * Decrypts the secrets of one value that a user wants to see; `path` names its place. Always a separate event in the audit
+   * Decrypts the secrets of one value that a user wants to see; `path` names its location. Always a separate event in the audit
    * log, recorded before it returns. Throws as `decrypt`.
    */
   async reveal(

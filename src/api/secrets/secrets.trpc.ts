@@ -11,7 +11,7 @@ declare module '../access/procedures/context.ts' {
 
 const maxDepth = 100;
 
-const Place = Type.Union([
+const Location = Type.Union([
   Type.Object({ of: Type.Literal('output'), name: text(1_000) }),
   Type.Object({ of: Type.Literal('config'), key: text(1_000) }),
   Type.Object({
@@ -27,8 +27,8 @@ export const secretsRouter = router({
   /** Decrypts one value of the newest state or of the last configuration, for display. Only values that this server has encrypted. */
   reveal: stackScanMutation('decrypt', 'secret.show')
     .meta({ whileReadOnly: 'it reads' })
-    .input(input(Type.Object({ place: Place })))
-    .mutation(async ({ ctx: { audit, caller, scan, services }, input: { place, ...ref } }) => ({
-      value: await services.reveal.reveal(scan, ref, caller, place, audit),
+    .input(input(Type.Object({ place: Location })))
+    .mutation(async ({ ctx: { audit, caller, scan, services }, input: { place: location, ...ref } }) => ({
+      value: await services.reveal.reveal(scan, ref, caller, location, audit),
     })),
 });

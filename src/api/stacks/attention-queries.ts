@@ -36,9 +36,9 @@ export class AttentionQueries {
 
   /**
    * The newest items of each kind with their counts, as far as the caller may read the stacks. `findAt` returns the facts that decide about
-   * the caller at a place. Throws NotFoundError.
+   * the caller at a target. Throws NotFoundError.
    */
-  async list({ tokenId }: Caller, name: string | null, findAt: (place: CallTarget) => Promise<Caller>) {
+  async list({ tokenId }: Caller, name: string | null, findAt: (target: CallTarget) => Promise<Caller>) {
     const organizations = await createStackListRepository(this.#db).listOrganizations(tokenId, { name, from: null });
     if (name !== null && organizations.length === 0) throw new OrganizationNotVisibleError();
     const rows = createAttentionRepository(this.#db);
@@ -62,13 +62,13 @@ export class AttentionQueries {
   }
 
   /** Pending requests that the caller may approve. */
-  async #listApprovals(organizations: readonly ListedOrganization[], findAt: (place: CallTarget) => Promise<Caller>) {
+  async #listApprovals(organizations: readonly ListedOrganization[], findAt: (target: CallTarget) => Promise<Caller>) {
     const names = await createAttentionRepository(this.#db).listWithApprovals(organizations, maxApproving);
     const found = [];
     for (const organization of names) {
-      const place = { organization, project: null, stack: null };
-      const query = { ...place, isGiven: false, before: null, limit: maxCounted };
-      const { items } = await this.#approvals.list(await findAt(place), query);
+      const target = { organization, project: null, stack: null };
+      const query = { ...target, isGiven: false, before: null, limit: maxCounted };
+      const { items } = await this.#approvals.list(await findAt(target), query);
       for (const each of items) if (each.mayGive) found.push({ organization, ...each });
     }
     return groupOf(found.sort((a, b) => (a.askedAt < b.askedAt ? 1 : -1)));

@@ -87,7 +87,7 @@ export function createAttentionRepository(db: Queryable) {
         ),
         listed as (
           select *, count(*) over (partition by trouble)::int as count,
-            row_number() over (partition by trouble order by changed_at desc, stack_id desc) as place
+            row_number() over (partition by trouble order by changed_at desc, stack_id desc) as rank
           from found
         )
         select l.trouble, l.count, l.organization, l.project_name as project, l.stack_name as stack,
@@ -100,7 +100,7 @@ export function createAttentionRepository(db: Queryable) {
           order by e.number desc limit 1)) as id offset 0) w
         join updates u on u.id = w.id
         left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id and u.requested_by is null
-        where l.place <= ${limit} order by l.trouble, l.place`),
+        where l.rank <= ${limit} order by l.trouble, l.rank`),
 
     /** Whether the organizations have more than `maxScanned` stacks that may have a trouble of one kind. */
     hasMore: async (organizations: readonly ListedOrganization[], maxScanned: number): Promise<boolean> => {

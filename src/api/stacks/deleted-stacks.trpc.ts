@@ -21,14 +21,14 @@ export const deletedStacksRouter = router({
   /** Returns the name of the restored stack. Omitted names stay unchanged. */
   restore: organizationMutation('manage', 'stack.undelete')
     .input(input(Type.Object({ id: Id, project: Type.Optional(Name), stack: Type.Optional(Name) })))
-    .mutation(({ ctx: { audit, caller, services }, input: { project = null, stack = null, ...place } }) =>
-      services.deletedStacks.restore(caller, place, { project, stack }, audit),
+    .mutation(({ ctx: { audit, caller, services }, input: { project = null, stack = null, ...target } }) =>
+      services.deletedStacks.restore(caller, target, { project, stack }, audit),
     ),
 
   /** Ends the time in which it can be restored. */
   purge: organizationMutation('manage', 'stack.purge')
     .input(input(Type.Object({ id: Id })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: place }) => {
-      await services.deletedStacks.purge(caller, place, audit);
+    .mutation(async ({ ctx: { audit, caller, services }, input: target }) => {
+      await services.deletedStacks.purge(caller, target, audit);
     }),
 });

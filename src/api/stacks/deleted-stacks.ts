@@ -6,7 +6,7 @@ import { deletedStackNotFound } from '../../shared/stacks/deleted-stack-errors.t
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import {
   createRestorableStackRepository,
-  type DeletedStackPlace,
+  type DeletedStackPosition,
   type RestorableStackRow,
 } from '../../shared/stacks/restorable-stack-repository.ts';
 import { DeletedStackRestorer } from '../../shared/state/deleted-stack-restorer.ts';
@@ -33,7 +33,7 @@ export class DeletedStacks {
 
   /** Restorable stacks, the last deleted first, and where to continue if there are more. Throws InvalidRequestError. */
   async list(organization: string, continuation: string | null, limit: number) {
-    const before = continuation === null ? null : readPlace(continuation);
+    const before = continuation === null ? null : readPosition(continuation);
     const rows = await createRestorableStackRepository(this.#context.db).list(organization, before, limit + 1);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
@@ -91,7 +91,7 @@ export class DeletedStacks {
 }
 
 /** Throws InvalidRequestError. */
-function readPlace(continuation: string): DeletedStackPlace {
+function readPosition(continuation: string): DeletedStackPosition {
   const [deletedMicros = '', id = '', ...rest] = continuation.split('.');
   if (!/^\d{1,17}$/.test(deletedMicros) || !isUuid(id) || rest.length > 0)
     throw new InvalidRequestError('The continuationToken was not returned by the list');

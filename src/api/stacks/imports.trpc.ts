@@ -9,8 +9,8 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-const NumberPlace = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })]);
-const NamePlace = Type.Tuple([Type.String({ maxLength: 1_000, pattern: '^[^\\u0000]*$' })]);
+const NumberPosition = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })]);
+const NamePosition = Type.Tuple([Type.String({ maxLength: 1_000, pattern: '^[^\\u0000]*$' })]);
 
 /** Runs of `holdfast import`. */
 export const importsRouter = router({
@@ -18,8 +18,8 @@ export const importsRouter = router({
   list: organizationProcedure('manage')
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, organization } }) => {
-      const place = decodeCursor(cursor, NumberPlace);
-      const { items, next } = await services.importRuns.list(organization, place?.[0] ?? null, limit);
+      const position = decodeCursor(cursor, NumberPosition);
+      const { items, next } = await services.importRuns.list(organization, position?.[0] ?? null, limit);
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 
@@ -31,8 +31,8 @@ export const importsRouter = router({
   stacks: organizationProcedure('manage')
     .input(input(Type.Object({ id: Id, ...page })))
     .query(async ({ ctx: { services }, input: { cursor, id, limit = defaultPage, organization } }) => {
-      const place = decodeCursor(cursor, NamePlace);
-      const { items, next } = await services.importRuns.listStacks(organization, id, place?.[0] ?? null, limit);
+      const position = decodeCursor(cursor, NamePosition);
+      const { items, next } = await services.importRuns.listStacks(organization, id, position?.[0] ?? null, limit);
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 });

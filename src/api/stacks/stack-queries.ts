@@ -184,7 +184,7 @@ export class StackQueries {
     }
   }
 
-  /** A page of the stacks that the caller may read, and the place of its last one if there are more. Throws NotFoundError, SearchQueryError. */
+  /** A page of the stacks that the caller may read, and the position of its last one if there are more. Throws NotFoundError, SearchQueryError. */
   async list(
     { tokenId }: Caller,
     { limit, organization, status, text, ...query }: OverviewQuery,

@@ -139,8 +139,8 @@ export class StackService {
   /** Yields a page of the stacks in the caller's organizations that the caller may read, in chunks. Returns the next page's token, or null. */
   async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
     let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
-    const place = { name: query.organization, from: after?.organization ?? null };
-    let organizations = await this.#lists.listOrganizations(caller.tokenId, place);
+    const start = { name: query.organization, from: after?.organization ?? null };
+    let organizations = await this.#lists.listOrganizations(caller.tokenId, start);
     // Permissions come from the primary; the replica only lists stacks by them.
     const replica = await this.#context.replica?.begin();
     const lists = replica ? createStackListRepository(replica) : this.#lists;

@@ -8,7 +8,9 @@ import { ImportRuns } from './import-runs.ts';
 import { StackQueries } from './stack-queries.ts';
 import { StackRenaming } from './stack-renaming.ts';
 import { StackService } from './stack-service.ts';
+import { registerStackTagRoutes } from './stack-tags.routes.ts';
 import { registerStackRoutes } from './stacks.routes.ts';
+import { SavedViews } from './views/saved-views.ts';
 
 /** The services of stacks. Called once per app. */
 export function createStackServices(context: ApiContext, reclaim: Reclaim) {
@@ -18,6 +20,7 @@ export function createStackServices(context: ApiContext, reclaim: Reclaim) {
     stackQueries: new StackQueries(context),
     deletedStacks: new DeletedStacks(context),
     importRuns: new ImportRuns(context),
+    savedViews: new SavedViews(context),
     renaming: new StackRenaming(context, reclaim),
   };
 }
@@ -28,5 +31,6 @@ export function registerStackDomain(
   services: Parameters<typeof registerStackRoutes>[1] & Parameters<typeof registerDeletedStackRoutes>[1],
 ): void {
   registerStackRoutes(routes, services);
+  registerStackTagRoutes(routes, services);
   registerDeletedStackRoutes(routes, services);
 }

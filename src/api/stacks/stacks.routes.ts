@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { isOutputsOnly } from '../../shared/access/permissions.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
-import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
+import { parseTags } from '../../shared/stacks/tags.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import { assertAwaited } from '../platform/http/awaited.ts';
@@ -14,9 +14,8 @@ import {
   ContractCreateStackResponse,
   ContractRenameStackRequest,
   ContractStackResponse,
-  ContractTagsRequest,
 } from '../platform/protocol/contract.ts';
-import { AnyObject, ProjectParams, StackParams } from '../platform/protocol/core.ts';
+import { ProjectParams, StackParams } from '../platform/protocol/core.ts';
 import { RequiredPoliciesResponse } from '../policies/policies.schemas.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import { readCreateRequest } from './create-request.ts';
@@ -52,7 +51,7 @@ const read = { access: { kind: 'stack', permission: 'read' }, rate: 'needed' } a
 const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 const admin = { access: { kind: 'stack', permission: 'admin' }, rate: 'held' } as const;
 
-/** Routes that create, find, list, rename, tag and delete stacks. */
+/** Routes that create, find, list, rename and delete stacks. */
 export function registerStackRoutes(app: RouteScope, services: Services): void {
   createStack(app, services);
   findProject(app, services);
@@ -60,7 +59,6 @@ export function registerStackRoutes(app: RouteScope, services: Services): void {
   getStack(app, services);
   deleteStack(app, services);
   renameStack(app, services);
-  replaceTags(app, services);
   listRequiredPolicies(app, services);
 }
 
@@ -181,7 +179,8 @@ function deleteStack(app: RouteScope, { stacks }: Services): void {
     },
     async ({ caller, params, query, dialect, audit }, reply) => {
       // The CLI always sends `force`. The contract has no such parameter, so its clients' deletions are unconditional.
-      const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
+      const flag = query.force ?? query.forceDestroy;
+      const force = flag === undefined ? dialect === 'contract' : flag.toLowerCase() === 'true';
       const warning = await stacks.delete(caller, params, { keepResources: !force }, audit);
       if (warning !== null) void reply.header(warningHeader, asHeader(warning));
       return reply.code(204).send(null);
@@ -211,29 +210,6 @@ function renameStack(app: RouteScope, { renaming }: Services): void {
     async ({ params, body, caller, dialect, raw, audit }, reply) => {
       const target = renameTarget(params, body, dialect);
       await renaming.rename(params, target, { caller, audit, assertAwaited: () => assertAwaited(raw) });
-      return reply.code(204).send(null);
-    },
-  );
-}
-
-function replaceTags(app: RouteScope, { stacks }: Services): void {
-  app.patch(
-    `${stackPath}/tags`,
-    {
-      config: { ...write, audit: 'stack.tags', contractBody: ContractTagsRequest },
-      schema: {
-        tags,
-        summary: 'Replace all tags',
-        security: apiToken,
-        params: StackParams,
-        body: AnyObject,
-        response: { 204: Type.Null() },
-      },
-    },
-    async ({ params, body, caller, dialect, audit }, reply) => {
-      const { tags: contractTags } = body as { tags?: unknown };
-      const tags = dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body);
-      await stacks.replaceTags(caller, params, tags, audit);
       return reply.code(204).send(null);
     },
   );

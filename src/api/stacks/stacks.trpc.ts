@@ -55,14 +55,14 @@ export const stacksRouter = router({
   /** Stacks that the caller may read, the newest change first. */
   list: userProcedure.input(input(ListInput)).query(async ({ ctx: { caller, services }, input: query }) => {
     const limit = query.limit ?? defaultPage;
-    const place = decodeCursor(query.cursor, CursorFields);
+    const position = decodeCursor(query.cursor, CursorFields);
     const { items, next } = await services.stackQueries.list(caller, {
       organization: query.organization ?? null,
       text: query.text?.trim() || null,
       project: query.project ?? null,
       tag: query.tag ? { name: query.tag.name, value: query.tag.value ?? null } : null,
       status: query.status ?? null,
-      before: place && { changedAt: place[0], id: place[1] },
+      before: position && { changedAt: position[0], id: position[1] },
       limit,
     });
     return { items, next: next && encodeCursor([next.changedAt, next.id]) };
@@ -72,7 +72,7 @@ export const stacksRouter = router({
   attention: userProcedure
     .input(input(Type.Object({ organization: Type.Optional(Name) })))
     .query(({ ctx: { caller, request, services }, input: { organization = null } }) =>
-      services.attention.list(caller, organization, (place) => request.holder.findAt(place)),
+      services.attention.list(caller, organization, (target) => request.holder.findAt(target)),
     ),
 
   /** Tag names, or values of the tag `name`, with this prefix. */

@@ -73,12 +73,12 @@ async function showSecrets(
   decrypt: DecryptSecret | null,
   isService: boolean,
 ): Promise<{ readonly value: Buffer; readonly isSecret: boolean } | null> {
-  const places = await listSecretsInSlices(value);
-  if (places.length === 0) return { value, isSecret: false };
+  const spans = await listSecretsInSlices(value);
+  if (spans.length === 0) return { value, isSecret: false };
   if (decrypt === null) return null;
   if (!isService) return { value, isSecret: true };
   const replacements = [];
-  for (const { ciphertext, end, start } of places) {
+  for (const { ciphertext, end, start } of spans) {
     if (ciphertext === null) continue;
     const plaintext = await decrypt(Buffer.from(ciphertext, 'base64')).catch((error: unknown) => {
       if (error instanceof InvalidRequestError) return null;

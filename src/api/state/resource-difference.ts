@@ -31,7 +31,7 @@ export interface StackDifference {
 /** How a difference is shown. */
 export interface Describing {
   readonly withOutputs: boolean;
-  /** Places of the secrets that are known to differ. */
+  /** Positions of the secrets that are known to differ. */
   readonly secrets: ReadonlySet<number>;
   readonly values: ValueViews;
 }
@@ -70,10 +70,10 @@ async function compare(was: ResourceView, is: ResourceView, { secrets, values, w
   for (const name of names.size > maxSorted ? names : [...names].sort()) {
     const [old, next] = [was.raw(name), is.raw(name)];
     await slices.spend(comparisonBytes);
-    const places = next === null ? [] : await listSecretsInSlices(next);
+    const spans = next === null ? [] : await listSecretsInSlices(next);
     // In ascending order, as the properties are that have a new value.
-    const changed = places.flatMap(({ start }, at) => (secrets.has(secretsSeen + at) ? [start] : []));
-    secretsSeen += places.length;
+    const changed = spans.flatMap(({ start }, at) => (secrets.has(secretsSeen + at) ? [start] : []));
+    secretsSeen += spans.length;
     if (name !== 'inputs' && name !== 'outputs') {
       if (old === null || next === null || !(await isSameInStacks(name, old, next))) await add(name, old, next);
       continue;

@@ -12,7 +12,7 @@ import {
   type IndexedResource,
   type IndexedStack,
   type ResourceFilter,
-  type ResourcePlace,
+  type ResourcePosition,
 } from '../search/resource-repository.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { findResource } from './resources/find-resource.ts';
@@ -38,7 +38,7 @@ export class ResourceService {
   }
 
   /** A page in the order of type and name. Throws NotFoundError. */
-  async list(ref: StackRef, filter: ResourceFilter, after: ResourcePlace | null, limit: number) {
+  async list(ref: StackRef, filter: ResourceFilter, after: ResourcePosition | null, limit: number) {
     const stack = await this.#find(ref);
     const rows = await createResourceRepository(this.#context.db).list(stack.stackId, filter, after, limit + 1);
     const items = rows.slice(0, limit).map(resourceView);

@@ -21,8 +21,8 @@ export const resourcesRouter = router({
   list: stackProcedure('read')
     .input(input(Type.Object({ text: Type.Optional(text(500)), type: Type.Optional(text(500)), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, text: part, type, ...ref } }) => {
-      const place = decodeCursor(cursor, CursorFields);
-      const after = place && { place: place[0], key: place[1] };
+      const position = decodeCursor(cursor, CursorFields);
+      const after = position && { place: position[0], key: position[1] };
       const filter = { text: part?.trim().toLowerCase() || null, type: type || null, within: null };
       const found = await services.resources.list(ref, filter, after, limit);
       return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
@@ -32,8 +32,8 @@ export const resourcesRouter = router({
   tree: stackProcedure('read')
     .input(input(Type.Object({ parent: Type.Union([urn, Type.Null()]), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, parent, ...ref } }) => {
-      const place = decodeCursor(cursor, CursorFields);
-      const after = place && { place: place[0], key: place[1] };
+      const position = decodeCursor(cursor, CursorFields);
+      const after = position && { place: position[0], key: position[1] };
       const within = { parent: parent === null ? null : resourceKey(parent) };
       const found = await services.resources.list(ref, { text: null, type: null, within }, after, limit);
       return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };

@@ -4,7 +4,7 @@ const secretBatch = 500;
 /** Ciphertexts of each resource, in their order; null: one that is not compared. */
 export type SecretsOfResources = ReadonlyMap<string, readonly (string | null)[]>;
 
-/** Ciphertexts at the same place of a resource that both have. */
+/** Ciphertexts at the same position of a resource that both have. */
 export interface SecretPair {
   readonly key: string;
   readonly at: number;
@@ -15,7 +15,7 @@ export interface SecretPair {
 function* secretPairs(before: SecretsOfResources, after: SecretsOfResources): Generator<SecretPair> {
   for (const [key, secrets] of after) {
     const others = before.get(key);
-    // With another number of secrets, their places do not correspond; the resource differs anyway.
+    // With another number of secrets, their positions do not correspond; the resource differs anyway.
     if (others?.length !== secrets.length) continue;
     for (const [at, secret] of secrets.entries()) {
       const other = others[at] ?? null;

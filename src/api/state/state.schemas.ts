@@ -1,3 +1,7 @@
 import { Type } from 'typebox';
+import { component } from '../platform/protocol/components.ts';
 
-export const ImportResponse = Type.Object({ updateId: Type.String(), updateID: Type.String() });
+export const ImportResponse = component(
+  'ImportResponse',
+  Type.Object({ updateId: Type.String(), updateID: Type.String() }),
+);

@@ -64,8 +64,8 @@ export const versionsRouter = router({
       const { organization, project, stack, version: otherVersion = null } = other;
       const otherRef = { organization, project, stack };
       const otherCaller = await request.admit(ofRead, otherRef);
-      const place = decodeCursor(cursor, Type.Tuple([VersionNumber, VersionNumber, VersionNumber]));
-      const [offset, from, to] = place ?? [0, version, otherVersion];
+      const position = decodeCursor(cursor, Type.Tuple([VersionNumber, VersionNumber, VersionNumber]));
+      const [offset, from, to] = position ?? [0, version, otherVersion];
       const mayCompare =
         hasPermission(permissionsInPath(caller, ref), 'decrypt') &&
         hasPermission(permissionsInPath(otherCaller, otherRef), 'decrypt');

@@ -4,7 +4,7 @@ import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { branchName } from '../updates/setting-views.ts';
 import {
-  type CiPlace,
+  type CiPosition,
   type CiStatisticsRow,
   createCiQueryRepository,
   type DriftedRow,
@@ -17,7 +17,7 @@ export interface RefusedQuery {
   readonly days: number;
   readonly reasons: readonly string[] | null;
   readonly project: string | null;
-  readonly after: CiPlace | null;
+  readonly after: CiPosition | null;
   readonly limit: number;
 }
 
@@ -54,40 +54,40 @@ export class CiQueries {
     };
   }
 
-  /** Runs that were refused, evicted from the queue or stopped, the newest first, and the place to continue after. Throws NotFoundError. */
+  /** Runs that were refused, evicted from the queue or stopped, the newest first, and the position to continue after. Throws NotFoundError. */
   async listRefused(caller: Caller, name: string, query: RefusedQuery) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
     const rows = await createCiQueryRepository(this.#db).listRefused(organization, { ...query, limit });
-    return pageOf(rows, query.limit, ({ id, place }) => [place, id], refusalView);
+    return pageOf(rows, query.limit, ({ id, position }) => [position, id], refusalView);
   }
 
-  /** Stacks that have drifted, the newest first, and the place to continue after. Throws NotFoundError. */
+  /** Stacks that have drifted, the newest first, and the position to continue after. Throws NotFoundError. */
   async listDrifted(
     caller: Caller,
     name: string,
     query: {
       readonly days: number;
       readonly onlyDrifted: boolean;
-      readonly after: CiPlace | null;
+      readonly after: CiPosition | null;
       readonly limit: number;
     },
   ) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
     const rows = await createCiQueryRepository(this.#db).listDrifted(organization, { ...query, limit });
-    return pageOf(rows, query.limit, ({ place, stackId }) => [place, stackId], driftView);
+    return pageOf(rows, query.limit, ({ position, stackId }) => [position, stackId], driftView);
   }
 }
 
 function pageOf<R, S>(
   rows: readonly R[],
   limit: number,
-  placeOf: (row: R) => CiPlace,
+  positionOf: (row: R) => CiPosition,
   shown: (row: R) => S,
-): { items: S[]; next: CiPlace | null } {
+): { items: S[]; next: CiPosition | null } {
   const last = rows.length > limit ? rows[limit - 1] : undefined;
-  return { items: rows.slice(0, limit).map(shown), next: last ? placeOf(last) : null };
+  return { items: rows.slice(0, limit).map(shown), next: last ? positionOf(last) : null };
 }
 
 /** The last days up to today (UTC), the oldest first. */
@@ -126,11 +126,11 @@ function statisticsView(ran: CiStatisticsRow | undefined, refused: RefusalCountR
   };
 }
 
-function refusalView({ ciUrl, id, place: _place, refusedAt, ...row }: RefusedRow) {
+function refusalView({ ciUrl, id, position: _position, refusedAt, ...row }: RefusedRow) {
   return { ...row, id, branch: branchName(row.branch), ciUrl: httpUrl(ciUrl), at: refusedAt.toISOString() };
 }
 
-function driftView({ changes, cleanAt, foundAt, place: _place, since, ...row }: DriftedRow) {
+function driftView({ changes, cleanAt, foundAt, position: _position, since, ...row }: DriftedRow) {
   const counts = Object.values(JSON.parse(changes) as Record<string, unknown>);
   return {
     ...row,

@@ -35,7 +35,7 @@ export type RefusalCountRow = Row<typeof RefusalCountRow>;
 const RefusedRow = Type.Object({
   id: Type.String(),
   /** Microseconds since the epoch, as text. */
-  place: Type.String(),
+  position: Type.String(),
   project: Type.String(),
   stack: Type.String(),
   reason: Type.Unsafe<RefusalReason>(Type.String()),
@@ -57,7 +57,7 @@ const DriftedRow = Type.Object({
   project: Type.String(),
   stack: Type.String(),
   /** Microseconds since the epoch, as text: when the last run that has found the drift ended. */
-  place: Type.String(),
+  position: Type.String(),
   updateId: Type.String(),
   /** JSON text: how many resources differ, by the operation that would repair the state. */
   changes: Type.String(),
@@ -69,8 +69,8 @@ const DriftedRow = Type.Object({
 });
 export type DriftedRow = Row<typeof DriftedRow>;
 
-/** A place in a list: microseconds since the epoch, and an id. */
-export type CiPlace = readonly [string, string];
+/** A position in a list: microseconds since the epoch, and an id. */
+export type CiPosition = readonly [string, string];
 
 /** Results of an organization's runs, on readable live stacks. */
 export function createCiQueryRepository(db: Queryable) {
@@ -84,10 +84,10 @@ export function createCiQueryRepository(db: Queryable) {
     cross join lateral (select * from stack_changes c where c.stack_id = m.stack_id offset 0) c`;
   // As of the start of the statement: Postgres can then use the index for the days.
   const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
-  const moment = (place: CiPlace) =>
-    sql.fragment`'epoch'::timestamptz + ${place[0]}::bigint * interval '1 microsecond'`;
+  const moment = (position: CiPosition) =>
+    sql.fragment`'epoch'::timestamptz + ${position[0]}::bigint * interval '1 microsecond'`;
   const micros = (column: ReturnType<typeof sql.fragment>) =>
-    sql.fragment`(extract(epoch from ${column}) * 1000000)::bigint::text as place`;
+    sql.fragment`(extract(epoch from ${column}) * 1000000)::bigint::text as position`;
   return {
     /** Statistics of each of the last days that has some, and of each project. */
     sum: (organization: ListedOrganization, days: number) =>
@@ -135,7 +135,7 @@ export function createCiQueryRepository(db: Queryable) {
         readonly days: number;
         readonly reasons: readonly string[] | null;
         readonly project: string | null;
-        readonly after: CiPlace | null;
+        readonly after: CiPosition | null;
         readonly limit: number;
       },
     ) =>
@@ -167,7 +167,7 @@ export function createCiQueryRepository(db: Queryable) {
       }: {
         readonly days: number;
         readonly onlyDrifted: boolean;
-        readonly after: CiPlace | null;
+        readonly after: CiPosition | null;
         readonly limit: number;
       },
     ) =>

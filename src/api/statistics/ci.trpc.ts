@@ -11,8 +11,8 @@ declare module '../access/procedures/context.ts' {
 
 const Days = Type.Union([Type.Literal(7), Type.Literal(30), Type.Literal(90)]);
 const Micros = Type.String({ pattern: '^\\d{1,17}$' });
-const RefusedPlace = Type.Tuple([Micros, Type.String({ pattern: '^\\d{1,18}$' })]);
-const DriftPlace = Type.Tuple([Micros, Id]);
+const RefusedPosition = Type.Tuple([Micros, Type.String({ pattern: '^\\d{1,18}$' })]);
+const DriftPosition = Type.Tuple([Micros, Id]);
 
 /** Results of an organization's runs, on stacks that the caller may read. */
 export const ciRouter = router({
@@ -37,7 +37,7 @@ export const ciRouter = router({
     )
     .query(async ({ ctx: { caller, services }, input: query }) => {
       const { cursor, days, limit = defaultPage, organization, project = null, reasons = null } = query;
-      const after = decodeCursor(cursor, RefusedPlace);
+      const after = decodeCursor(cursor, RefusedPosition);
       const { items, next } = await services.ciQueries.listRefused(caller, organization, {
         ...{ after, days, limit, project, reasons },
       });
@@ -49,7 +49,7 @@ export const ciRouter = router({
     .input(input(Type.Object({ days: Days, onlyDrifted: Type.Optional(Type.Boolean()), ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {
       const { cursor, days, limit = defaultPage, onlyDrifted = false, organization } = query;
-      const after = decodeCursor(cursor, DriftPlace);
+      const after = decodeCursor(cursor, DriftPosition);
       const { items, next } = await services.ciQueries.listDrifted(caller, organization, {
         ...{ after, days, limit, onlyDrifted },
       });

@@ -25,8 +25,8 @@ export const approvalsRouter = router({
   list: organizationProcedure('read')
     .input(input(List))
     .query(async ({ ctx: { caller, services }, input: { cursor, given, limit = defaultPage, organization } }) => {
-      const place = { organization, project: null, stack: null };
-      const query = { ...place, isGiven: given ?? null, before: placeOf(cursor), limit };
+      const target = { organization, project: null, stack: null };
+      const query = { ...target, isGiven: given ?? null, before: positionOf(cursor), limit };
       const { items, next } = await services.approvalQueries.list(caller, query);
       return { items, next: next && encodeCursor([next.askedMicros, next.id]) };
     }),
@@ -34,7 +34,7 @@ export const approvalsRouter = router({
   ofStack: stackProcedure('read')
     .input(input(List))
     .query(async ({ ctx: { caller, services }, input: { cursor, given, limit = defaultPage, ...ref } }) => {
-      const query = { ...ref, isGiven: given ?? null, before: placeOf(cursor), limit };
+      const query = { ...ref, isGiven: given ?? null, before: positionOf(cursor), limit };
       const { items, next } = await services.approvalQueries.list(caller, query);
       return { items, next: next && encodeCursor([next.askedMicros, next.id]) };
     }),
@@ -79,7 +79,7 @@ export const approvalsRouter = router({
     }),
 });
 
-function placeOf(cursor: string | null | undefined) {
-  const place = decodeCursor(cursor, CursorFields);
-  return place && { askedMicros: place[0], id: place[1] };
+function positionOf(cursor: string | null | undefined) {
+  const position = decodeCursor(cursor, CursorFields);
+  return position && { askedMicros: position[0], id: position[1] };
 }

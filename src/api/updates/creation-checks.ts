@@ -34,8 +34,8 @@ export interface Candidate {
   readonly isExclusive: boolean;
   /** Whether its caller waits while the stack is busy. */
   readonly mayWait: boolean;
-  /** The position of the caller in the queue of the stack; null: none. */
-  readonly place: string | null;
+  /** The entry of the caller in the queue of the stack; null: none. */
+  readonly entryId: string | null;
   /** Whether the transaction may count what runs in the organization: see lockLimits. */
   readonly isCounting: boolean;
   /** Stacks whose references are not known: see awaitConsumers. */
@@ -151,27 +151,27 @@ async function isPreviewed({ request, stack, tx }: Candidate, findings: Findings
 
 /** Throws StackBusyError unless the caller is first in the queue. */
 async function hasItsTurn(candidate: Candidate, findings: Findings): Promise<void> {
-  const { place, stack, tx } = candidate;
+  const { entryId, stack, tx } = candidate;
   if (!isQueued(candidate, findings)) return;
-  if ((await createUpdateQueueRepository(tx).findFirst(stack.id)) !== place) throw new StackBusyError();
+  if ((await createUpdateQueueRepository(tx).findFirst(stack.id)) !== entryId) throw new StackBusyError();
 }
 
 /** Throws LimitError. */
-function isWithinLimits({ caller, place, stack, tx }: Candidate, { breakGlass }: Findings): Promise<void> {
-  return assertWithinLimits(tx, stack, { breakGlass, caller, place });
+function isWithinLimits({ caller, entryId, stack, tx }: Candidate, { breakGlass }: Findings): Promise<void> {
+  return assertWithinLimits(tx, stack, { breakGlass, caller, entryId });
 }
 
 /** Throws StackBusyError if a newer run has superseded this one. */
 async function endsWaiting(candidate: Candidate, findings: Findings): Promise<void> {
-  const { place, tx } = candidate;
-  if (place === null || !isQueued(candidate, findings)) return;
-  findings.waitedMs = await createUpdateQueueRepository(tx).take(place);
+  const { entryId, tx } = candidate;
+  if (entryId === null || !isQueued(candidate, findings)) return;
+  findings.waitedMs = await createUpdateQueueRepository(tx).take(entryId);
   if (findings.waitedMs === null) throw new StackBusyError();
 }
 
 /** Whether waiting calls take precedence. An emergency goes ahead of all of them. */
-function isQueued({ mayWait, place }: Candidate, { breakGlass }: Findings): boolean {
-  return mayWait && (breakGlass === null || place !== null);
+function isQueued({ mayWait, entryId }: Candidate, { breakGlass }: Findings): boolean {
+  return mayWait && (breakGlass === null || entryId !== null);
 }
 
 /** Throws JournalFaultError. */

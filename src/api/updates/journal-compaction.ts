@@ -22,8 +22,12 @@ export class JournalCompaction {
     this.#dispatcher = dispatcher;
   }
 
-  /** Throws InvalidJournalError, and UnavailableError if no worker can be reached and the journal is long. */
+  /**
+   * Throws InvalidJournalError, UnavailableError if no worker can be reached and the journal is long, and ReadOnlyError once another site has
+   * taken over.
+   */
   async compact(updateId: string): Promise<void> {
+    this.#context.readOnly.assertNotFenced();
     try {
       await this.#dispatcher.run(compactJournal.create({ updateId }), { onlyWhileReachable: true });
     } catch (error) {

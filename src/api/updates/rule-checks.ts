@@ -51,10 +51,10 @@ export function lockLimits(tx: Queryable, organizationId: string): Promise<unkno
 export async function assertWithinLimits(
   tx: Queryable,
   stack: StackWithRules,
-  { breakGlass, caller, place }: { breakGlass: BreakGlass | null; caller: Caller; place: string | null },
+  { breakGlass, caller, entryId }: { breakGlass: BreakGlass | null; caller: Caller; entryId: string | null },
 ): Promise<void> {
   for (const limit of limitsOf(stack.updateRules, stack, caller)) {
-    const { ahead, running } = await createLimitRepository(tx).standing(limit, { place, projectId: stack.projectId });
+    const { ahead, running } = await createLimitRepository(tx).standing(limit, { entryId, projectId: stack.projectId });
     if (running + ahead < limit.rule.settings.most) continue;
     if (breakGlass === null) throw new LimitError(limit, running);
     breakGlass.rules.push(limit.rule.id);

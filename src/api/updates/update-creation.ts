@@ -60,11 +60,11 @@ export interface PreparedCreation {
   /** The identity by which newer runs may supersede it. */
   readonly waitingRun: WaitingRun | null;
   /**
-   * Creates the update. The transaction then holds a lock on the stack. `place` is that of the caller in the
+   * Creates the update. The transaction then holds a lock on the stack. `entryId` is that of the caller in the
    * stack's queue, if it has one; its waiting ends. Records in the audit log what rules did not allow. After a LimitsChangedError,
    * call it again.
    */
-  readonly run: (tx: Queryable, audit: AuditTrail, place?: string) => Promise<CreatedUpdate>;
+  readonly run: (tx: Queryable, audit: AuditTrail, entryId?: string) => Promise<CreatedUpdate>;
 }
 
 /** Who creates which update of which stack. */
@@ -106,14 +106,14 @@ export async function prepareCreation(
     : 0;
   const unindexed = isPreview ? [] : await findUnindexed(context, found, call);
   let isCounting = !isPreview && isLimited(found.updateRules);
-  const run = async (tx: Queryable, audit: AuditTrail, place: string | null = null): Promise<CreatedUpdate> => {
+  const run = async (tx: Queryable, audit: AuditTrail, entryId: string | null = null): Promise<CreatedUpdate> => {
     const access = await lockAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
     if (!stack) throw stackNotFound(ref);
     const candidate: Candidate = {
-      ...{ tx, request, caller, access, stack, isPreview, isExclusive, place, isCounting, unindexed },
+      ...{ tx, request, caller, access, stack, isPreview, isExclusive, entryId, isCounting, unindexed },
       mayWait: waitSeconds > 0,
     };
     // If there are limits now, the next run counts.

@@ -18,7 +18,7 @@ import {
   type UpdateSelector,
 } from './update-query-repository.ts';
 
-/** A place in the list of runs: organization, project, stack, position. */
+/** A position in the list of runs: organization, project, stack, position. */
 export type QueueCursor = readonly [string, string, string, number];
 
 /** Updates and waiting runs, for the dashboard. */
@@ -55,7 +55,7 @@ export class UpdateQueries {
     return detailsView(row);
   }
 
-  /** Runs that hold a stack or wait for one that the caller may read, and the place to go on after. Throws NotFoundError. */
+  /** Runs that hold a stack or wait for one that the caller may read, and the position to go on after. Throws NotFoundError. */
   async listQueue(
     caller: Caller,
     at: { readonly organization: string; readonly project: string | null; readonly stack: string | null },
@@ -63,8 +63,8 @@ export class UpdateQueries {
     limit: number,
   ) {
     const { db } = this.#context;
-    const place = { name: at.organization, from: null };
-    const organizations = await createStackListRepository(db).listOrganizations(caller.tokenId, place);
+    const start = { name: at.organization, from: null };
+    const organizations = await createStackListRepository(db).listOrganizations(caller.tokenId, start);
     if (organizations.length === 0) throw new OrganizationNotVisibleError();
     const rows = await createUpdateQueryRepository(db).listQueue(organizations, at, after, limit + 1);
     const page = rows.slice(0, limit);

@@ -102,7 +102,7 @@ export function createUpdateQueryRepository(db: Queryable) {
     const name = column === 'config' ? sql.fragment`u.config` : sql.fragment`u.environment`;
     return sql.fragment`case when octet_length(${name}) <= ${maxText} then ${name} end`;
   };
-  /** The tables `places` and `runs`: runs that hold a lock or wait for one, without superseded runs. */
+  /** The tables `held_stacks` and `runs`: runs that hold a lock or wait for one, without superseded runs. */
   const runsOf = (
     organizations: readonly ListedOrganization[],
     at: { readonly project: string | null; readonly stack: string | null },
@@ -114,7 +114,7 @@ export function createUpdateQueryRepository(db: Queryable) {
       select u.stack_id from o join updates u on u.organization_id = o.id and u.status in ('not started', 'running') and u.exclusive
       union select stack_id from update_queue_waiters where superseded_by is null
     ),
-    places as (
+    held_stacks as (
       select o.name as organization, p.name as project, s.name as stack, s.id, s.active_update_id,
         case when o.facts is not null then effective_permissions(o.facts, o.id, p.name, s.name) end as held
       from busy b join stacks s on s.id = b.stack_id and s.deleted_at is null join projects p on p.id = s.project_id
@@ -126,7 +126,7 @@ export function createUpdateQueryRepository(db: Queryable) {
       select u.id as "updateId", null::uuid as "placeId", l.organization, l.project, l.stack, 0 as position, u.kind, coalesce(u.started_at, u.created_at) as since,
         ${by} as by, u.commit_id as commit, u.branch,
         u.ci_run::json ->> 'build.url' as "ciUrl", true as "isHeld", null::text as "heldBy", null::int as "limit", false as "isFrozen", l.held
-      from places l join updates u on u.id = l.active_update_id ${owners}
+      from held_stacks l join updates u on u.id = l.active_update_id ${owners}
       union all
       select null, w.id, l.organization, l.project, l.stack,
         (row_number() over (partition by l.id order by not w.is_urgent, w.number))::int, w.shown ->> 'kind', w.arrived_at,
@@ -134,7 +134,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         coalesce(w.shown ->> 'url', w.run ->> 'url'), l.active_update_id is not null, w.held_by,
         (select (r.settings ->> 'most')::int from update_rules r
          where w.held_by is not null and r.id::text = split_part(w.held_by, ':', 1)), w.is_freeze_notified, l.held
-      from places l join update_queue_waiters w on w.stack_id = l.id and w.superseded_by is null
+      from held_stacks l join update_queue_waiters w on w.stack_id = l.id and w.superseded_by is null
       join api_tokens t on t.id = w.token_id left join users a on a.id = t.user_id
     )`;
   return {

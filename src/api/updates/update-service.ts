@@ -46,21 +46,21 @@ export class UpdateService {
 
   /**
    * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
-   * expect them to run alongside an update. `place`: see PreparedCreation. Throws StackBusyError, DeferredError,
+   * expect them to run alongside an update. `entryId`: see PreparedCreation. Throws StackBusyError, DeferredError,
    * JournalFaultError and QuotaReachedError.
    */
-  async create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<CreatedUpdate> {
+  async create(creation: PreparedCreation, audit: AuditTrail, entryId?: string): Promise<CreatedUpdate> {
     try {
-      return await this.#create(creation, audit, place);
+      return await this.#create(creation, audit, entryId);
     } catch (error) {
-      if (error instanceof LimitsChangedError) return this.#create(creation, audit, place);
+      if (error instanceof LimitsChangedError) return this.#create(creation, audit, entryId);
       throw error;
     }
   }
 
-  #create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<CreatedUpdate> {
+  #create(creation: PreparedCreation, audit: AuditTrail, entryId?: string): Promise<CreatedUpdate> {
     return this.#context.db.inTransaction(async (tx) => {
-      const created = await creation.run(tx, audit, place);
+      const created = await creation.run(tx, audit, entryId);
       const { updateId } = created;
       const { kind, object, organization, preview, stackId } = creation;
       const details = { stackId, kind, dryRun: preview };

@@ -76,7 +76,7 @@ function createUpdate(app: RouteScope, { policyPacks, updateCreator, updateRules
             'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given address, which keeps its position in the queue.',
           security: apiToken,
           params: StackParams,
-          querystring: QueuePlace,
+          querystring: QueueEntry,
           body: CreateUpdateRequest,
           response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]), 307: Type.Null() },
         },
@@ -88,12 +88,12 @@ function createUpdate(app: RouteScope, { policyPacks, updateCreator, updateRules
         const gone = new AbortController();
         reply.raw.once('close', () => gone.abort());
         const request = { ref: params, caller, dialect, request: newUpdate(kind, body) };
-        const waiting = { place: query.place ?? null, hop: query.hop ?? 0, gone: gone.signal };
+        const waiting = { entryId: query.place ?? null, hop: query.hop ?? 0, gone: gone.signal };
         const created = await updateCreator.create(request, audit, waiting);
-        if ('place' in created) {
+        if ('entryId' in created) {
           audit.settle();
           // Relative, so that it is right behind every proxy.
-          return reply.code(307).header('location', `?place=${created.place}&hop=${created.hop}`).send(null);
+          return reply.code(307).header('location', `?place=${created.entryId}&hop=${created.hop}`).send(null);
         }
         const { messages, updateId } = created;
         // Its client is gone, and nobody will start it.
@@ -247,7 +247,7 @@ function completeUpdate(app: RouteScope, { updates }: Services): void {
 }
 
 /** Where a call waits that its client repeats after a response 307. */
-const QueuePlace = Type.Object({
+const QueueEntry = Type.Object({
   place: Type.Optional(Type.String({ format: 'uuid' })),
   hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
 });

@@ -52,19 +52,19 @@ export class WebhookService {
 
   async list(owner: WebhookOwner): Promise<readonly WebhookRow[]> {
     const { db } = this.#context;
-    return createWebhookRepository(db).list(await findPlace(db, owner));
+    return createWebhookRepository(db).list(await findScope(db, owner));
   }
 
   /** A page of them by their displayed names, and whether there are more. */
   async listPage(owner: WebhookOwner, after: string | null, limit: number) {
     const { db } = this.#context;
-    return cut(await createWebhookRepository(db).listPage(await findPlace(db, owner), after, limit + 1), limit);
+    return cut(await createWebhookRepository(db).listPage(await findScope(db, owner), after, limit + 1), limit);
   }
 
   /** Throws NotFoundError. */
   async get(owner: WebhookOwner, name: string): Promise<WebhookRow> {
     const { db } = this.#context;
-    return existing(await createWebhookRepository(db).find(await findPlace(db, owner), name), name);
+    return existing(await createWebhookRepository(db).find(await findScope(db, owner), name), name);
   }
 
   /** Throws InvalidRequestError, and ConflictError if the name is taken. */
@@ -72,7 +72,7 @@ export class WebhookService {
     const { db, secrets } = this.#context;
     const { displayName, name, payloadUrl } = request;
     // First, because errors in a request must not matter if the stack does not exist.
-    await findPlace(db, owner);
+    await findScope(db, owner);
     if (!displayName || !payloadUrl) throw new InvalidRequestError('A webhook needs displayName and payloadUrl');
     if (name && !/^[A-Za-z0-9._-]{1,32}$/.test(name))
       throw new InvalidRequestError('The id of a webhook has 1 to 32 letters, digits, dots, hyphens and underscores');
@@ -84,11 +84,11 @@ export class WebhookService {
     const secret = secretOf(request);
     return orTaken(
       db.inTransaction(async (tx) => {
-        const place = await lockScope(tx, owner, caller);
+        const scope = await lockScope(tx, owner, caller);
         const webhooks = createWebhookRepository(tx);
-        if ((await webhooks.count(place)) >= maxWebhooks)
+        if ((await webhooks.count(scope)) >= maxWebhooks)
           throw new ConflictError(`There are ${maxWebhooks} webhooks here, the maximum: remove one first`);
-        const made = await webhooks.insert(place, {
+        const made = await webhooks.insert(scope, {
           ...wanted,
           id,
           name: name || randomBytes(4).toString('hex'),
@@ -209,7 +209,7 @@ export class WebhookService {
 }
 
 /** Throws NotFoundError. */
-async function findPlace(db: Queryable, owner: WebhookOwner): Promise<WebhookScope> {
+async function findScope(db: Queryable, owner: WebhookOwner): Promise<WebhookScope> {
   if (owner.stack === undefined) {
     const organization = await getOrganization(db, owner.organization);
     return { organizationId: organization.id, stackId: null };
@@ -223,7 +223,7 @@ async function findPlace(db: Queryable, owner: WebhookOwner): Promise<WebhookSco
 async function lockScope(tx: Queryable, owner: WebhookOwner, caller: Caller): Promise<WebhookScope> {
   if (owner.stack === undefined) {
     await lockManagement(tx, owner.organization, caller);
-    return findPlace(tx, owner);
+    return findScope(tx, owner);
   }
   const access = await lockAccess(tx, owner.organization, caller);
   const stack = await createStackRepository(tx).lock(owner);

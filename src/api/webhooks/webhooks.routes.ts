@@ -27,8 +27,8 @@ export interface Services {
 
 const tags = ['webhooks'];
 
-/** The two places of webhooks, whose routes are alike. */
-const places = [
+/** The routes of an organization's and of a stack's webhooks, which are alike. */
+const webhookRoutes = [
   {
     path: '/api/orgs/:organization/hooks',
     of: 'an organization',
@@ -46,18 +46,18 @@ const places = [
     deliveryParams: StackDeliveryParams,
   },
 ] as const;
-type Place = (typeof places)[number];
+type WebhookRoutes = (typeof webhookRoutes)[number];
 
 /** Webhooks of organizations and of stacks, as `pulumi org webhook` and `pulumi stack webhook` call them. */
 export function registerWebhookRoutes(app: RouteScope, services: Services): void {
-  for (const place of places) {
-    collection(app, services, place);
-    single(app, services, place);
-    deliveries(app, services, place);
+  for (const routes of webhookRoutes) {
+    collection(app, services, routes);
+    single(app, services, routes);
+    deliveries(app, services, routes);
   }
 }
 
-function collection(app: RouteScope, { webhooks }: Services, { access, of, params, path }: Place): void {
+function collection(app: RouteScope, { webhooks }: Services, { access, of, params, path }: WebhookRoutes): void {
   app.get(
     path,
     {
@@ -95,7 +95,11 @@ function collection(app: RouteScope, { webhooks }: Services, { access, of, param
   );
 }
 
-function single(app: RouteScope, { webhooks }: Services, { access, hookParams: params, of, path }: Place): void {
+function single(
+  app: RouteScope,
+  { webhooks }: Services,
+  { access, hookParams: params, of, path }: WebhookRoutes,
+): void {
   app.get(
     `${path}/:hook`,
     {
@@ -160,8 +164,8 @@ function single(app: RouteScope, { webhooks }: Services, { access, hookParams: p
   );
 }
 
-function deliveries(app: RouteScope, { webhooks }: Services, place: Place): void {
-  const { access, deliveryParams, hookParams, of, path } = place;
+function deliveries(app: RouteScope, { webhooks }: Services, routes: WebhookRoutes): void {
+  const { access, deliveryParams, hookParams, of, path } = routes;
   app.get(
     `${path}/:hook/deliveries`,
     {

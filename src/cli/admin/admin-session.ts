@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type AppContext, type ContextOverrides, createContext, recordReplaced } from '../../shared/context.ts';
 import { NotificationSender } from '../../shared/events/live/notification-sender.ts';
@@ -14,7 +13,7 @@ import type { StartWait } from '../../shared/platform/lifecycle/start-wait.ts';
 import { createLogger, type Logger } from '../../shared/platform/logger/logger.ts';
 import { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
-import { checkSite } from '../../shared/platform/site/site-watch.ts';
+import { checkSite, noticeOtherSite } from '../../shared/platform/site/site-watch.ts';
 import type { CommandRun } from '../command-run.ts';
 import { withSiteStores } from './site-status.ts';
 
@@ -39,6 +38,7 @@ export class AdminSession {
   /** Writes to stderr: stdout is for the output of the command. */
   readonly logger: Logger;
   readonly #isForFencedSite: boolean;
+  #isOwn = false;
 
   constructor(config: Config, run: Pick<CommandRun, 'isForFencedSite'> = {}) {
     this.config = config;
@@ -60,7 +60,7 @@ export class AdminSession {
     const db = await openDatabase({ ...this.config.database, url: await this.#reachDatabase(), poolSize: 2 });
     const notifications = new NotificationSender({ db, logger: this.logger });
     try {
-      await this.#assertNotReplaced(db);
+      await this.#askSite(db);
       return await work(db);
     } catch (error) {
       throw mapDatabaseError(error);
@@ -70,17 +70,22 @@ export class AdminSession {
     }
   }
 
+  /**
+   * For a command that opens something else before the database. Each command that writes asks first whether another site has taken over, and
+   * opens its stores and keys afterwards. Throws as `withDatabase` does.
+   */
+  async assertMayRun(): Promise<void> {
+    if (!this.#isForFencedSite && !this.#isOwn) await this.withDatabase(async () => {});
+  }
+
   /** Asks the stores, too: the servers of this site may not have run since the other one took over. Throws CommandRefusedError. */
-  async #assertNotReplaced(db: Database): Promise<void> {
+  async #askSite(db: Database): Promise<void> {
     const { config, logger } = this;
-    if (this.#isForFencedSite) return;
+    if (this.#isForFencedSite || this.#isOwn) return;
     if ((await createSiteRepository(db).read()).fencedSince) throw refusedOnFencedSite();
-    const { blobs } = config;
-    // To open a folder would create it, perhaps on a machine that only reaches the database.
-    if (blobs.kind === 'files' && !existsSync(blobs.directory)) return;
     const parts = { db, logger, recordReplaced, readOnly: new ReadOnlyMode() };
-    const isOwn = await withSiteStores(db, config, (siteStores) => checkSite({ ...parts, siteStores }));
-    if (!isOwn) throw refusedOnFencedSite();
+    this.#isOwn = await withSiteStores(db, config, (siteStores) => checkSite({ ...parts, siteStores }));
+    if (!this.#isOwn) throw refusedOnFencedSite();
   }
 
   /** Runs `work` with the database, which may be a standby, or lack migrations. Throws ConfigError. */
@@ -100,12 +105,14 @@ export class AdminSession {
   /** Runs `work` with the context of a server: database, blob store and, if there are any, master keys. */
   async withContext<T>(work: (context: AppContext) => Promise<T>, overrides: ContextOverrides = {}): Promise<T> {
     const { config, logger, masterKeys } = this;
+    await this.assertMayRun();
     await using context = await createContext(
       config,
       { databaseUrl: await this.#reachDatabase(), masterKeys },
       { logger, ...overrides },
     );
-    if (!this.#isForFencedSite && !(await checkSite(context))) throw refusedOnFencedSite();
+    // What it reads is not marked there.
+    if (this.#isForFencedSite) await noticeOtherSite(context);
     return await work(context);
   }
 

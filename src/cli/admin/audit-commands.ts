@@ -7,6 +7,7 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
+import { Progress } from '../output/progress.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
 /** Maximum number of problems that are printed. */
@@ -39,7 +40,10 @@ async function verify(
   if (name !== null && !organization) throw new CommandRefusedError(`there is no organization ${JSON.stringify(name)}`);
   const blobs = await openBlobs({ config, db, logger: createLogger({ level: 'warn' }, process.stderr) });
   try {
-    const { chains, events, problems } = await verifyAudit({ blobs, db }, organization?.id ?? null);
+    const progress = new Progress();
+    const { chains, events, problems } = await verifyAudit({ blobs, db }, organization?.id ?? null, (done, total) =>
+      progress.report('batches', done, total),
+    );
     const found = problems.slice(0, maxLines).map(({ kind, organizationId, text }) => ({
       ...{ kind, text, organizationId: organizationId === serverId ? null : organizationId },
     }));

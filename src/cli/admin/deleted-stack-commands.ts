@@ -8,7 +8,7 @@ import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import {
   createRestorableStackRepository,
-  type DeletedStackPlace,
+  type DeletedStackPosition,
 } from '../../shared/stacks/restorable-stack-repository.ts';
 import { DeletedStackRestorer } from '../../shared/state/deleted-stack-restorer.ts';
 import type { Printed } from '../output/output-types.ts';
@@ -18,11 +18,11 @@ import { operator } from './operator.ts';
 
 const pageSize = 500;
 
-interface PlaceOptions {
+interface OrganizationOptions {
   readonly organization: string;
 }
 
-interface RestoreOptions extends PlaceOptions {
+interface RestoreOptions extends OrganizationOptions {
   readonly project?: string;
   readonly stack?: string;
 }
@@ -35,7 +35,9 @@ export function addDeletedStackCommands(admin: Command, open: OpenSession): void
     .description('list deleted stacks with their ids and times')
     .requiredOption('--organization <name>', 'organization')
     .option(...jsonOption)
-    .action((options: PlaceOptions & { readonly json?: true }) => open().withDatabase((db) => list(db, options)));
+    .action((options: OrganizationOptions & { readonly json?: true }) =>
+      open().withDatabase((db) => list(db, options)),
+    );
   deleted
     .command('restore')
     .description('restore a stack, with its history')
@@ -49,15 +51,18 @@ export function addDeletedStackCommands(admin: Command, open: OpenSession): void
     .description('delete its data keys at once, and all its data soon after')
     .argument('<id>', 'as listed')
     .requiredOption('--organization <name>', 'organization')
-    .action((id: string, { organization }: PlaceOptions) => purge(open, id, organization));
+    .action((id: string, { organization }: OrganizationOptions) => purge(open, id, organization));
 }
 
-async function list(db: Database, { json, organization }: PlaceOptions & { readonly json?: true }): Promise<void> {
+async function list(
+  db: Database,
+  { json, organization }: OrganizationOptions & { readonly json?: true },
+): Promise<void> {
   if (!(await createIdentityRepository(db).findOrganization(organization)))
     throw new CommandRefusedError(`there is no organization ${JSON.stringify(organization)}`);
   const stacks = createRestorableStackRepository(db);
   const found: Printed<(typeof outputs)['admin deleted list']>['stacks'][number][] = [];
-  let before: DeletedStackPlace | null = null;
+  let before: DeletedStackPosition | null = null;
   do {
     const rows = await stacks.list(organization, before, pageSize);
     for (const { deletedAt, deletedBy, id, project, resourceCount, restorableUntil, stack } of rows)

@@ -11,6 +11,7 @@ import type { CommandRun } from '../command-run.ts';
 import { type FindingKind, FsckReport, findingKinds } from '../fsck/finding.ts';
 import { fsck } from '../fsck/fsck.ts';
 import { jsonOption, jsonText } from '../output/outputs.ts';
+import { Progress } from '../output/progress.ts';
 import type { AdminSession, OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
@@ -22,7 +23,6 @@ interface FsckFlags {
 }
 
 const shownPerKind = 20;
-const progressEveryMs = 1_000;
 
 /** Adds `holdfast admin fsck`. Its exit code is 1 if anything is wrong that was not repaired. */
 export function addFsckCommand(admin: Command, open: OpenSession, run: CommandRun): void {
@@ -56,8 +56,11 @@ async function check(session: AdminSession, { all, fix, sample }: FsckFlags): Pr
   return session.withContext(
     async (context) => {
       if (fix) await record(context);
-      const onProgress = progressOn(process.stderr);
-      return fsck(context, { fixes: fix ?? false, sample: all ? null : sample, ring, report, onProgress });
+      const progress = new Progress();
+      const onProgress = progress.report.bind(progress);
+      await fsck(context, { fixes: fix ?? false, sample: all ? null : sample, ring, report, onProgress });
+      progress.end();
+      return report;
     },
     { logger, ring },
   );
@@ -93,16 +96,6 @@ async function openRing(session: AdminSession, report: FsckReport): Promise<KeyR
 async function record({ db }: AppContext): Promise<void> {
   const event = { action: 'installation.repair', organization: null, object: 'installation', details: {} } as const;
   await createAuditRepository(db).insert(operatorSource(operator()), event);
-}
-
-/** Prints what is being checked, at most once a second. */
-function progressOn(stream: NodeJS.WriteStream): (what: string, count: number) => void {
-  let printedAt = performance.now();
-  return (what, count) => {
-    if (performance.now() - printedAt < progressEveryMs) return;
-    printedAt = performance.now();
-    stream.write(`${what}: ${count} checked\n`);
-  };
 }
 
 function jsonOf(report: FsckReport) {

@@ -107,7 +107,7 @@ async function runInTransaction(
     if (change.locks) await people.lock();
     const subject = change.locks ? subjectOf(change.command) : null;
     // Before the change, which may end memberships.
-    const before = change.locks && subject ? await placesOf(tx, subject, change.action) : [];
+    const before = change.locks && subject ? await organizationsOf(tx, subject, change.action) : [];
     // Created inside, because the transaction is retried on a conflict.
     const lines: string[] = [];
     let isChanged = true;
@@ -132,13 +132,13 @@ async function runInTransaction(
     });
     if (!change.locks || !subject || !isChanged) return lines;
     const { action, command } = change;
-    const places = new Set([...before, ...(await placesOf(tx, subject, action))]);
+    const organizations = new Set([...before, ...(await organizationsOf(tx, subject, action))]);
     const event = {
       action,
       object: subject.object,
       details: { command: fullName(command), arguments: command.args, ...optionsOf(command) },
     };
-    for (const organization of places)
+    for (const organization of organizations)
       await createAuditRepository(tx).insert(operatorSource(operator()), { ...event, organization });
     return lines;
   });
@@ -188,20 +188,20 @@ function subjectOf(command: Command): Subject {
 }
 
 /** The organizations whose audit logs record a change; null: the server's log. */
-async function placesOf(
+async function organizationsOf(
   tx: Queryable,
-  { in: place }: Subject,
+  { in: scope }: Subject,
   action: AuditAction,
 ): Promise<readonly (string | null)[]> {
   const people = createPeopleRepository(tx);
   const rule = placeRuleOf(action);
-  if ('organization' in place) return rule === 'person' ? [null, place.organization] : [place.organization];
-  if ('login' in place)
-    return [null, ...(await (rule === 'members' ? people.listOrganizationsOf : people.listManagersOf)(place.login))];
+  if ('organization' in scope) return rule === 'person' ? [null, scope.organization] : [scope.organization];
+  if ('login' in scope)
+    return [null, ...(await (rule === 'members' ? people.listOrganizationsOf : people.listManagersOf)(scope.login))];
   // For any token, even an invalid one.
-  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(place.tokenId)) return [null];
-  const login = await people.findLoginOfToken(place.tokenId);
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(scope.tokenId)) return [null];
+  const login = await people.findLoginOfToken(scope.tokenId);
   if (login !== null) return [null, ...(await people.listManagersOf(login))];
-  const owners = await createIdentityRepository(tx).listMemberships(place.tokenId);
+  const owners = await createIdentityRepository(tx).listMemberships(scope.tokenId);
   return owners.length > 0 ? owners.map(({ name }) => name) : [null];
 }

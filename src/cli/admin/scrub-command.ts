@@ -4,7 +4,8 @@ import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/
 import type { CommandRun } from '../command-run.ts';
 import type { Printed } from '../output/output-types.ts';
 import { jsonOption, type outputs, printResult } from '../output/outputs.ts';
-import { checkDocuments } from '../state/check-documents.ts';
+import { Progress } from '../output/progress.ts';
+import { checkDocuments, reportTo } from '../state/check-documents.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
 /** Adds `holdfast admin scrub`. Its exit code is 1 if a document stays damaged or cannot be read. */
@@ -33,10 +34,13 @@ function toStackRef(text: string): StackRef {
 async function scrub(context: AppContext, ref: StackRef | null, json: true | undefined): Promise<boolean> {
   const stack = ref && (await context.stacks.find(ref));
   if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);
+  const progress = new Progress();
   const { checked, damaged, damagedArchives, damagedSegments, repaired, unrepaired, unread } = await checkDocuments(
     context,
     stack?.id ?? null,
+    { onChecked: reportTo(progress, stack === null) },
   );
+  progress.end();
   const left: Printed<(typeof outputs)['admin scrub']>['unrepaired'][number][] = [];
   for (const id of unrepaired) {
     const owner = await context.documentChecks.findOwner(id);

@@ -12,16 +12,21 @@ import { createSiteRepository } from '../../shared/platform/site/site-repository
 /** What `holdfast admin site status` prints. */
 export type SiteStatus = Awaited<ReturnType<typeof readSiteStatus>>;
 
-/** Opens the stores that have the mark of the site, without waiting for unreachable ones, and closes them after `work`. */
+/**
+ * Opens the stores that have the mark of the site, without waiting for unreachable ones, and closes them after `work`. Leaves folders as they
+ * are, unless `isPrepared` is false.
+ */
 export async function withSiteStores<T>(
   db: Database,
   config: Config,
   work: (stores: readonly SiteStore[], second: SecondStore | null) => Promise<T>,
+  { isPrepared = true }: { readonly isPrepared?: boolean } = {},
 ): Promise<T> {
-  const own = await openBlobStore(config.blobs);
-  const main = new LocatedBlobStore({ locations: createBlobLocationRepository(db), own, config: config.blobs });
+  const own = await openBlobStore(config.blobs, { isPrepared });
+  const locations = createBlobLocationRepository(db);
+  const main = new LocatedBlobStore({ locations, own, isPrepared, config: config.blobs });
   try {
-    const second = await openSecondStore(config);
+    const second = await openSecondStore(config, { isPrepared });
     try {
       const stores: SiteStore[] = [{ name: 'main', store: main }];
       if (second) stores.push({ name: 'second', store: second.store });

@@ -37,7 +37,7 @@ export async function takeOver(
   db: Database,
   config: Config,
 ): Promise<{ readonly term: number; readonly lacking: readonly string[] }> {
-  const claimed = await withSiteStores(db, config, (stores) => claimSite(db, stores));
+  const claimed = await withSiteStores(db, config, (stores) => claimSite(db, stores), { isPrepared: false });
   const blobs = await openBlobs({ config, db, logger: createLogger({ level: 'warn' }, process.stderr) });
   try {
     await takeStore({ blobs, db });

@@ -9,7 +9,7 @@ import type { AdminSession } from '../admin/admin-session.ts';
 /** What the commands of `holdfast backup` work with. */
 export interface BackupCall {
   readonly session: AdminSession;
-  /** The place of the backups. */
+  /** The location of the backups. */
   readonly target: BlobStore;
 }
 

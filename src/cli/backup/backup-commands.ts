@@ -21,6 +21,7 @@ const maxShown = 20;
 export function addBackupCommands(backup: Command, run: CommandRun): void {
   const on = async <T>(place: string, work: (call: BackupCall) => Promise<T>, mustExist = true): Promise<T> => {
     const session = new AdminSession(run.loadConfig(), run);
+    await session.assertMayRun();
     const target = await openTarget(place, session.config, { mustExist });
     try {
       return await work({ session, target });
@@ -31,13 +32,13 @@ export function addBackupCommands(backup: Command, run: CommandRun): void {
   backup.addHelpText(
     'after',
     `
-A place is a folder or s3://bucket/prefix. A backup contains the database and the blobs that it needs, but no master keys: keep
-HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/backup.md.`,
+A location is a folder or s3://bucket/prefix. A backup contains the database and the blobs that it needs, but no master keys: keep
+HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See docs/backup.md.`,
   );
   backup
     .command('create')
     .description('back up the running installation')
-    .requiredOption('--to <place>', 'folder or s3://bucket/prefix')
+    .requiredOption('--to <location>', 'folder or s3://bucket/prefix')
     .option('--keep <count>', 'then keep only this many of the newest backups', toCount)
     .option('--recipient <age1...>', 'encrypt to this age recipient; repeatable', collect)
     .option('--max-bytes-per-second <count>', 'maximum rate of writing', toCount)
@@ -71,15 +72,15 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     );
   backup
     .command('list')
-    .description('list the backups in a place')
-    .requiredOption('--from <place>', 'where they are')
+    .description('list the backups in a location')
+    .requiredOption('--from <location>', 'where they are')
     .option('--json', 'print one JSON document for each')
     .action(({ from, json }: { from: string; json?: true }) => on(from, ({ target }) => list(target, json)));
   backup
     .command('verify')
     .argument('[backup]', 'its id; by default the newest')
     .description('read a backup whole and restore it into a temporary Postgres; exits with 1 if it has a fault')
-    .requiredOption('--from <place>', 'place of the backup')
+    .requiredOption('--from <location>', 'location of the backup')
     .option('--identity <file>', 'age identities that decrypt it')
     .option(...jsonOption)
     .action((id: string | undefined, { from, identity, json }: { from: string; identity?: string; json?: true }) =>
@@ -94,7 +95,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .command('restore')
     .argument('[backup]', 'its id; by default the newest')
     .description('restore a backup into an empty database and the blob store of the settings')
-    .requiredOption('--from <place>', 'place of the backup')
+    .requiredOption('--from <location>', 'location of the backup')
     .option('--identity <file>', 'age identities that decrypt it')
     .option('--compare-with <url>', 'print the stacks that this database, the old one, has in newer versions')
     .option(...jsonOption)
@@ -107,7 +108,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
   backup
     .command('prune')
     .description('delete old backups, and the blobs that only they need')
-    .requiredOption('--from <place>', 'where they are')
+    .requiredOption('--from <location>', 'where they are')
     .requiredOption('--keep <count>', 'how many of the newest to keep', toCount)
     .option(...jsonOption)
     .action(({ from, json, keep }: { from: string; json?: true; keep: number }) =>
@@ -133,11 +134,11 @@ interface RestoreFlags {
   readonly json?: true;
 }
 
-/** Without the database of the servers at hand, a worker sees the verification in the place within a minute. */
-async function showVerified(session: AdminSession, place: string, id: string): Promise<void> {
+/** Without the database of the servers at hand, a worker sees the verification in the location within a minute. */
+async function showVerified(session: AdminSession, location: string, id: string): Promise<void> {
   const note = async (db: Database): Promise<void> => {
     if ((await createSiteRepository(db).read()).fencedSince) return;
-    await noteVerified(createScheduledTaskRepository(db), { at: Date.now(), id, place });
+    await noteVerified(createScheduledTaskRepository(db), { at: Date.now(), id, location });
   };
   await session.withDatabase(note).catch((error: unknown) => {
     session.logger.debug({ err: error }, 'the verification could not be noted in the database');

@@ -1,7 +1,7 @@
 import type { Manifest } from '../../shared/backup/manifest.ts';
 import { backUp } from '../../shared/backup/run-backup.ts';
+import { Progress } from '../output/progress.ts';
 import type { BackupCall } from './backup-call.ts';
-import { Progress } from './progress.ts';
 
 interface CreateOptions {
   readonly bytesPerSecond?: number | undefined;

@@ -16,8 +16,8 @@ import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/hel
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 import { afterRestore, endedText } from '../admin/after-restore-command.ts';
+import { Progress } from '../output/progress.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
-import { Progress } from './progress.ts';
 
 interface RestoreOptions {
   /** File with age identities. */

@@ -5,7 +5,7 @@ import { verifyAudit } from '../../shared/audit/verify-audit.ts';
 import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
 import { findDamage } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
-import { type Manifest, places } from '../../shared/backup/manifest.ts';
+import { backupKeys, type Manifest } from '../../shared/backup/manifest.ts';
 import { assertKnownMigrations, restoreTables } from '../../shared/backup/restore-tables.ts';
 import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { createContext } from '../../shared/context.ts';
@@ -19,9 +19,9 @@ import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
 import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
-import { checkDocuments } from '../state/check-documents.ts';
+import { Progress } from '../output/progress.ts';
+import { checkDocuments, reportTo } from '../state/check-documents.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
-import { Progress } from './progress.ts';
 
 const homePrefix = 'holdfast-verify-';
 const orphanStopMs = 30_000;
@@ -55,7 +55,7 @@ export async function verify(call: BackupCall, id: string | null, identity: stri
     const verification = await verifyRestored(call, backup, home);
     if (verification.problems.length > 0) return verification;
     const isNoted = await target
-      .put(places.verified(manifest.id), once(Buffer.from(`${new Date().toISOString()}\n`)))
+      .put(backupKeys.verified(manifest.id), once(Buffer.from(`${new Date().toISOString()}\n`)))
       .then(
         () => true,
         () => false,
@@ -115,12 +115,16 @@ async function readRestored(
     if (error instanceof MasterKeyError) throw new BackupError(error.message, { cause: error });
     throw error;
   });
-  const documents = await checkDocuments(context, null);
+  const progress = new Progress();
+  const documents = await checkDocuments(context, null, { onChecked: reportTo(progress, true) });
+  progress.end();
   for (const each of documents.unrepaired) problems.push(`Checkpoint ${each} is damaged`);
   for (const each of documents.damagedSegments) problems.push(`Segment of events ${each} is damaged`);
   for (const each of documents.damagedArchives) problems.push(`Archive of a policy pack ${each} is damaged`);
   for (const { error, id } of documents.unread) problems.push(`Document ${id} cannot be read: ${reasonOf(error)}`);
-  const audit = await verifyAudit({ blobs, db: context.db }, null);
+  const audit = await verifyAudit({ blobs, db: context.db }, null, (done, total) =>
+    progress.report('batches of the audit log', done, total),
+  );
   for (const { text } of audit.problems) problems.push(`Audit log: ${text}`);
   const checked = [`${documents.checked} documents`, `${audit.events} audit events`];
   let notChecked = '';

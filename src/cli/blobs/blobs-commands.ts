@@ -12,9 +12,9 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
-import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
+import { Progress } from '../output/progress.ts';
 
 interface Call extends MoveParts {
   readonly session: AdminSession;
@@ -34,7 +34,7 @@ export function addBlobsCommands(blobs: Command, run: CommandRun): void {
     const { config, logger } = session;
     return session.withDatabase(async (db) => {
       const store = await openBlobs({ config, db, logger });
-      const parts = { blobs: store, blobRows: createBlobRepository(db), places: createBlobLocationRepository(db) };
+      const parts = { blobs: store, blobRows: createBlobRepository(db), locations: createBlobLocationRepository(db) };
       try {
         await work({ ...parts, config, db, session, progress: new Progress() });
       } finally {
@@ -45,18 +45,18 @@ export function addBlobsCommands(blobs: Command, run: CommandRun): void {
   blobs.addHelpText(
     'after',
     `
-A place is a folder or s3://bucket/prefix. Servers keep running: they write to both places until the switch. See docs/backup.md.`,
+A location is a folder or s3://bucket/prefix. Servers keep running: they write to both locations until the switch. See docs/backup.md.`,
   );
   blobs
     .command('copy')
-    .description('copy all blobs to another place, and begin to write new ones to both')
-    .requiredOption('--to <place>', 'folder or s3://bucket/prefix')
+    .description('copy all blobs to another location, and begin to write new ones to both')
+    .requiredOption('--to <location>', 'folder or s3://bucket/prefix')
     .option('--again', 'also compare what is there already, and replace what differs')
     .option(...jsonOption)
     .action((options: Output & { again?: true; to: string }) => call((parts) => copy(parts, options)));
   blobs
     .command('verify')
-    .description('compare all blobs in both places; exits with 1 if one is missing or differs')
+    .description('compare all blobs in both locations; exits with 1 if one is missing or differs')
     .option(...jsonOption)
     .action(({ json }: Output) =>
       call(async (parts) => {
@@ -65,25 +65,25 @@ A place is a folder or s3://bucket/prefix. Servers keep running: they write to b
     );
   blobs
     .command('switch')
-    .description('read and write the new place only, once it is verified')
+    .description('read and write the new location only, once it is verified')
     .action(() =>
-      call(async ({ db, places }) => {
+      call(async ({ db, locations }) => {
         await db.inTransaction((tx) => switchLocations(createBlobLocationRepository(tx)));
-        const row = await places.find();
+        const row = await locations.find();
         console.log(`The blobs are at ${row?.mainUrl}. Change the settings to it, then run \`holdfast blobs finish\`.`);
       }),
     );
   blobs
     .command('finish')
-    .description('forget the old place')
-    .option('--empty', 'compare its blobs with those of the new place, then delete them')
+    .description('forget the old location')
+    .option('--empty', 'compare its blobs with those of the new location, then delete them')
     .action(({ empty }: { empty?: true }) => call((parts) => finish(parts, empty === true)));
   blobs
     .command('cancel')
-    .description('cancel a move before the switch; copies stay in the other place')
+    .description('cancel a move before the switch; copies stay in the other location')
     .action(() =>
-      call(async ({ places }) => {
-        if (!(await places.settle('copying'))) throw new MoveError('No blobs are being copied');
+      call(async ({ locations }) => {
+        if (!(await locations.settle('copying'))) throw new MoveError('No blobs are being copied');
         console.log('The blobs stay where they are.');
       }),
     );
@@ -109,7 +109,7 @@ async function copy(call: Call, { again, json, to }: Output & { again?: true; to
   printResult('blobs copy', result, { json, text });
 }
 
-/** The old place may be the one with the wrong bytes. Returns false if nothing in the database has the hash of the blob. */
+/** The old location may be the one with the wrong bytes. Returns false if nothing in the database has the hash of the blob. */
 async function mendByHash(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   if (read === null) return false;
@@ -117,7 +117,7 @@ async function mendByHash(context: AppContext, key: string): Promise<boolean> {
   return true;
 }
 
-/** Returns whether the places are the same. */
+/** Returns whether the locations are the same. */
 async function verify(call: Call, json: true | undefined): Promise<boolean> {
   const result = await verifyBlobs(call, await openMove(call, 'copying'), {
     onProgress: ({ done, total }) => call.progress.report('blobs', done, total),
@@ -125,7 +125,7 @@ async function verify(call: Call, json: true | undefined): Promise<boolean> {
   const { compared, faults, lost } = result;
   const lines = [
     ...faults.map(({ fault, key }) => `${key}: ${fault}`),
-    ...lost.map((key) => `${key}: neither place has it, which the move does not change`),
+    ...lost.map((key) => `${key}: neither location has it, which the move does not change`),
     faults.length === 0
       ? `Compared ${compared} blobs: no faults. Next: holdfast blobs switch.`
       : `Compared ${compared} blobs: ${faults.length} faults. Run holdfast blobs copy --again, then this again.`,
@@ -139,7 +139,7 @@ function withHashes<T>(session: AdminSession, work: (context: AppContext) => Pro
   return session.withContext(work, session.masterKeys === null ? { ring: null } : {});
 }
 
-/** Returns whether the place in use has the hash of the blob, perhaps since now. */
+/** Returns whether the location in use has the hash of the blob, perhaps since now. */
 async function isRight(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   try {
@@ -151,20 +151,20 @@ async function isRight(context: AppContext, key: string): Promise<boolean> {
 }
 
 async function finish(call: Call, empty: boolean): Promise<void> {
-  const { places, progress, session } = call;
+  const { locations, progress, session } = call;
   const onProgress = ({ done, total }: PassProgress): void => progress.report('deleted', done, total);
   const { deleted, left } = empty
     ? await withHashes(session, (context) =>
         finishMove(call, { empty, onProgress, mend: (key) => isRight(context, key) }),
       )
     : await finishMove(call);
-  if (empty) console.log(`Deleted ${deleted} blobs, left ${left} that the new place does not have.`);
-  console.log(`The blobs are at ${(await places.find())?.mainUrl}.`);
+  if (empty) console.log(`Deleted ${deleted} blobs, left ${left} that the new location does not have.`);
+  console.log(`The blobs are at ${(await locations.find())?.mainUrl}.`);
 }
 
-async function status({ config, places }: Call, json: true | undefined): Promise<void> {
-  const row = await places.find();
-  const place = row?.mainUrl ?? formatLocation(config.blobs);
+async function status({ config, locations }: Call, json: true | undefined): Promise<void> {
+  const row = await locations.find();
+  const location = row?.mainUrl ?? formatLocation(config.blobs);
   const other = row?.otherUrl ?? null;
   const phase = row?.phase ?? 'settled';
   const state = {
@@ -172,6 +172,6 @@ async function status({ config, places }: Call, json: true | undefined): Promise
     switched: `moved from ${other}`,
     settled: row ? 'as the database says' : 'as the settings say',
   };
-  const found = { place, other, phase, verifiedAt: row?.verifiedAt ?? null };
-  printResult('blobs status', found, { json, text: `The blobs are at ${place}: ${state[phase]}.` });
+  const found = { place: location, other, phase, verifiedAt: row?.verifiedAt ?? null };
+  printResult('blobs status', found, { json, text: `The blobs are at ${location}: ${state[phase]}.` });
 }

@@ -66,7 +66,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
     if (bundle === null) throw new MovingError('No worker has begun a bundle: set HOLDFAST_BUNDLE_URL');
     const errors = stacks.flatMap(({ error, ...row }) => (error === null ? [] : [{ stack: nameOf(row), error }]));
     const result = {
-      place: bundle.place,
+      place: bundle.location,
       stacks: stacks.length,
       behind: lag.stacks,
       behindSeconds: lag.seconds,
@@ -74,7 +74,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
     };
     const lines = [
       ...errors.map(({ error, stack }) => `${stack}: ${error}`),
-      `${bundle.place} has ${counted(stacks.length, 'stack')}; ${counted(lag.stacks, 'stack')} behind` +
+      `${bundle.location} has ${counted(stacks.length, 'stack')}; ${counted(lag.stacks, 'stack')} behind` +
         `${lag.stacks === 0 ? '' : `, for up to ${counted(lag.seconds, 'second')}`}, ${counted(errors.length, 'error')}.`,
     ];
     printResult('bundle status', result, { json, text: lines.join('\n') });
@@ -85,7 +85,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
   const session = new AdminSession(run.loadConfig(), run);
   const bundle = bundleOf(session.config);
   if (bundle === null) throw new MovingError('Set HOLDFAST_BUNDLE_URL: it says where the bundle is');
-  const folder = await openFolder(bundle.place, bucketDefaults(session.config));
+  const folder = await openFolder(bundle.location, bucketDefaults(session.config));
   try {
     await session.withContext(async (context) => {
       if (options.apply) await assertWritable(context.db);
@@ -144,7 +144,7 @@ async function apply(
   { context, folder }: Call,
   organization: string,
   { plan, there }: PlannedReturn,
-  { place, secret }: BundleSettings,
+  { location, secret }: BundleSettings,
 ): Promise<void> {
   if (plan === null) return;
   const { planned } = plan;
@@ -158,7 +158,7 @@ async function apply(
   const newest = there.find(({ name }) => name === plan.content?.state.name)?.sha256 ?? null;
   const last = plan.unrecordedState !== null ? null : (plan.entries.at(-1)?.id ?? null);
   const importer = new StackImporter({
-    ...{ context, folder, organization: found, from: place },
+    ...{ context, folder, organization: found, from: location },
     ...(arrival ? { arrival } : {}),
     onCommit: (tx, { entry, stackId, stackVersion }) =>
       createBundleRepository(tx).adopt(ref, { stackId, stackVersion, entry, sha256: entry === last ? newest : null }),

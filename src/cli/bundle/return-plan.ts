@@ -99,8 +99,8 @@ async function toPlan(
   const last = entries.at(-1);
   const recorded = last ? ((await readSourceFacts(last.state))?.sha256 ?? null) : null;
   const begun = here && { stackVersion: here.stackVersion, hasState: here.checkpointId !== null };
-  const place = facts !== null && isInitialState(content, facts, begun) ? 'initial' : 'version';
-  const unrecordedState = facts !== null && facts.sha256 !== recorded ? place : null;
+  const kind = facts !== null && isInitialState(content, facts, begun) ? 'initial' : 'version';
+  const unrecordedState = facts !== null && facts.sha256 !== recorded ? kind : null;
   return {
     ...{ content, entries, previews: [], unrecordedState, fault: facts?.fault ?? null },
     tags: await readSourceTags(content, project),

@@ -5,7 +5,7 @@ export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
 /** What may follow the words of one command. */
-interface Place {
+interface CommandWords {
   /** The words after `holdfast`, each with a space before it. */
   readonly path: string;
   readonly commands: readonly { readonly name: string; readonly text: string }[];
@@ -14,15 +14,15 @@ interface Place {
 
 /** The script that completes the commands below `program` and their options in a shell. */
 export function completionScript(program: Command, shell: Shell): string {
-  const places = placesOf(program, '');
-  return { bash: bashScript, zsh: zshScript, fish: fishScript }[shell](places);
+  const all = wordsOf(program, '');
+  return { bash: bashScript, zsh: zshScript, fish: fishScript }[shell](all);
 }
 
-function placesOf(command: Command, path: string): Place[] {
+function wordsOf(command: Command, path: string): CommandWords[] {
   const help = command.createHelp();
   const commands = help.visibleCommands(command);
   const options = help.visibleOptions(command).filter(({ long }) => long !== undefined && long !== null);
-  const own: Place = {
+  const own: CommandWords = {
     path,
     commands: commands.map((each) => ({ name: each.name(), text: each.description() })),
     options: options.map((option: Option) => ({
@@ -33,16 +33,16 @@ function placesOf(command: Command, path: string): Place[] {
   };
   const below = commands
     .filter((each) => each.name() !== 'help')
-    .flatMap((each) => placesOf(each, `${path} ${each.name()}`));
+    .flatMap((each) => wordsOf(each, `${path} ${each.name()}`));
   return [own, ...below];
 }
 
 /** Patterns of a `case` with the paths of all commands but the root. */
-const pathsOf = (places: readonly Place[]): string[] =>
-  places.flatMap(({ path }) => (path === '' ? [] : [`"${path}"`]));
+const pathsOf = (all: readonly CommandWords[]): string[] =>
+  all.flatMap(({ path }) => (path === '' ? [] : [`"${path}"`]));
 
-function bashScript(places: readonly Place[]): string {
-  const cases = places.map(
+function bashScript(all: readonly CommandWords[]): string {
+  const cases = all.map(
     ({ commands, options, path }) =>
       `    "${path}") words="${[...commands, ...options].map(({ name }) => name).join(' ')}" ;;`,
   );
@@ -51,7 +51,7 @@ _holdfast() {
   local current="\${COMP_WORDS[COMP_CWORD]}" path="" word words=""
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case "$path $word" in
-      ${pathsOf(places).join('|')}) path="$path $word" ;;
+      ${pathsOf(all).join('|')}) path="$path $word" ;;
     esac
   done
   case "$path" in
@@ -63,24 +63,24 @@ complete -o default -F _holdfast holdfast
 `;
 }
 
-function zshScript(places: readonly Place[]): string {
+function zshScript(all: readonly CommandWords[]): string {
   const item = ({ name, text }: { name: string; text: string }): string =>
     `'${name.replaceAll(':', '\\:')}:${text.replaceAll("'", "'\\''")}'`;
-  const cases = places.map(
+  const cases = all.map(
     ({ commands, options, path }) =>
       `    "${path}")\n      found=(${commands.map(item).join(' ')})\n      flags=(${options.map(item).join(' ')})\n      ;;`,
   );
   return `#compdef holdfast
 # zsh completion of holdfast: holdfast completion zsh > "\${fpath[1]}/_holdfast"
 _holdfast() {
-  local place="" word
+  local command_path="" word
   local -a found flags
   for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "$place $word" in
-      ${pathsOf(places).join('|')}) place="$place $word" ;;
+    case "$command_path $word" in
+      ${pathsOf(all).join('|')}) command_path="$command_path $word" ;;
     esac
   done
-  case "$place" in
+  case "$command_path" in
 ${cases.join('\n')}
   esac
   if [[ "\${words[CURRENT]}" == -* ]]; then
@@ -99,9 +99,9 @@ fi
 `;
 }
 
-function fishScript(places: readonly Place[]): string {
+function fishScript(all: readonly CommandWords[]): string {
   const text = (said: string): string => `'${said.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-  const lines = places.flatMap(({ commands, options, path }) => {
+  const lines = all.flatMap(({ commands, options, path }) => {
     const condition = `-n ${text(`__holdfast_is_at "${path}"`)}`;
     return [
       ...commands.map((each) => `complete -c holdfast ${condition} -f -a ${each.name} -d ${text(each.text)}`),
@@ -113,14 +113,14 @@ function fishScript(places: readonly Place[]): string {
   });
   return `# fish completion of holdfast: holdfast completion fish | source
 function __holdfast_is_at
-  set -l place ""
+  set -l command_path ""
   for word in (commandline -opc)[2..-1]
-    switch "$place $word"
-      case ${pathsOf(places).join(' ')}
-        set place "$place $word"
+    switch "$command_path $word"
+      case ${pathsOf(all).join(' ')}
+        set command_path "$command_path $word"
     end
   end
-  test "$place" = "$argv[1]"
+  test "$command_path" = "$argv[1]"
 end
 ${lines.join('\n')}
 `;

@@ -140,9 +140,9 @@ async function matchDocuments(
       const record = recordOf.get(`${kind} ${document.name}`);
       const key = kinds[kind].keyOf(document.name, document.spec);
       const match = (record && byObject.get(record.object)) ?? byKey.get(key);
-      const places = [`key ${key}`, ...(match ? [`object ${match.object}`] : [])];
-      const other = places.map((place) => declaredBy.get(place)).find((each) => each !== undefined);
-      for (const place of places) declaredBy.set(place, other ?? document);
+      const names = [`key ${key}`, ...(match ? [`object ${match.object}`] : [])];
+      const other = names.map((name) => declaredBy.get(name)).find((each) => each !== undefined);
+      for (const name of names) declaredBy.set(name, other ?? document);
       if (other) {
         problems.push(
           `${document.locate()}: ${titleOf(document)} is the same object as ${titleOf(other)} at ${other.locate()}`,

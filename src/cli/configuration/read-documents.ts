@@ -20,10 +20,10 @@ interface ReadOptions {
 }
 
 /** Reads all documents of files and folders; `-` is stdin. Throws ConfigurationError with all that is wrong with them. */
-export async function readDocuments(places: readonly string[], options: ReadOptions): Promise<Document[]> {
+export async function readDocuments(sources: readonly string[], options: ReadOptions): Promise<Document[]> {
   const documents: Document[] = [];
   const problems: string[] = [];
-  for (const file of (await Promise.all(places.map(listFiles))).flat())
+  for (const file of (await Promise.all(sources.map(listFiles))).flat())
     for (const each of parseFile(file, await readSource(file), options))
       if (typeof each === 'string') problems.push(each);
       else documents.push(each);
@@ -39,17 +39,17 @@ export function throwProblems(problems: readonly string[]): void {
   throw new ConfigurationError([...problems.slice(0, maxProblems), ...more].join('\n  '));
 }
 
-async function listFiles(place: string): Promise<string[]> {
-  if (place === '-') return [place];
-  const found = await stat(place).catch((cause: unknown) => {
-    throw new ConfigurationError(`${place} cannot be read`, { cause });
+async function listFiles(source: string): Promise<string[]> {
+  if (source === '-') return [source];
+  const found = await stat(source).catch((cause: unknown) => {
+    throw new ConfigurationError(`${source} cannot be read`, { cause });
   });
-  if (!found.isDirectory()) return [place];
-  const names = await readdir(place, { recursive: true });
+  if (!found.isDirectory()) return [source];
+  const names = await readdir(source, { recursive: true });
   return names
     .filter((name) => /\.(ya?ml|json)$/.test(name) && !name.split(path.sep).some((each) => each.startsWith('.')))
     .toSorted()
-    .map((name) => path.join(place, name));
+    .map((name) => path.join(source, name));
 }
 
 async function readSource(file: string): Promise<string> {

@@ -21,12 +21,12 @@ const smallBytes = 1_024;
 /** Larger than a part of an upload to S3. */
 const largeBytes = 5 * 1024 * 1024 + 1;
 
-/** The checks of the blob store, and of the second store and the place of backups if they are set. */
+/** The checks of the blob store, and of the second store and the location of backups if they are set. */
 export function storeChecks(visit: Visit): Check[] {
   const { backup, blobs, secondStore } = visit.config;
   const checks: Check[] = [
     { name: 'blob-store', run: () => tryStore(visit, blobs, openBlobStore) },
-    { name: 'blob-place', run: () => checkPlace(visit) },
+    { name: 'blob-place', run: () => checkLocation(visit) },
   ];
   if (secondStore !== null)
     checks.push({
@@ -39,9 +39,9 @@ export function storeChecks(visit: Visit): Check[] {
   const { to } = backup;
   if (to !== null) {
     // What is written with a lock could not be deleted.
-    const place = to.replace(/([?&])lock=[^&]*&?/, '$1').replace(/[?&]$/, '');
-    const open = () => openTarget(place, visit.config);
-    checks.push({ name: 'backup-target', run: () => tryStore(visit, parseLocation(place, blobs), open) });
+    const location = to.replace(/([?&])lock=[^&]*&?/, '$1').replace(/[?&]$/, '');
+    const open = () => openTarget(location, visit.config);
+    checks.push({ name: 'backup-target', run: () => tryStore(visit, parseLocation(location, blobs), open) });
   }
   return checks;
 }
@@ -49,19 +49,19 @@ export function storeChecks(visit: Visit): Check[] {
 /** `isReplicated`: the bucket gets what is in another one, and nothing is written to it. */
 async function tryStore(
   visit: Visit,
-  place: BlobStoreConfig,
-  open: (place: BlobStoreConfig) => Promise<BlobStore>,
+  location: BlobStoreConfig,
+  open: (location: BlobStoreConfig) => Promise<BlobStore>,
   { isReplicated = false } = {},
 ): Promise<Outcome> {
-  const where = place.kind === 's3' ? `Bucket ${place.bucket}` : place.directory;
+  const where = location.kind === 's3' ? `Bucket ${location.bucket}` : location.directory;
   // A server creates it, with its own user as the owner.
-  if (place.kind === 'files' && !existsSync(path.join(place.directory, 'blobs')))
-    return existsSync(path.resolve(place.directory, '..'))
+  if (location.kind === 'files' && !existsSync(path.join(location.directory, 'blobs')))
+    return existsSync(path.resolve(location.directory, '..'))
       ? ok(`${where} does not exist yet: the first use creates it.`)
       : warn(`Neither ${where} nor its parent folder exists.`, 'Create or mount the parent folder.');
   let doing = 'opening';
   try {
-    const store = await open(place);
+    const store = await open(location);
     visit.closing(() => store.close());
     if (isReplicated) {
       doing = 'listing';
@@ -105,7 +105,7 @@ async function tryStore(
     const fault = error instanceof BlobStoreUnavailableError ? error.fault : null;
     return fail(
       `${where}, ${doing}: ${reasonOf(error)}`,
-      fault ? mends[fault] : 'The settings must name a usable place.',
+      fault ? mends[fault] : 'The settings must name a usable location.',
     );
   }
 }
@@ -128,7 +128,7 @@ function reasonOf(error: unknown): string {
   return error instanceof BlobStoreUnavailableError ? `${message}${detail}` : sentenceOf(error);
 }
 
-async function checkPlace(visit: Visit): Promise<Outcome> {
+async function checkLocation(visit: Visit): Promise<Outcome> {
   const db = await visit.migrated();
   const row = db && (await createBlobLocationRepository(db).find());
   if (!row) return null;
@@ -136,7 +136,7 @@ async function checkPlace(visit: Visit): Promise<Outcome> {
   if (formatLocation(parseLocation(row.mainUrl, visit.config.blobs)) !== own)
     return warn(
       `The blobs are at ${row.mainUrl}, but the settings say ${own}.`,
-      'The settings should name the place of the blobs.',
+      'The settings should name the location of the blobs.',
     );
   return ok(
     row.phase === 'copying'

@@ -1,6 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import type { CheckOutcome } from '../../shared/state/checkpoints/document-verifier.ts';
+import { estimateTotal } from '../output/progress.ts';
 import { checkDocuments, type DocumentKind, inPages, someOf } from '../state/check-documents.ts';
 import type { FsckRun } from './fsck-run.ts';
 
@@ -18,7 +19,7 @@ export async function checkStoredDocuments(run: FsckRun): Promise<void> {
     isDry: !fixes,
     sample,
     onChecked: async (kind, id, outcome) => {
-      run.step(`${kind}s`);
+      run.step(`${kind}s`, 1, (count) => sample ?? estimateTotal(count, id));
       await noteOutcome(run, kind, id, outcome);
     },
   });
@@ -36,7 +37,7 @@ export async function checkHeads(run: FsckRun): Promise<void> {
     await run.item('head', stackId, async () => {
       const head = await documentChecks.findHead(stackId);
       if (head === null) return;
-      run.step('heads');
+      run.step('heads', 1, (count) => sample ?? estimateTotal(count, stackId));
       const outcome = await (fixes ? verifier.check(head) : verifier.inspect(head));
       // Without a sample, the check of all documents reports it.
       if (sample !== null) await noteOutcome(run, 'checkpoint', head, outcome);

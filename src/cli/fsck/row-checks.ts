@@ -1,3 +1,4 @@
+import { estimateTotal } from '../output/progress.ts';
 import type { FindingKind } from './finding.ts';
 import type { FsckRun } from './fsck-run.ts';
 import { type CheckedRow, createRowCheckRepository, type RowPage } from './row-check-repository.ts';
@@ -21,11 +22,11 @@ const repairs: Repairs = {
   // The id of a row of the list is its key.
   listing: inTransaction((rows, { id }) => (id.startsWith('[') ? rows.unlist(id) : rows.list(id))),
   'change-listing': inTransaction((rows, { id }) => rows.noteChange(id)),
-  restorable: inTransaction((rows, { id }) => rows.placeRestorable(id)),
+  restorable: inTransaction((rows, { id }) => rows.setRestorableOrganization(id)),
   lock: inTransaction((rows, { id }) => rows.lock(id)),
   version: inTransaction((rows, { id }) => rows.raiseVersion(id)),
-  'update-organization': inTransaction((rows, { id }) => rows.placeUpdate(id)),
-  'update-stack': inTransaction((rows, { id }) => rows.placeFigures(id)),
+  'update-organization': inTransaction((rows, { id }) => rows.setUpdateOrganization(id)),
+  'update-stack': inTransaction((rows, { id }) => rows.setStatisticsStack(id)),
   approval: inTransaction((rows, { id }) => rows.deleteApproval(id)),
   'journal-open': async ({ context }, { id }) => {
     await context.db.inTransaction((tx) => createRowRepairRepository(tx).endJournal(id));
@@ -61,7 +62,8 @@ export async function checkTable(run: FsckRun, check: TableCheck): Promise<void>
 async function checkPages(run: FsckRun, table: string, list: RowPage, repairs: Repairs): Promise<void> {
   for (let after: string | null = null; ; ) {
     const page: readonly CheckedRow[] = await list(after, rowsPerPage);
-    run.step(table, page.length);
+    const last = page.at(-1)?.id ?? '';
+    run.step(table, page.length, (count) => (page.length < rowsPerPage ? count : estimateTotal(count, last)));
     const wrong = page.filter(({ problems }) => problems !== '');
     const failures = run.fixes ? await repairRows(run, wrong, repairs) : new Map<string, string>();
     // What is still wrong was not repaired, whatever the repair has done. New rows may push it off its page.

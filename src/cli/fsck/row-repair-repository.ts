@@ -50,10 +50,10 @@ export function createRowRepairRepository(tx: Queryable) {
           stack_name = excluded.stack_name, trouble = excluded.trouble`);
     },
 
-    placeRestorable: async (stackId: string) => {
+    setRestorableOrganization: async (stackId: string) => {
       await lockStack(stackId);
       await tx.query(sql.nothing`
-        /* rowRepairs.placeRestorable */
+        /* rowRepairs.setRestorableOrganization */
         update stacks s set restorable_in = p.organization_id from projects p
         where s.id = ${stackId}::uuid and p.id = s.project_id and s.restorable_until is not null`);
     },
@@ -76,15 +76,15 @@ export function createRowRepairRepository(tx: Queryable) {
         where s.id = ${stackId}::uuid and s.deleted_at is null`);
     },
 
-    placeUpdate: (updateId: string) =>
+    setUpdateOrganization: (updateId: string) =>
       tx.query(sql.nothing`
-        /* rowRepairs.placeUpdate */
+        /* rowRepairs.setUpdateOrganization */
         update updates u set organization_id = p.organization_id from stacks s join projects p on p.id = s.project_id
         where u.id = ${updateId}::uuid and s.id = u.stack_id`),
 
-    placeFigures: (updateId: string) =>
+    setStatisticsStack: (updateId: string) =>
       tx.query(sql.nothing`
-        /* rowRepairs.placeFigures */
+        /* rowRepairs.setStatisticsStack */
         with own as (select id, stack_id from updates where id = ${updateId}::uuid),
         journal as (update journals j set stack_id = own.stack_id from own where j.update_id = own.id and j.stack_id <> own.stack_id),
         drift as (update drift_runs d set stack_id = own.stack_id from own where d.update_id = own.id and d.stack_id <> own.stack_id)

@@ -54,7 +54,7 @@ export async function checkAllKeys(run: FsckRun, ring: KeyRing | null): Promise<
 /** Compares the audit log with its chains. */
 export async function checkAudit(run: FsckRun): Promise<void> {
   const { blobs, db } = run.context;
-  const { events, problems } = await verifyAudit({ blobs, db }, null);
+  const { events, problems } = await verifyAudit({ blobs, db }, null, run.onAuditProgress);
   run.step('audit events', events);
   for (const { organizationId, text } of problems)
     run.report.add('audit', organizationId === serverId ? 'server' : `organization ${organizationId}`, {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import PQueue from 'p-queue';
-import { Progress } from '../backup/progress.ts';
+import { Progress } from '../output/progress.ts';
 
 /** Runs `work` for all, some at once, and returns the results in order. The first error ends it. */
 export async function forEachStack<Stack, Result>(

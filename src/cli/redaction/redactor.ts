@@ -34,8 +34,8 @@ const shapes: readonly (readonly [RegExp, string])[] = [
   [/(?<![\w/+-])(?=[\w+-]*\d)(?=[\w+-]*[a-z])(?=[\w+-]*[A-Z])[\w+-]{32,}/g, hidden],
 ];
 
-/** Places in which whatever stands is a secret: headers, parameters and members with such a name. */
-const places: readonly (readonly [RegExp, string])[] = [
+/** Positions in which whatever stands is a secret: headers, parameters and members with such a name. */
+const secretPositions: readonly (readonly [RegExp, string])[] = [
   [
     new RegExp(
       `(\\b(?:proxy-)?authorization|(?:set-)?cookie)(${quote}?\\s*[:=]\\s*)(?:${quote}(?:[^"\\\\]|\\\\(?!"))*|[^\\n"]*)`,
@@ -78,7 +78,7 @@ export class Redactor {
 
   /** For any text, such as lines of a log. */
   text(text: string): string {
-    return applied(places, this.sentence(text));
+    return applied(secretPositions, this.sentence(text));
   }
 
   /** For the lines of a log. */

@@ -4,6 +4,7 @@ import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 import type { DocumentCheckRepository } from '../../shared/state/checkpoints/document-check-repository.ts';
 import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checkpoints/document-verifier.ts';
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
+import { estimateTotal, type Progress } from '../output/progress.ts';
 
 /** The result of checking many documents. Documents that were deleted in the meantime are not counted. */
 export interface CheckSummary {
@@ -31,6 +32,16 @@ interface CheckOptions {
   readonly sample?: number | null;
   /** Gets each outcome, or the error of a document that could not be read. */
   readonly onChecked?: (kind: DocumentKind, id: string, outcome: CheckOutcome | Error) => unknown;
+}
+
+/** Reports each document that was checked. `isInOrder`: all of a kind are checked, in the order of their ids. */
+export function reportTo(progress: Progress, isInOrder: boolean): NonNullable<CheckOptions['onChecked']> {
+  const counts = new Map<DocumentKind, number>();
+  return (kind, id) => {
+    const done = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, done);
+    progress.report(`${kind}s`, done, isInOrder ? estimateTotal(done, id) : null);
+  };
 }
 
 /** Documents of one kind, with their checks. */

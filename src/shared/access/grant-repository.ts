@@ -112,11 +112,11 @@ export function createGrantRepository(db: Queryable) {
                           user_id, team_id, token_id, role_id, built_in_role, created_by, created_at)
       select g.id, g."organizationId", g.effect, g.permissions, g."projectPattern", g."stackPattern", g."tagName", g."tagValue",
         g."userId", g."teamId", g."tokenId", g."roleId", g."builtInRole", g."createdBy", clock_timestamp()
-      from jsonb_array_elements(${JSON.stringify(rows)}::jsonb) with ordinality as e (value, place)
+      from jsonb_array_elements(${JSON.stringify(rows)}::jsonb) with ordinality as e (value, position)
       cross join lateral jsonb_to_record(e.value) as g (id uuid, "organizationId" uuid, effect text, permissions integer,
         "projectPattern" text, "stackPattern" text, "tagName" text, "tagValue" text, "userId" uuid, "teamId" uuid, "tokenId" uuid,
         "roleId" uuid, "builtInRole" text, "createdBy" uuid)
-      order by e.place`);
+      order by e.position`);
     return rows.map(({ id }) => id);
   };
   const holdsOn = ({ project, stack, tags }: GrantedStack) => sql.fragment`

@@ -31,6 +31,14 @@ export function createManagedObjectRepository(db: Queryable) {
           and ${after === null ? sql.fragment`true` : sql.fragment`(kind, name) > (${after.kind}, ${after.name})`}
         order by kind, name limit ${limit}`),
 
+    /** The objects of a kind, up to `limit`. */
+    listOfKind: async (organizationId: string, kind: string, limit: number): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(Type.Object({ object: Type.String() }))`
+        /* managedObjects.listOfKind */
+        select object from managed_objects where organization_id = ${organizationId} and kind = ${kind} order by object limit ${limit}`);
+      return rows.map(({ object }) => object);
+    },
+
     /** Up to `limit`. */
     count: async (organizationId: string, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`

@@ -28,7 +28,7 @@ export const ListedRow = Type.Object({
 export type ListedEventRow = Row<typeof ListedRow>;
 
 /** A position in the list, which is ordered by time, newest first. */
-export interface AuditPlace {
+export interface AuditPosition {
   readonly micros: number;
   readonly number: number;
 }
@@ -40,7 +40,7 @@ export interface AuditSelection {
   readonly actor: string | null;
   /** Events up to this time. */
   readonly until: Date | null;
-  readonly after: AuditPlace | null;
+  readonly after: AuditPosition | null;
 }
 
 /** Columns of a row, of one table or alias named `event`. */

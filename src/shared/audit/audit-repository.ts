@@ -33,8 +33,8 @@ export function objectText(object: SqlFragment, optional: readonly string[] = []
       ? sql.fragment`true`
       : sql.fragment`not (m.name = any (${sql.array([...optional], 'text')}) and m.value::text = 'null')`;
   return sql.fragment`(
-    select '{' || string_agg(to_json(m.name)::text || ':' || m.value::text, ',' order by m.place) || '}'
-    from json_each(${object}) with ordinality as m (name, value, place) where ${isShown})`;
+    select '{' || string_agg(to_json(m.name)::text || ':' || m.value::text, ',' order by m.position) || '}'
+    from json_each(${object}) with ordinality as m (name, value, position) where ${isShown})`;
 }
 
 /**

@@ -36,14 +36,16 @@ interface Progress {
 
 /**
  * Reads all chained events once, in the order in which they were chained, and compares them with their batches, the batches with each
- * other, and the chains with the heads in the blob store. May run beside running servers. `organizationId` null: all chains.
+ * other, and the chains with the heads in the blob store. May run beside running servers. `organizationId` null: all chains. `onProgress`
+ * gets how many batches were read, of how many.
  */
 export async function verifyAudit(
   { blobs, db }: { readonly blobs: BlobStore; readonly db: Queryable },
   organizationId: string | null,
+  onProgress: (batches: number, total: number) => void = () => {},
 ): Promise<AuditVerification> {
   const verifier = new AuditVerifier(db, organizationId);
-  await verifier.run();
+  await verifier.run(onProgress);
   await verifier.compareHeads(blobs);
   return { chains: verifier.chains.size, events: verifier.events, problems: verifier.problems };
 }
@@ -62,9 +64,13 @@ class AuditVerifier {
     this.#only = only;
   }
 
-  async run(): Promise<void> {
+  async run(onProgress: (batches: number, total: number) => void): Promise<void> {
     // Chains first: a batch that is chained afterwards lies beyond their recorded end.
-    for (const chain of await this.#auditChains.listChains()) {
+    const chains = await this.#auditChains.listChains();
+    // Those of all chains are read.
+    const total = chains.reduce((sum, { baseBatch, batch }) => sum + batch - baseBatch, 0);
+    let read = 0;
+    for (const chain of chains) {
       if (!this.#isMeant(chain.organizationId)) continue;
       this.chains.set(chain.organizationId, { chain, batch: chain.baseBatch, hash: chain.baseHash });
       this.#hashes.set(hashName(chain.organizationId, chain.baseBatch), chain.baseHash.toString('hex'));
@@ -85,6 +91,9 @@ class AuditVerifier {
         this.#compareBatch(batch);
         window.push(batch);
       }
+      // Others may have been chained meanwhile.
+      read = Math.min(total, read + page.length);
+      if (page.length > 0) onProgress(read, total);
       const last = page.at(-1);
       if (!last || page.length < batchesAtOnce) break;
       after = last;

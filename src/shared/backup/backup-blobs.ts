@@ -36,10 +36,10 @@ export class BackupBlobs implements BlobStore {
   }
 
   async open(key: string, options: Parameters<BlobStore['open']>[1] = {}): Promise<AsyncIterable<Buffer>> {
-    const place = this.#prefix + key;
-    if (this.#unseal === null) return this.#target.open(place, options);
+    const targetKey = this.#prefix + key;
+    if (this.#unseal === null) return this.#target.open(targetKey, options);
     const { range, signal } = options;
-    const body = this.#unseal(await this.#target.open(place, signal ? { signal } : {}));
+    const body = this.#unseal(await this.#target.open(targetKey, signal ? { signal } : {}));
     return range ? cut(body, range) : body;
   }
 

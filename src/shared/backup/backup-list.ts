@@ -1,7 +1,7 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { listBlobs } from './backup-content.ts';
 import { BackupError } from './backup-error.ts';
-import { type ManifestHead, places, readManifestHead } from './manifest.ts';
+import { backupKeys, type ManifestHead, readManifestHead } from './manifest.ts';
 import { readSmall } from './stored-bytes.ts';
 
 /** A backup in a target. */
@@ -19,7 +19,7 @@ export interface FoundBackup {
 export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
   const found = new Map<string, string[]>();
   for (let after: string | undefined; ; ) {
-    const page = await target.list(places.root, after);
+    const page = await target.list(backupKeys.root, after);
     for (const { key } of page.blobs) {
       const id = key.split('/')[1] as string;
       const keys = found.get(id);
@@ -33,7 +33,7 @@ export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([id, keys]) => ({
       id,
-      isComplete: keys.includes(places.manifest(id)),
+      isComplete: keys.includes(backupKeys.manifest(id)),
       keys,
       blobLists: keys.filter((key) => key.startsWith(`backups/${id}/blobs/`)).sort(),
     }));
@@ -46,13 +46,13 @@ export async function openBackup(target: BlobStore, id: string | null): Promise<
     id === null ? backups.findLast(({ isComplete }) => isComplete) : backups.find((each) => each.id === id);
   if (!backup) throw new BackupError(id === null ? 'There is no complete backup' : `There is no backup ${id}`);
   if (!backup.isComplete) throw new BackupError(`Backup ${backup.id} is incomplete: it has no manifest`);
-  return readManifestHead(backup.id, await readSmall(target, places.manifest(backup.id)));
+  return readManifestHead(backup.id, await readSmall(target, backupKeys.manifest(backup.id)));
 }
 
 /** When the backup was last verified without faults, in ms since 1970; null: never. */
 export async function readVerification(target: BlobStore, { id, keys }: FoundBackup): Promise<number | null> {
-  if (!keys.includes(places.verified(id))) return null;
-  const at = Date.parse((await readSmall(target, places.verified(id))).toString('utf8').trim());
+  if (!keys.includes(backupKeys.verified(id))) return null;
+  const at = Date.parse((await readSmall(target, backupKeys.verified(id))).toString('utf8').trim());
   return Number.isNaN(at) ? null : at;
 }
 
@@ -76,7 +76,7 @@ export async function pruneBackups(
   for (const backup of all) {
     const isEnded = backup.isComplete ? !kept.has(backup.id) : backup.id < newest;
     if (!isEnded) continue;
-    if (backup.isComplete && (await isLocked(target, places.manifest(backup.id), now))) {
+    if (backup.isComplete && (await isLocked(target, backupKeys.manifest(backup.id), now))) {
       locked.push(backup.id);
       kept.add(backup.id);
     } else ended.push(backup);
@@ -95,9 +95,9 @@ async function isLocked(target: BlobStore, key: string, now: Date): Promise<bool
 async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[]): Promise<string[]> {
   for (const { id, keys } of backups) {
     // First, so that a backup without some of its objects is never taken for a complete one.
-    await target.delete(places.manifest(id));
+    await target.delete(backupKeys.manifest(id));
     // Then, so that one that is still being made notices.
-    await target.delete(places.start(id));
+    await target.delete(backupKeys.start(id));
     for (const key of keys) await target.delete(key);
   }
   return backups.map(({ id }) => id);
@@ -111,7 +111,7 @@ async function deleteBlobs(
 ): Promise<number> {
   let deleted = 0;
   for (let after: string | undefined; ; ) {
-    const page = await target.list(places.blobs, after);
+    const page = await target.list(backupKeys.blobs, after);
     if ((await findBackups(target)).some(({ id, isComplete }) => !isComplete && id > newest)) return deleted;
     for (const { key } of page.blobs) {
       if (needed.has(key) || (await isLocked(target, key, now))) continue;

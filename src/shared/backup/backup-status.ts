@@ -27,7 +27,7 @@ const Backups = Type.Object({
   /** The complete ones, newest first. */
   backups: Type.Array(KnownBackup),
 });
-/** The backups that the task has found in its place. */
+/** The backups that the task has found in its location. */
 export type Backups = Static<typeof Backups>;
 
 const LastVerification = Type.Object({
@@ -55,15 +55,15 @@ export async function readBackupStatus(
 }
 
 /**
- * Notes that a backup in the place is without faults. Pages and metrics show it at once: the task that looks into the place may be making a
+ * Notes that a backup in the location is without faults. Pages and metrics show it at once: the task that looks into the location may be making a
  * backup for hours.
  */
 export async function noteVerified(
   runs: ScheduledTaskRepository,
-  { at, id, place }: { readonly at: number; readonly id: string; readonly place: string },
+  { at, id, location }: { readonly at: number; readonly id: string; readonly location: string },
 ): Promise<void> {
   const { backups: found } = await readBackupStatus(runs);
-  if (found?.place !== place) return;
+  if (found?.place !== location) return;
   const backups = found.backups.map((each) => (each.id === id ? { ...each, verifiedAt: at } : each));
   await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, backups } satisfies Backups));
 }

@@ -8,33 +8,33 @@ import type { Config } from '../platform/config/config.ts';
 import { BackupError } from './backup-error.ts';
 
 /**
- * Opens the place of backups, as `parseLocation` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what is written to a bucket. A
- * folder that `mustExist` is not created. Throws LocationUrlError, and BackupError for a place inside the blob store.
+ * Opens the location of backups, as `parseLocation` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what is written to a bucket. A
+ * folder that `mustExist` is not created. Throws LocationUrlError, and BackupError for a location inside the blob store.
  */
 export async function openTarget(
-  place: string,
+  location: string,
   config: Config,
   { mustExist = false }: { readonly mustExist?: boolean } = {},
 ): Promise<BlobStore> {
-  const target = parseLocation(place, config.blobs);
+  const target = parseLocation(location, config.blobs);
   const { blobs } = config;
   if (target.kind === 'files') {
     if (blobs.kind === 'files' && isWithin(target.directory, path.resolve(blobs.directory)))
-      throw new BackupError(`${place} is in the folder of the blob store: a backup belongs elsewhere`);
+      throw new BackupError(`${location} is in the folder of the blob store: a backup belongs elsewhere`);
     if (mustExist && !existsSync(path.join(target.directory, 'blobs')))
-      throw new BackupError(`There are no backups in ${place}`);
+      throw new BackupError(`There are no backups in ${location}`);
     return openBlobStore(target);
   }
   const isOwn = blobs.kind === 's3' && blobs.bucket === target.bucket && blobs.endpoint === target.endpoint;
   if (isOwn && target.prefix === '')
-    throw new BackupError(`${place} is the bucket of the blob store: add a prefix, or better use another bucket`);
-  return openBlobStore({ ...target, lock: readLock(place, new URL(place).searchParams.get('lock')) });
+    throw new BackupError(`${location} is the bucket of the blob store: add a prefix, or better use another bucket`);
+  return openBlobStore({ ...target, lock: readLock(location, new URL(location).searchParams.get('lock')) });
 }
 
-function readLock(place: string, text: string | null): NonNullable<S3Options['lock']> | null {
+function readLock(location: string, text: string | null): NonNullable<S3Options['lock']> | null {
   if (text === null) return null;
   const [, mode, days] = /^(governance|compliance):([1-9]\d{0,4})$/i.exec(text) ?? [];
-  if (mode === undefined) throw new BackupError(`${place}: lock must be governance:DAYS or compliance:DAYS`);
+  if (mode === undefined) throw new BackupError(`${location}: lock must be governance:DAYS or compliance:DAYS`);
   return { mode: mode.toUpperCase() as 'GOVERNANCE' | 'COMPLIANCE', days: Number(days) };
 }
 

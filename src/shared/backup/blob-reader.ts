@@ -6,7 +6,7 @@ import { createPolicyArchiveRepository } from '../policies/policy-archive-reposi
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
 import type { ChunkRepository } from '../state/checkpoints/chunks/chunk-repository.ts';
 import type { ReadDocument } from '../state/checkpoints/document-copies.ts';
-import type { DocumentPlace, DocumentStore } from '../state/checkpoints/document-store.ts';
+import type { DocumentLocation, DocumentStore } from '../state/checkpoints/document-store.ts';
 import { createJournalSnapshotRepository } from '../state/journal/journal-snapshot-repository.ts';
 import { createBlobOwnerRepository } from './blob-owner-repository.ts';
 
@@ -33,16 +33,16 @@ export async function findBlobReader(parts: BlobReaderParts, key: string): Promi
     if (segment?.blobKey !== key) return null;
     return (documents) => eventSegments.verify(segment, parseIndex(segment.frames), segment.sha256, { documents });
   }
-  const find: Readonly<Record<typeof kind, () => Promise<DocumentPlace | null>>> = {
+  const find: Readonly<Record<typeof kind, () => Promise<DocumentLocation | null>>> = {
     checkpoint: () => checkpoints.find(id),
     archive: () => createPolicyArchiveRepository(db).find(id),
     snapshot: () => createJournalSnapshotRepository(db).find(id),
   };
-  const place = await find[kind]();
+  const location = await find[kind]();
   // It may have other bytes by now.
-  return place?.blobKey === key ? (documents) => drain(documents, place) : null;
+  return location?.blobKey === key ? (documents) => drain(documents, location) : null;
 }
 
-async function drain(documents: DocumentStore, place: DocumentPlace): Promise<void> {
-  for await (const _ of documents.open(place));
+async function drain(documents: DocumentStore, location: DocumentLocation): Promise<void> {
+  for await (const _ of documents.open(location));
 }

@@ -10,8 +10,8 @@ import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
 import { type BackupSource, openChecked } from './checked-blob.ts';
 import {
   type BlobCopy,
+  backupKeys,
   type Manifest,
-  places,
   readBlobList,
   type TableCopy,
   writeBlobList,
@@ -60,7 +60,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const recipients = [...encryption.recipients];
   const id = new Date().toISOString().replace(/[-:.]/g, '').toLowerCase();
   // From now on, a prune deletes no blobs.
-  await target.put(places.start(id), once(Buffer.from('\n')));
+  await target.put(backupKeys.start(id), once(Buffer.from('\n')));
   const known = await readKnownBlobs(target);
   await copies.beginSnapshot();
   const about = await copies.describe();
@@ -93,9 +93,9 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   };
   parts.signal.throwIfAborted();
   const text = await writeManifest(manifest, encryption.seal);
-  if ((await target.stat(places.start(id))) === null)
+  if ((await target.stat(backupKeys.start(id))) === null)
     throw new BackupError('A prune has deleted the backup while it was made, because a later one was complete');
-  await target.put(places.manifest(id), once(text));
+  await target.put(backupKeys.manifest(id), once(text));
   return manifest;
 }
 
@@ -113,7 +113,7 @@ async function copyTables(
     // Its errors end `packed`, and reach the reader there if one is left.
     pipeline(text, packed).catch(() => {});
     const body = pace.pass(encryption.seal(packed));
-    const object = await store(target, places.table(id, shape.name.replaceAll('"', '')), body);
+    const object = await store(target, backupKeys.table(id, shape.name.replaceAll('"', '')), body);
     tables.push({ ...shape, rows: rows(), object });
     bytes += object.bytes;
     onProgress({ step: 'tables', done: tables.length, total: shapes.length, bytes });
@@ -238,9 +238,9 @@ class BlobCopies {
     }
     if (checked.state === 'unchecked') this.#unchecked++;
     const meter = new Meter();
-    const place = this.#prefix + key;
-    const stored = await store(target, place, pace.pass(encryption.seal(meter.pass(checked.body))));
-    this.#fresh.push(place);
+    const targetKey = this.#prefix + key;
+    const stored = await store(target, targetKey, pace.pass(encryption.seal(meter.pass(checked.body))));
+    this.#fresh.push(targetKey);
     this.#written += stored.bytes;
     this.#unlisted += stored.bytes;
     return { ...stored, size: meter.bytes };
@@ -261,9 +261,9 @@ class BlobCopies {
     const text = writeBlobList(this.#list);
     this.#list = [];
     this.#unlisted = 0;
-    const key = places.blobList(this.#id, this.#lists.length + 1);
+    const key = backupKeys.blobList(this.#id, this.#lists.length + 1);
     // Reserved before the write, so that two lists never have the same number.
-    const place = this.#lists.push({ key, bytes: 0, sha256: '' }) - 1;
-    this.#lists[place] = await store(this.#parts.target, key, once(text));
+    const index = this.#lists.push({ key, bytes: 0, sha256: '' }) - 1;
+    this.#lists[index] = await store(this.#parts.target, key, once(text));
   }
 }

@@ -72,7 +72,7 @@ export const Manifest = Type.Object({ ...openHead, ...Contents.properties });
 export type Manifest = Static<typeof Manifest>;
 
 /** Keys in the target of backups. */
-export const places = {
+export const backupKeys = {
   root: 'backups/',
   start: (id: string): string => `backups/${id}/started`,
   manifest: (id: string): string => `backups/${id}/manifest.json`,
@@ -88,9 +88,9 @@ export const places = {
 export async function writeManifest(manifest: Manifest, seal: BackupEncryption['seal']): Promise<Buffer> {
   const { installation, masterKeys, migrations, position, postgres, sequences, tables, ...head } = manifest;
   const contents = JSON.stringify({ installation, masterKeys, migrations, position, postgres, sequences, tables });
-  const sealed = Buffer.concat(await Array.fromAsync(seal(once(Buffer.from(contents)))));
+  const encrypted = Buffer.concat(await Array.fromAsync(seal(once(Buffer.from(contents)))));
   const encoding = head.recipients.length > 0 ? 'base64' : 'utf8';
-  return withHash(JSON.stringify({ ...head, contents: sealed.toString(encoding) } satisfies ManifestHead));
+  return withHash(JSON.stringify({ ...head, contents: encrypted.toString(encoding) } satisfies ManifestHead));
 }
 
 /** Throws BackupError. */

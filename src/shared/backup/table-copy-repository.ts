@@ -23,7 +23,7 @@ const tables = `
     and c.relname <> '${migrationsTable}'`;
 
 /** Where the blobs are. A restored installation has them in the store of its settings. */
-const placesTable = 'blob_places';
+const locationsTable = 'blob_places';
 
 /** Copies of the tables, on a connection of its own. Names in results are quoted where SQL needs it. */
 export function createTableCopyRepository(client: pg.Client) {
@@ -64,8 +64,8 @@ export function createTableCopyRepository(client: pg.Client) {
     listMigrations: async () =>
       (await run<{ name: string }>(`select name from ${migrationsTable} order by id`)).map(({ name }) => name),
 
-    /** All tables that a backup has; with `withPlaces` also where the blobs are. */
-    listTables: ({ withPlaces = false } = {}) =>
+    /** All tables that a backup has; with `withLocations` also where the blobs are. */
+    listTables: ({ withLocations = false } = {}) =>
       run<TableShape>(`
         /* tableCopies.listTables */
         select quote_ident(c.relname) as name,
@@ -73,7 +73,7 @@ export function createTableCopyRepository(client: pg.Client) {
             where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
           coalesce((select json_agg(json_build_object('name', quote_ident(p.relname), 'bounds', pg_get_expr(p.relpartbound, p.oid)) order by p.relname)
             from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = c.oid), '[]') as partitions
-        ${tables} ${withPlaces ? '' : `and c.relname <> '${placesTable}'`} order by c.relname`),
+        ${tables} ${withLocations ? '' : `and c.relname <> '${locationsTable}'`} order by c.relname`),
 
     /** The last values of sequences that were used. */
     listSequences: () =>

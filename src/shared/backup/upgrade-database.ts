@@ -50,7 +50,7 @@ export async function upgradeDatabase(
   }: {
     readonly claim: DataDirClaim;
     readonly logger: Logger;
-    /** Folder with the programs of the old version; null: the places of packages. */
+    /** Folder with the programs of the old version; null: the folders of packages. */
     readonly oldPostgres: string | null;
     readonly onStep: (text: string) => void;
   },
@@ -134,7 +134,7 @@ async function copyTables(
   let rows = 0;
   await fresh.begin();
   const keys = await fresh.prepareLoad();
-  const tables = await old.listTables({ withPlaces: true });
+  const tables = await old.listTables({ withLocations: true });
   for (const table of tables) {
     onStep(`Copying table ${table.name}`);
     await fresh.addPartitions(table);

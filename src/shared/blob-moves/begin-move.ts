@@ -18,7 +18,7 @@ export class MoveError extends OperatorError {
 export interface MoveParts {
   readonly blobs: LocatedBlobStore;
   readonly blobRows: BlobRepository;
-  readonly places: BlobLocationRepository;
+  readonly locations: BlobLocationRepository;
 }
 
 /** Both stores of a move, and what the database says about it. */
@@ -37,7 +37,7 @@ export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copy
     throw new MoveError(
       phase === 'copying'
         ? 'No blobs are being copied: begin with `holdfast blobs copy`'
-        : 'No place was left: `holdfast blobs switch` comes first',
+        : 'No location was left: `holdfast blobs switch` comes first',
     );
   return {
     row,
@@ -47,11 +47,11 @@ export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copy
 }
 
 /**
- * Begins to move the blobs to `to`, or resumes: from now on, each process writes new blobs to both places. Marks both, so that a process that
- * finds another store in a place does not use it. Throws MoveError, LocationUrlError and BlobStoreUnavailableError.
+ * Begins to move the blobs to `to`, or resumes: from now on, each process writes new blobs to both locations. Marks both, so that a process that
+ * finds another store in a location does not use it. Throws MoveError, LocationUrlError and BlobStoreUnavailableError.
  */
 export async function beginMove(parts: MoveParts, to: string, config: Config['blobs']): Promise<void> {
-  const { blobs, places } = parts;
+  const { blobs, locations } = parts;
   const row = await blobs.read();
   const target = parseLocation(to, config);
   const targetUrl = formatLocation(target);
@@ -73,20 +73,21 @@ export async function beginMove(parts: MoveParts, to: string, config: Config['bl
     const otherId = await markLocation(store, targetUrl);
     if (mainId === otherId)
       throw new MoveError(
-        `${targetUrl} says that it is the place where the blobs are: delete its object places/${mainId}`,
+        `${targetUrl} says that it is the location where the blobs are: delete its object places/${mainId}`,
       );
-    const begun = await places.begin({ id: mainId, url: mainUrl }, { id: otherId, url: targetUrl });
+    const begun = await locations.begin({ id: mainId, url: mainUrl }, { id: otherId, url: targetUrl });
     if (!begun) throw new MoveError('Another command has just begun a move: see `holdfast blobs status`');
   } finally {
     await store.close();
   }
 }
 
-/** Returns the id of a place, after it has written it there if there is none. */
+/** Returns the id of a location, after it has written it there if there is none. */
 async function markLocation(store: BlobStore, url: string): Promise<string> {
   const { blobs } = await store.list(locationKey(''));
   const [first, ...others] = blobs.map(({ key }) => key.slice(locationKey('').length));
-  if (others.length > 0) throw new MoveError(`${url} has several objects places/…: only one can say which place it is`);
+  if (others.length > 0)
+    throw new MoveError(`${url} has several objects places/…: only one can say which location it is`);
   if (first !== undefined) return first;
   const id = randomUUID();
   await store.put(locationKey(id), once(Buffer.from(`${url}\n`)));
@@ -108,7 +109,7 @@ async function assertNotForeign({ blobRows }: MoveParts, store: BlobStore, url: 
   const own = `installations/${await blobRows.installationId()}`;
   const { blobs } = await store.list('installations/');
   if (blobs.some(({ key }) => key !== own))
-    throw new MoveError(`${url} has the blobs of another installation: choose an empty place`);
+    throw new MoveError(`${url} has the blobs of another installation: choose an empty location`);
   if (blobs.length === 0) await store.put(own, once(Buffer.from(`${own}\n`)));
 }
 

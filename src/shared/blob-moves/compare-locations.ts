@@ -17,7 +17,7 @@ export interface PassOptions {
 }
 
 export interface CopyOptions {
-  /** Also compares the blobs that are in both places. */
+  /** Also compares the blobs that are in both locations. */
   readonly again?: boolean;
   /** Replaces the copy that does not have the hash of its row. Returns false if there is no hash: then the main place is right. */
   readonly mend?: (key: string) => Promise<boolean>;
@@ -37,7 +37,7 @@ export interface BlobFault {
 export interface VerifyResult {
   readonly compared: number;
   readonly faults: readonly BlobFault[];
-  /** Blobs that a state needs and that neither place has: lost before the move. */
+  /** Blobs that a state needs and that neither location has: lost before the move. */
   readonly lost: readonly string[];
 }
 
@@ -52,8 +52,8 @@ const atOnce = 16;
 const rowlessPrefixes = ['audit/', 'installations/'];
 
 /**
- * Copies the blobs that the other place lacks; with `again` also compares the others and replaces what is wrong. Each copy is read back and
- * compared by its SHA-256. What is written meanwhile is in both places. Can be repeated after an interruption. Throws MoveError,
+ * Copies the blobs that the other location lacks; with `again` also compares the others and replaces what is wrong. Each copy is read back and
+ * compared by its SHA-256. What is written meanwhile is in both locations. Can be repeated after an interruption. Throws MoveError,
  * BlobStoreUnavailableError, and the reason of the signal.
  */
 export async function copyBlobs(
@@ -81,13 +81,13 @@ export async function copyBlobs(
 }
 
 /**
- * Reads all blobs in both places and compares them. A result without faults lets the move switch, unless a later upload to the other place
+ * Reads all blobs in both locations and compares them. A result without faults lets the move switch, unless a later upload to the other location
  * fails. Throws BlobStoreUnavailableError, and the reason of the signal.
  */
 export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOptions = {}): Promise<VerifyResult> {
-  const { blobRows, places } = parts;
+  const { blobRows, locations } = parts;
   const { main, other, row } = move;
-  await places.clearVerified();
+  await locations.clearVerified();
   const faults: BlobFault[] = [];
   const lost: string[] = [];
   const compared = await overAllBlobs(parts, main, options, async (_, each) => {
@@ -106,8 +106,8 @@ export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOpt
       else faults.push({ key, fault: 'missing' });
     }
   });
-  if (faults.length === 0 && !(await places.noteVerified(row)))
-    throw new MoveError('A blob written meanwhile did not reach the other place: run `holdfast blobs copy` again');
+  if (faults.length === 0 && !(await locations.noteVerified(row)))
+    throw new MoveError('A blob written meanwhile did not reach the other location: run `holdfast blobs copy` again');
   return { compared, faults: faults.sort((one, two) => (one.key < two.key ? -1 : 1)), lost: lost.sort() };
 }
 
@@ -182,7 +182,9 @@ async function copyBlob(from: BlobStore, to: BlobStore, key: string): Promise<nu
   }
   const copy = await digest(to, key);
   if (copy !== null && copy !== meter.sha256)
-    throw new MoveError(`The copy of ${key} reads back with another SHA-256: that place does not keep what it stores`);
+    throw new MoveError(
+      `The copy of ${key} reads back with another SHA-256: that location does not keep what it stores`,
+    );
   return meter.bytes;
 }
 

@@ -5,11 +5,11 @@ import { hasRow } from '../state/checkpoints/blob-repository.ts';
 import { type Move, MoveError, type MoveParts, openMove } from './begin-move.ts';
 import { digest, inParallel, type PassOptions, stillNeeded } from './compare-locations.ts';
 
-/** Makes the other place the main one. Throws MoveError if it is not verified, or a backup runs. */
-export async function switchLocations(places: BlobLocationRepository): Promise<void> {
-  if (await places.lockBackups()) throw new MoveError('A backup is being made: repeat this when it has ended');
-  if (!(await places.switch()))
-    throw new MoveError('The other place is not verified: `holdfast blobs verify` comes first, without faults');
+/** Makes the other location the main one. Throws MoveError if it is not verified, or a backup runs. */
+export async function switchLocations(locations: BlobLocationRepository): Promise<void> {
+  if (await locations.lockBackups()) throw new MoveError('A backup is being made: repeat this when it has ended');
+  if (!(await locations.switch()))
+    throw new MoveError('The other location is not verified: `holdfast blobs verify` comes first, without faults');
 }
 
 export interface EmptyOptions {
@@ -19,33 +19,33 @@ export interface EmptyOptions {
 }
 
 /**
- * Forgets the place that was left. With `empty`, first deletes its blobs, except those that the main place lacks and nothing needs. Can be
+ * Forgets the location that was left. With `empty`, first deletes its blobs, except those that the main location lacks and nothing needs. Can be
  * repeated after an interruption. Returns how many blobs it deleted and left. Throws MoveError, with the keys, before it deletes anything, if
- * the main place lacks a blob that is needed, or has other bytes; and BlobStoreUnavailableError.
+ * the main location lacks a blob that is needed, or has other bytes; and BlobStoreUnavailableError.
  */
 export async function finishMove(
   parts: MoveParts,
   { empty = false, mend = async () => false, ...options }: PassOptions & EmptyOptions = {},
 ): Promise<{ deleted: number; left: number }> {
-  const { places } = parts;
-  const row = await places.find();
-  if (row?.phase !== 'switched') throw new MoveError('No place was left: `holdfast blobs switch` comes first');
-  // A place that is kept may be away already.
+  const { locations } = parts;
+  const row = await locations.find();
+  if (row?.phase !== 'switched') throw new MoveError('No location was left: `holdfast blobs switch` comes first');
+  // A location that is kept may be away already.
   if (!empty) {
-    await places.settle('switched');
+    await locations.settle('switched');
     return { deleted: 0, left: 0 };
   }
   const move = await openMove(parts, 'switched');
   await assertSame(parts, move, mend, options);
-  const result = await emptyPlace(move, options);
-  await places.settle('switched');
+  const result = await emptyLocation(move, options);
+  await locations.settle('switched');
   await move.other.delete(locationKey(row.otherId as string));
   return result;
 }
 
 const shownKeys = 100;
 
-/** Reads all blobs of the place that was left in both places. Throws MoveError. */
+/** Reads all blobs of the location that was left in both locations. Throws MoveError. */
 async function assertSame(
   { blobRows }: MoveParts,
   { main, other }: Move,
@@ -55,7 +55,7 @@ async function assertSame(
   const faults: string[] = [];
   for await (const keys of listPages(other)) {
     const missing: string[] = [];
-    // What else is there describes the place.
+    // What else is there describes the location.
     const compared = keys.filter((key) => hasRow(key) || key.startsWith('audit/'));
     await inParallel(compared, signal, async (key) => {
       const [here, there] = await Promise.all([digest(main, key), digest(other, key)]);
@@ -68,14 +68,16 @@ async function assertSame(
   const shown = faults.sort().slice(0, shownKeys);
   const more = faults.length > shown.length ? [`and ${faults.length - shown.length} more`] : [];
   throw new MoveError(
-    [`The new place is not as the old one, of which nothing was deleted (${faults.length}):`, ...shown, ...more].join(
-      '\n',
-    ),
+    [
+      `The new location is not as the old one, of which nothing was deleted (${faults.length}):`,
+      ...shown,
+      ...more,
+    ].join('\n'),
   );
 }
 
-/** Deletes the blobs of the place that was left, except those that the main place lacks. */
-async function emptyPlace({ main, other }: Move, options: PassOptions): Promise<{ deleted: number; left: number }> {
+/** Deletes the blobs of the location that was left, except those that the main location lacks. */
+async function emptyLocation({ main, other }: Move, options: PassOptions): Promise<{ deleted: number; left: number }> {
   let deleted = 0;
   let left = 0;
   for await (const keys of listPages(other)) {
@@ -91,7 +93,7 @@ async function emptyPlace({ main, other }: Move, options: PassOptions): Promise<
   return { deleted, left };
 }
 
-/** The keys of a place, without its own mark. */
+/** The keys of a location, without its own mark. */
 async function* listPages(store: BlobStore): AsyncGenerator<readonly string[]> {
   for (let after: string | null | undefined; after !== null; ) {
     const page: Awaited<ReturnType<BlobStore['list']>> = await store.list('', after);

@@ -9,13 +9,13 @@ import type { BundleLocation } from './bundle-repository.ts';
 
 /** Where the bundle is, and what encrypts its secrets. */
 export interface BundleSettings {
-  readonly place: string;
+  readonly location: string;
   readonly secret: BundleSecret;
 }
 
 /** The settings of the bundle; null: there is none. Throws ConfigError. */
 export function bundleOf(config: Pick<Config, 'bundleUrl' | 'bundleKms' | 'secrets'>): BundleSettings | null {
-  return config.bundleUrl === null ? null : { place: config.bundleUrl, secret: bundleSecretOf(config) };
+  return config.bundleUrl === null ? null : { location: config.bundleUrl, secret: bundleSecretOf(config) };
 }
 
 /** The bundle has something that must not be overwritten, or lacks what it had. */

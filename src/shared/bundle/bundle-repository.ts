@@ -7,9 +7,9 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 export const bundleTask = 'bundle';
 
 /** `key` opens the key of the secrets again: see BundleKey. */
-const BundleRow = Type.Object({ place: Type.String(), key: Type.String() });
+const BundleRow = Type.Object({ location: Type.String(), key: Type.String() });
 
-const place = { organization: Type.String(), project: Type.String(), stack: Type.String() };
+const address = { organization: Type.String(), project: Type.String(), stack: Type.String() };
 const bundled = {
   stackVersion: Nullable(Type.Integer()),
   tags: Nullable(Type.String()),
@@ -17,13 +17,13 @@ const bundled = {
   sha256: Nullable(Type.String()),
   attempts: Type.Array(Type.String()),
 };
-const BundledRow = Type.Object({ ...place, stackId: Type.String(), ...bundled, error: Nullable(Type.String()) });
+const BundledRow = Type.Object({ ...address, stackId: Type.String(), ...bundled, error: Nullable(Type.String()) });
 /** A stack as the bundle has it. */
 export type BundledRow = Row<typeof BundledRow>;
 export type BundleLocation = Pick<BundledRow, 'organization' | 'project' | 'stack'>;
 
 const DueRow = Type.Object({
-  ...place,
+  ...address,
   stackId: Type.String(),
   changedAt: Type.String(),
   /** False: only unfinished writes are to be looked for. */
@@ -60,25 +60,25 @@ export function createBundleRepository(db: Queryable) {
   const isHeld = (holder: string) => sql.fragment`
     exists (select 1 from maintenance_runs where name = ${bundleTask} and claimed_by = ${holder}::uuid)`;
   const live = sql.fragment`stack_changes c join organizations o on o.id = c.organization_id`;
-  const samePlace = sql.fragment`b.organization = o.name and b.project = c.project_name and b.stack = c.stack_name`;
+  const sameAddress = sql.fragment`b.organization = o.name and b.project = c.project_name and b.stack = c.stack_name`;
   const isChanged = sql.fragment`(b.stack_id is distinct from c.stack_id or b.changed_at is distinct from c.changed_at)`;
   /** The bundle of a restored database may still be that of another. */
   const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()))`;
 
   return {
-    find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place, salt as key from bundles`),
+    find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place as location, salt as key from bundles`),
 
-    /** Changes place and key. What is known of the stacks is forgotten with the place; otherwise all are written again. */
-    set: async (bundle: { readonly place: string; readonly key: string }): Promise<void> => {
+    /** Changes location and key. What is known of the stacks is forgotten with the location; otherwise all are written again. */
+    set: async (bundle: { readonly location: string; readonly key: string }): Promise<void> => {
       await db.query(sql.nothing`
         /* bundles.forget */
-        delete from bundled_stacks where not exists (select 1 from bundles where place = ${bundle.place})`);
+        delete from bundled_stacks where not exists (select 1 from bundles where place = ${bundle.location})`);
       await db.query(sql.nothing`
         /* bundles.writeAgain */
         update bundled_stacks set stack_version = null, changed_at = null, postponed_until = null`);
       await db.query(sql.nothing`
         /* bundles.set */
-        insert into bundles (place, salt) values (${bundle.place}, ${bundle.key})
+        insert into bundles (place, salt) values (${bundle.location}, ${bundle.key})
         on conflict (is_only) do update set place = excluded.place, salt = excluded.salt`);
     },
 
@@ -104,25 +104,25 @@ export function createBundleRepository(db: Queryable) {
         select o.name as organization, c.project_name as project, c.stack_name as stack, c.stack_id as "stackId",
           c.changed_at::text as "changedAt", ${isChanged} as "isChanged", b.stack_id as "bundledId", b.stack_version as "stackVersion",
           b.tags, b.entry, b.sha256, coalesce(b.attempts, '{}') as attempts
-        from ${live} left join bundled_stacks b on ${samePlace}
+        from ${live} left join bundled_stacks b on ${sameAddress}
         where ${isReady} and (${isChanged} or (b.attempts <> '{}'
           and coalesce(b.checked_at, b.attempted_at) < clock_timestamp() - make_interval(secs => ${recheckSeconds})))
           and not exists (select 1 from stacks s where s.id = c.stack_id and s.import_unfinished)
         order by c.changed_at limit ${limit}`),
 
-    /** Places without a stack, once the stack is at its new one. */
+    /** Addresses without a stack, once the stack is at its new one. */
     listLeft: (limit: number) =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.listLeft */
         select ${columns} from bundled_stacks b
-        where ${isReady} and not exists (select 1 from ${live} where ${samePlace})
+        where ${isReady} and not exists (select 1 from ${live} where ${sameAddress})
           and not exists (
             select 1 from ${live} where c.stack_id = b.stack_id and not exists (
               select 1 from bundled_stacks n where n.organization = o.name and n.project = c.project_name and n.stack = c.stack_name
                 and n.stack_id = c.stack_id and n.stack_version is not null))
         order by b.organization, b.project, b.stack limit ${limit}`),
 
-    /** All stacks of the bundle, by place. */
+    /** All stacks of the bundle, by address. */
     list: () =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.list */
@@ -224,6 +224,6 @@ export function createBundleRepository(db: Queryable) {
         select count(*)::integer as stacks,
           coalesce(ceil(extract(epoch from clock_timestamp() - min(coalesce(b.behind_since, c.changed_at)))), 0)::integer as seconds,
           (select count(*)::integer from bundled_stacks where error is not null) as errors
-        from ${live} left join bundled_stacks b on ${samePlace} where ${isChanged}`),
+        from ${live} left join bundled_stacks b on ${sameAddress} where ${isChanged}`),
   };
 }

@@ -16,23 +16,23 @@ const locksFolder = `${root}/locks/`;
 export const diyOrganization = 'organization';
 
 /** The state of a stack, `project/stack`; the CLI may also have compressed it. */
-export function stateFile(place: string): string {
-  return `${stacksFolder}${place}.json`;
+export function stateFile(path: string): string {
+  return `${stacksFolder}${path}.json`;
 }
 
 /** The tags of a stack, `project/stack`. */
-export function tagsFile(place: string): string {
-  return `${stacksFolder}${place}.pulumi-tags`;
+export function tagsFile(path: string): string {
+  return `${stacksFolder}${path}.pulumi-tags`;
 }
 
 /** Where the history of a stack, `project/stack`, is. */
-export function historyOf(place: string): string {
-  return `${historyFolder}${place}/`;
+export function historyOf(path: string): string {
+  return `${historyFolder}${path}/`;
 }
 
 /** Where locks of a stack, `project/stack`, are. */
-export function locksOf(place: string): string {
-  return `${locksFolder}${diyOrganization}/${place}/`;
+export function locksOf(path: string): string {
+  return `${locksFolder}${diyOrganization}/${path}/`;
 }
 
 /** The configuration of a stack, beside what the CLI reads. */
@@ -52,7 +52,7 @@ export class MovingError extends OperatorError {
 
 /** An update in the history of a stack, and the state that it left. */
 export interface HistoryEntry {
-  /** The time in its name, in ns: its identity, and its place in the history. */
+  /** The time in its name, in ns: its identity, and its position in the history. */
   readonly id: string;
   readonly update: FolderFile;
   readonly state: FolderFile;

@@ -133,6 +133,6 @@ function readFeatures(kind: string, text: Buffer | null): string | null {
   return /^\[\s*\]$/.test(text.toString('utf8')) ? null : text.toString('utf8');
 }
 
-function isAt(path: readonly (string | number)[], place: readonly string[]): boolean {
-  return path.length === place.length && place.every((part, at) => path[at] === part);
+function isAt(path: readonly (string | number)[], wanted: readonly string[]): boolean {
+  return path.length === wanted.length && wanted.every((part, at) => path[at] === part);
 }

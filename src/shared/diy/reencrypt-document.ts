@@ -29,13 +29,13 @@ export async function* reencryptDocument(
   { provider, reencrypt }: { readonly provider: ReplaceProvider; readonly reencrypt: Reencrypt },
   found: DocumentSecrets,
 ): AsyncGenerator<Buffer> {
-  const places = new SecretPlaces();
+  const secrets = new SecretSpans();
   let text: Buffer = Buffer.alloc(0);
   let textStart = 0;
   for await (const chunk of document) {
     text = text.length === 0 ? chunk : Buffer.concat([text, chunk]);
-    places.write(chunk);
-    const { ciphertexts, end, provider: providerSpan } = places.take();
+    secrets.write(chunk);
+    const { ciphertexts, end, provider: providerSpan } = secrets.take();
     const sliceOf = (span: { start: number; end: number }): Buffer =>
       text.subarray(span.start - textStart, span.end - textStart);
     const edits: Replacement[] = [];
@@ -64,21 +64,21 @@ export async function* reencryptDocument(
     text = Buffer.from(text.subarray(done));
     textStart = end;
   }
-  places.end();
+  secrets.end();
   if (text.length > 0) yield text;
 }
 
-interface Place {
+interface Span {
   readonly start: number;
   readonly end: number;
 }
 
 /** Finds ciphertexts and the secrets provider in a document that arrives in chunks. */
-class SecretPlaces {
+class SecretSpans {
   /** Whether the open object of a depth is a secret. The CLI writes the signature first, and sorted members have it first. */
   readonly #isSecret: boolean[] = [];
-  #ciphertexts: Place[] = [];
-  #provider: Place | null = null;
+  #ciphertexts: Span[] = [];
+  #provider: Span | null = null;
   /** Start of the provider while it is open. */
   #openProvider: number | null = null;
   #end = 0;
@@ -101,7 +101,7 @@ class SecretPlaces {
   }
 
   /** What was found since the last call, and up to where the text is complete. */
-  take(): { ciphertexts: readonly Place[]; provider: Place | null; end: number } {
+  take(): { ciphertexts: readonly Span[]; provider: Span | null; end: number } {
     const found = { ciphertexts: this.#ciphertexts, provider: this.#provider, end: this.#openProvider ?? this.#end };
     this.#ciphertexts = [];
     this.#provider = null;
@@ -112,18 +112,18 @@ class SecretPlaces {
     this.#scanner.end();
   }
 
-  #add(path: readonly (string | number)[], kind: string, place: Place): void {
-    this.#end = place.end;
+  #add(path: readonly (string | number)[], kind: string, span: Span): void {
+    this.#end = span.end;
     const name = path.at(-1);
     const depth = path.length - 1;
     if (kind === 'string' && name === signatureKey) {
       const { bytes, start } = this.#recent;
-      const value = bytes.toString('latin1', place.start - start, place.end - start);
+      const value = bytes.toString('latin1', span.start - start, span.end - start);
       this.#isSecret[depth] = value === `"${secretSignature}"`;
     } else if (kind === 'string' && name === 'ciphertext' && this.#isSecret[depth] === true) {
-      this.#ciphertexts.push(place);
+      this.#ciphertexts.push(span);
     } else if (isProvider(path)) {
-      if (kind === 'object') this.#provider = place;
+      if (kind === 'object') this.#provider = span;
       this.#openProvider = null;
     }
   }

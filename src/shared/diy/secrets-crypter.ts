@@ -41,14 +41,14 @@ export function settingsOf({ state, type }: SecretsProvider): Record<string, unk
 export function encryptWith(key: Buffer, plaintext: Buffer): string {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv('aes-256-gcm', key, nonce);
-  const sealed = Buffer.concat([cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
-  return `v1:${nonce.toString('base64')}:${sealed.toString('base64')}`;
+  const encrypted = Buffer.concat([cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
+  return `v1:${nonce.toString('base64')}:${encrypted.toString('base64')}`;
 }
 
 /** The plaintext; null if it was encrypted with another key. */
 export function decryptWith(key: Buffer, ciphertext: string): Buffer | null {
-  const [, nonce = '', sealed = ''] = /^v1:([^:]+):([^:]+)$/.exec(ciphertext) ?? [];
-  const bytes = Buffer.from(sealed, 'base64');
+  const [, nonce = '', encrypted = ''] = /^v1:([^:]+):([^:]+)$/.exec(ciphertext) ?? [];
+  const bytes = Buffer.from(encrypted, 'base64');
   if (Buffer.from(nonce, 'base64').length !== nonceBytes || bytes.length < tagBytes) return null;
   const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64'));
   decipher.setAuthTag(bytes.subarray(bytes.length - tagBytes));

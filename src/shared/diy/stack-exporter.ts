@@ -28,7 +28,7 @@ interface ExportParts {
   readonly folder: Folder;
   /** Who exports, for the audit log. */
   readonly source: AuditSource;
-  /** The place, for the audit log. */
+  /** The location, for the audit log. */
   readonly to: string;
   /** The newest update of each stack that is in the folder, by its id. */
   readonly there: ReadonlyMap<string, string>;
@@ -75,7 +75,7 @@ export async function exportStack(parts: ExportParts, stack: StackRow): Promise<
 class StackExport {
   readonly #parts: ExportParts;
   readonly #stack: StackRow;
-  readonly #place: string;
+  readonly #path: string;
   readonly #notes: string[] = [];
   #reencrypted = 0;
   /** Of the last written state. */
@@ -86,7 +86,7 @@ class StackExport {
   constructor(parts: ExportParts, stack: StackRow) {
     this.#parts = parts;
     this.#stack = stack;
-    this.#place = `${stack.project}/${stack.stack}`;
+    this.#path = `${stack.project}/${stack.stack}`;
   }
 
   async run(): Promise<ExportedStack> {
@@ -99,17 +99,17 @@ class StackExport {
     const first = part ? part.fromVersion : history === 0 ? null : await rows.findFirstVersion(id, history);
     const { newest, secrets, versions } =
       first === null ? { newest: 0n, secrets: null, versions: 0 } : await this.#writeHistory(first);
-    if (BigInt(this.#parts.there.get(this.#place) ?? '0') > newest)
+    if (BigInt(this.#parts.there.get(this.#path) ?? '0') > newest)
       throw new MovingError('it was updated in the folder since the last export');
     const known = readTags(tags);
     if (Object.keys(known).length > 0) {
       const text = Buffer.from(JSON.stringify({ version: 1, tags: known }));
-      await this.#write(tagsFile(this.#place), bytesOf(text)());
-    } else if (part) await this.#parts.folder.delete(tagsFile(this.#place));
+      await this.#write(tagsFile(this.#path), bytesOf(text)());
+    } else if (part) await this.#parts.folder.delete(tagsFile(this.#path));
     const config = await rows.findNewestConfig(id);
     // A reader of the new state needs it, and the newest version has the secrets provider of the state.
     if (part && secrets !== null) await this.#writeConfig(secrets, config);
-    const found = await this.#writeState(stateFile(this.#place), part?.readState ?? this.#readHead, false);
+    const found = await this.#writeState(stateFile(this.#path), part?.readState ?? this.#readHead, false);
     if (!part || secrets === null) await this.#writeConfig(found, config);
     return { versions, reencrypted: this.#reencrypted, notes: this.#notes, newest, sha256: this.#sha256 };
   }
@@ -140,7 +140,7 @@ class StackExport {
           return state;
         };
         lastId = laterOf(lastId, row);
-        const name = `${root}/history/${this.#place}/${this.#stack.stack}-${lastId}`;
+        const name = `${root}/history/${this.#path}/${this.#stack.stack}-${lastId}`;
         // The update is listed by its history file, so its state comes first.
         try {
           secrets = await this.#writeState(`${name}.checkpoint.json.gz`, readVersion, true);
@@ -170,7 +170,7 @@ class StackExport {
       Object.assign(found, { provider: null, reencrypted: 0, kept: 0 });
       yield* reencryptDocument((await read()).bytes, { provider, reencrypt }, found);
     };
-    const fullName = `${diyOrganization}/${this.#place}`;
+    const fullName = `${diyOrganization}/${this.#path}`;
     const checkpoint = checkpointOfDocument(document, fullName, isGzipped ? undefined : mark);
     const hash = createHash('sha256');
     const checked = async function* (): AsyncGenerator<Buffer> {

@@ -67,9 +67,9 @@ export function createEventRepository(db: Queryable) {
     const { bytes, starts, lengths } = packTexts(events.map(({ text }) => Buffer.from(text)));
     const row = await tx.one(sql.prepared(name, AdmittedRow)`
       /* engineEvents.append */
-      with turn as materialized (select lock_shared(${fence.updateId})),
+      with locked as materialized (select lock_shared(${fence.updateId})),
       fenced as (
-        select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
+        select id from locked, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
           and expires_at > clock_timestamp() ${lock}
       ),
       added as (

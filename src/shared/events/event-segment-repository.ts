@@ -1,12 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
-import {
-  type CheckClaim,
-  CheckStatisticsRow,
-  damagedPeriodSeconds,
-  MarkedRow,
-} from '../state/checkpoints/check-claim.ts';
+import { createByteCheckRepository, MarkedRow } from '../state/checkpoints/byte-check-repository.ts';
 import type { StoredDocument } from '../state/checkpoints/document-store.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -27,7 +22,6 @@ const SegmentRow = Type.Object({
 });
 export type SegmentRow = Row<typeof SegmentRow>;
 
-const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
 const OwnerRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
@@ -61,6 +55,8 @@ export function createEventSegmentRepository(db: Queryable) {
     g.blob_key as "blobKey", g.damaged_at is not null as damaged`;
 
   return {
+    ...createByteCheckRepository(db, sql.fragment`event_segments`),
+
     /**
      * Adds a segment and locks its update. Returns false if the update runs, is gone, or belongs to a deleted stack, if the
      * segment's blob is pending deletion, or if another segment has events of the same range: readers rely on the order of segments.
@@ -119,32 +115,6 @@ export function createEventSegmentRepository(db: Queryable) {
         join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where g.id = ${id}`),
 
-    /** Claims segments that are due to be read back: damaged ones, then the least recently read. */
-    claimChecks: ({ periodSeconds, claimSeconds, limit }: CheckClaim) =>
-      db.any(sql.rows(ClaimedRow)`
-        /* eventSegments.claimChecks */
-        with damaged as materialized (
-          select id from event_segments
-          where damaged_at is not null and checked_at < now() - make_interval(secs => ${damagedPeriodSeconds})
-          order by checked_at limit ${limit} for no key update skip locked
-        ),
-        due as materialized (
-          select id from event_segments
-          where checked_at < now() - make_interval(secs => ${periodSeconds}) and damaged_at is null
-          order by checked_at limit ${limit} for no key update skip locked
-        )
-        update event_segments g set checked_at = case when g.damaged_at is null
-          then now() - make_interval(secs => ${periodSeconds}) + make_interval(secs => ${claimSeconds}) else now() end
-        from (select id from damaged union all select id from due limit ${limit}) c where g.id = c.id
-        returning g.id, g.stored_bytes as "storedBytes"`),
-
-    /** Ids of one stack's segments or of all, in order, after the given id. */
-    listAfter: async (after: string, limit: number): Promise<string[]> => {
-      const rows = await db.any(sql.rows(IdRow)`
-        /* eventSegments.listAfter */ select id from event_segments where id > ${after}::uuid order by id limit ${limit}`);
-      return rows.map((row) => row.id);
-    },
-
     /** Ids of the segments of these updates. */
     listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
@@ -153,11 +123,6 @@ export function createEventSegmentRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    markIntact: (id: string) =>
-      db.query(sql.nothing`
-        /* eventSegments.markIntact */
-        update event_segments set checked_at = now(), damaged_at = null where id = ${id}`),
-
     /** Records that a segment is damaged. Null if it is gone. */
     markDamaged: (id: string) =>
       db.maybeOne(sql.rows(MarkedRow)`
@@ -165,13 +130,5 @@ export function createEventSegmentRepository(db: Queryable) {
         with before as (select damaged_at from event_segments where id = ${id} for no key update)
         update event_segments g set checked_at = now(), damaged_at = coalesce(g.damaged_at, now())
         from before where g.id = ${id} returning before.damaged_at is null as "isNew"`),
-
-    /** Number of damaged segments, and the age of the oldest check in seconds. */
-    readStatistics: () =>
-      db.one(sql.rows(CheckStatisticsRow)`
-        /* eventSegments.readStatistics */
-        select (select count(*)::integer from event_segments where damaged_at is not null) as damaged,
-          coalesce((select extract(epoch from now() - checked_at)::float8 from event_segments order by checked_at limit 1), 0)
-            as "oldestSeconds"`),
   };
 }

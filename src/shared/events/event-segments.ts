@@ -1,16 +1,17 @@
 import { createHash } from 'node:crypto';
 import { FaultError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
+import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
 import { Slices } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import type { CheckClaim } from '../state/checkpoints/byte-check-repository.ts';
 import { DamagedBytesError } from '../state/checkpoints/document-codec.ts';
 import type { DocumentCopies, Proof } from '../state/checkpoints/document-copies.ts';
 import { isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore, StoredDocument } from '../state/checkpoints/document-store.ts';
 import { eventsOf } from './event-frame.ts';
 import type { EventSegmentRepository, SegmentRow, SequenceRange } from './event-segment-repository.ts';
-import { type Appetite, decodeFrame, type PlacedFrame, placeFrames, runLength } from './segment-frames.ts';
+import { type Appetite, decodeFrame, type LocatedFrame, locateFrames, runLength } from './segment-frames.ts';
 import { type EventFilter, frameFilter, parseIndex, type SegmentIndex, selects } from './segment-index.ts';
 
 /** Number of frames of one event that are read at once. */
@@ -37,24 +38,30 @@ export class EventsDamagedError extends FaultError {
   override readonly code = 'events-damaged';
 }
 
-type SegmentPlace = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>;
+type SegmentLocation = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>;
 
-/** Reads archived events and checks them; a damaged segment is marked and reported, and stays referenced. */
+/**
+ * Reads archived events and checks them; a damaged segment is marked and reported, and stays referenced. A site that another one has replaced
+ * only reports it.
+ */
 export class EventSegments {
   readonly #rows: EventSegmentRepository;
   readonly #documents: DocumentStore;
   readonly #copies: DocumentCopies;
+  readonly #readOnly: ReadOnlyMode;
   readonly #logger: Logger;
 
   constructor(parts: {
     rows: EventSegmentRepository;
     documents: DocumentStore;
     copies: DocumentCopies;
+    readOnly: ReadOnlyMode;
     logger: Logger;
   }) {
     this.#rows = parts.rows;
     this.#documents = parts.documents;
     this.#copies = parts.copies;
+    this.#readOnly = parts.readOnly;
     this.#logger = parts.logger;
   }
 
@@ -97,7 +104,7 @@ export class EventSegments {
    * and hash, what the blob store throws, and `signal`'s reason.
    */
   async verify(
-    place: SegmentPlace,
+    location: SegmentLocation,
     { frames }: SegmentIndex,
     sha256: Buffer,
     { documents = this.#documents, signal }: { documents?: DocumentStore; signal?: AbortSignal | undefined } = {},
@@ -108,7 +115,7 @@ export class EventSegments {
     // One by one: Node's decoder may stop after the first of several frames.
     for (const frame of frames) {
       signal?.throwIfAborted();
-      const text = decodeFrame(frame, await documents.readRange(place, at, at + frame.stored));
+      const text = decodeFrame(frame, await documents.readRange(location, at, at + frame.stored));
       whole.update(text);
       await slices.spend(text.length);
       at += frame.stored;
@@ -135,7 +142,7 @@ export class EventSegments {
     const damage = (await this.#findDamage(segment, signal)) && (await this.#findDamage(segment, signal));
     const proof = damage && (await this.#prove(segment));
     if (damage && proof === 'damaged') return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
-    await this.#rows.markIntact(id);
+    if (!this.#readOnly.isFenced) await this.#rows.markIntact(id);
     return proof === 'mended' ? 'repaired' : segment.damaged ? 'restored' : 'intact';
   }
 
@@ -179,7 +186,7 @@ export class EventSegments {
     filter: EventFilter,
     left: Appetite,
   ): AsyncGenerator<readonly StoredEvent[]> {
-    const frames = placeFrames(parseIndex(segment.frames));
+    const frames = locateFrames(parseIndex(segment.frames));
     const mayHave = frameFilter(frames.index, filter);
     const [low, high] = newestFirst ? [until ?? 0, beyond - 1] : [beyond + 1, until ?? Number.MAX_SAFE_INTEGER];
     const wanted = frames.all.filter((frame) => frame.first <= high && frame.last >= low && mayHave(frame));
@@ -205,8 +212,8 @@ export class EventSegments {
   /** The text of an event that is larger than its frame. */
   async *#textOf(
     segment: SegmentRow,
-    frames: readonly PlacedFrame[],
-    frame: PlacedFrame,
+    frames: readonly LocatedFrame[],
+    frame: LocatedFrame,
     first: Buffer,
     bytes: number,
   ): AsyncGenerator<Buffer> {
@@ -228,8 +235,8 @@ export class EventSegments {
   /** Reads adjacent frames at once and decompresses them one by one. */
   async *#open(
     segment: SegmentRow,
-    run: readonly PlacedFrame[],
-  ): AsyncGenerator<{ readonly frame: PlacedFrame; readonly text: Buffer }> {
+    run: readonly LocatedFrame[],
+  ): AsyncGenerator<{ readonly frame: LocatedFrame; readonly text: Buffer }> {
     const start = Math.min(...run.map(({ at }) => at));
     const end = Math.max(...run.map(({ at, stored }) => at + stored));
     const slices = new Slices();
@@ -268,7 +275,7 @@ export class EventSegments {
 
   /** Returns false if the segment is gone. */
   async #report(segment: SegmentRow, damage: Error): Promise<boolean> {
-    const marked = await this.#rows.markDamaged(segment.id);
+    const marked = this.#readOnly.isFenced ? { isNew: !segment.damaged } : await this.#rows.markDamaged(segment.id);
     if (!marked) return false;
     const owner = await this.#rows.findOwner(segment.id);
     const facts = {

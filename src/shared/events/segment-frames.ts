@@ -13,26 +13,26 @@ export interface Appetite {
 }
 
 /** A frame with its position among the others. */
-export interface PlacedFrame extends IndexedFrame {
+export interface LocatedFrame extends IndexedFrame {
   readonly number: number;
   /** Position of its compressed bytes. */
   readonly at: number;
 }
 
 /** The frames of a segment with their positions. */
-export function placeFrames(index: SegmentIndex): { index: SegmentIndex; all: readonly PlacedFrame[] } {
+export function locateFrames(index: SegmentIndex): { index: SegmentIndex; all: readonly LocatedFrame[] } {
   let at = 0;
   const all = index.frames.map((frame, number) => {
-    const placed = { ...frame, number, at };
+    const located = { ...frame, number, at };
     at += frame.stored;
-    return placed;
+    return located;
   });
   return { index, all };
 }
 
 /** How many of the frames, which must be adjacent, the reader will need. An estimate, and at least one. */
 export function runLength(
-  frames: readonly PlacedFrame[],
+  frames: readonly LocatedFrame[],
   { low, high }: { readonly low: number; readonly high: number },
   left: Appetite,
 ): number {

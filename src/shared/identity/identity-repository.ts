@@ -97,17 +97,17 @@ export function createIdentityRepository(db: Queryable) {
           and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`;
   return {
     /**
-     * Returns the holder of a valid token and what decides about their rights at `place`. Runs on every request, hence one round trip. Where
+     * Returns the holder of a valid token and what decides about their rights at `target`. Runs on every request, hence one round trip. Where
      * roles alone decide, no grants are read.
      */
-    findCaller: (tokenHash: Buffer, place: RequestedTarget) =>
+    findCaller: (tokenHash: Buffer, target: RequestedTarget) =>
       db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
-        /* identity.findCaller */ ${callerAt(place)} where (t.token_hash = ${sql.binary(tokenHash)} or t.previous_hash = ${sql.binary(tokenHash)} and t.previous_until > now()) and not t.is_session and ${isValid}`),
+        /* identity.findCaller */ ${callerAt(target)} where (t.token_hash = ${sql.binary(tokenHash)} or t.previous_hash = ${sql.binary(tokenHash)} and t.previous_until > now()) and not t.is_session and ${isValid}`),
 
     /** The same for a live session that has a row among the tokens; null if it has none. */
-    findSessionCaller: (sessionId: string, place: RequestedTarget) =>
+    findSessionCaller: (sessionId: string, target: RequestedTarget) =>
       db.maybeOne(sql.prepared('identity_find_session_caller', CallerRow)`
-        /* identity.findSessionCaller */ ${callerAt(place)} where t.id = ${sessionId} and t.is_session and ${isValid}`),
+        /* identity.findSessionCaller */ ${callerAt(target)} where t.id = ${sessionId} and t.is_session and ${isValid}`),
 
     /**
      * Returns what the holder of the token may do in the organization, or null if the token is not valid there. The result holds until the end of

@@ -20,6 +20,7 @@ const MembershipRow = Type.Object({
   isListed: Type.Boolean(),
 });
 const LoginRow = Type.Object({ login: Type.String() });
+const NamedMemberRow = Type.Object({ login: Type.String(), userId: Type.String() });
 const NameRow = Type.Object({ name: Type.String() });
 const TokenRow = Type.Object({
   id: Type.String(),
@@ -80,6 +81,13 @@ export function createPeopleRepository(db: Queryable) {
       db.maybeOne(sql.rows(MembershipRow)`
         /* people.findMembership */ select role, is_listed as "isListed" from memberships
         where organization_id = ${organizationId} and user_id = ${userId}`),
+
+    /** The members among these users. */
+    listMembersAmong: (organizationId: string, logins: readonly string[]) =>
+      db.any(sql.rows(NamedMemberRow)`
+        /* people.listMembersAmong */
+        select u.login, u.id as "userId" from users u join memberships m on m.user_id = u.id
+        where m.organization_id = ${organizationId} and u.login = any (${sql.array([...logins], 'text')})`),
 
     hasSeveralOrganizations: async (): Promise<boolean> => {
       const some = await db.any(

@@ -38,33 +38,34 @@ function findContradictions(file: BootstrapFile): string[] {
   if (file.manage && file.organizations.length === 0)
     problems.push('/organizations is empty, which with manage: true would remove everyone');
   for (const [at, organization] of file.organizations.entries()) {
-    const place = `/organizations/${at}`;
+    const pointer = `/organizations/${at}`;
     const { members = [], name } = organization;
-    if (!isOrganizationName(name)) problems.push(`${place}: ${JSON.stringify(name)} is not a valid organization name`);
-    if (names.has(name)) problems.push(`${place}: ${JSON.stringify(name)} is listed twice`);
+    if (!isOrganizationName(name))
+      problems.push(`${pointer}: ${JSON.stringify(name)} is not a valid organization name`);
+    if (names.has(name)) problems.push(`${pointer}: ${JSON.stringify(name)} is listed twice`);
     names.add(name);
     if (members.length === 0 && isManaged(file, organization) && !organization.allowNoMembers)
       problems.push(
-        `${place}: ${JSON.stringify(name)} is managed and has no members, which would remove everyone from it; set allowNoMembers: true if that is intended`,
+        `${pointer}: ${JSON.stringify(name)} is managed and has no members, which would remove everyone from it; set allowNoMembers: true if that is intended`,
       );
     const roles = new Map<string, Role>();
     for (const [index, { login, role, siteAdmin, token }] of members.entries()) {
-      const memberPlace = `${place}/members/${index}`;
-      if (!isLogin(login)) problems.push(`${memberPlace}: ${JSON.stringify(login)} is not a valid login`);
+      const memberPointer = `${pointer}/members/${index}`;
+      if (!isLogin(login)) problems.push(`${memberPointer}: ${JSON.stringify(login)} is not a valid login`);
       const weakness = token === undefined ? null : describeWeakToken(token);
       if (weakness !== null)
-        problems.push(`${memberPlace}: the token ${weakness}; make one with: openssl rand -hex 24`);
+        problems.push(`${memberPointer}: the token ${weakness}; make one with: openssl rand -hex 24`);
       // A token with a wrong checksum would never be accepted.
       if (token !== undefined && tokenForm(token, 'hf-') === 'faulty') {
         problems.push(
-          `${memberPlace}: the token of ${login} looks like a generated token (hf- and 49 letters and digits), but its checksum is wrong`,
+          `${memberPointer}: the token of ${login} looks like a generated token (hf- and 49 letters and digits), but its checksum is wrong`,
         );
       }
-      if ((roles.get(login) ?? role) !== role) problems.push(`${memberPlace}: ${login} has two roles`);
+      if ((roles.get(login) ?? role) !== role) problems.push(`${memberPointer}: ${login} has two roles`);
       roles.set(login, role);
       if (siteAdmin === undefined) continue;
       if ((siteAdmins.get(login) ?? siteAdmin) !== siteAdmin)
-        problems.push(`${memberPlace}: ${login} is a site admin in one place and not in another`);
+        problems.push(`${memberPointer}: ${login} is a site admin in one place and not in another`);
       siteAdmins.set(login, siteAdmin);
     }
   }
@@ -74,6 +75,6 @@ function findContradictions(file: BootstrapFile): string[] {
 /** Does not use the parser's own message: it quotes the invalid text, which may be a token. */
 function describeYamlError(error: unknown): string {
   if (!(error instanceof YAMLParseError)) return 'an alias cannot be resolved';
-  const place = error.linePos?.[0];
-  return place ? `${error.code} in line ${place.line}, column ${place.col}` : error.code;
+  const position = error.linePos?.[0];
+  return position ? `${error.code} in line ${position.line}, column ${position.col}` : error.code;
 }

@@ -20,6 +20,9 @@ const TeamMemberRow = Type.Object({
 });
 export type TeamMemberRow = Row<typeof TeamMemberRow>;
 
+const TeamMembership = Type.Object({ userId: Type.String(), isAdmin: Type.Boolean() });
+type TeamMembership = Row<typeof TeamMembership>;
+
 const TeamStackRow = Type.Object({ project: Type.String(), stack: Type.String(), permissions: Type.Integer() });
 export type TeamStackRow = Row<typeof TeamStackRow>;
 
@@ -66,6 +69,21 @@ export function createTeamRepository(db: Queryable) {
         insert into team_members (team_id, user_id, is_admin) values (${teamId}, ${userId}, ${isAdmin})
         on conflict (team_id, user_id) do update set is_admin = excluded.is_admin where team_members.is_admin <> excluded.is_admin`),
 
+    /** The same for several. */
+    setMembers: (teamId: string, members: readonly TeamMembership[]) =>
+      db.query(sql.nothing`
+        /* teams.setMembers */
+        insert into team_members (team_id, user_id, is_admin)
+        select ${teamId}, m.user_id, m.is_admin
+        from unnest(${sql.array(
+          members.map(({ userId }) => userId),
+          'uuid',
+        )}, ${sql.array(
+          members.map(({ isAdmin }) => isAdmin),
+          'bool',
+        )}) as m (user_id, is_admin)
+        on conflict (team_id, user_id) do update set is_admin = excluded.is_admin where team_members.is_admin <> excluded.is_admin`),
+
     /** Returns whether the user was a member. */
     removeMember: async (teamId: string, userId: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
@@ -76,6 +94,18 @@ export function createTeamRepository(db: Queryable) {
     isMember: (teamId: string, userId: string) =>
       db.exists(sql.rows(IdRow)`
         /* teams.isMember */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId}`),
+
+    removeMembers: (teamId: string, userIds: readonly string[]) =>
+      db.query(sql.nothing`
+        /* teams.removeMembers */
+        delete from team_members where team_id = ${teamId} and user_id = any (${sql.array([...userIds], 'uuid')})`),
+
+    /** The members of the team among these users. */
+    listMembersAmong: (teamId: string, userIds: readonly string[]) =>
+      db.any(sql.rows(TeamMembership)`
+        /* teams.listMembersAmong */
+        select user_id as "userId", is_admin as "isAdmin" from team_members
+        where team_id = ${teamId} and user_id = any (${sql.array([...userIds], 'uuid')})`),
 
     isAdmin: (teamId: string, userId: string) =>
       db.exists(sql.rows(IdRow)`

@@ -39,6 +39,6 @@ export function parseScopes(scopes: readonly WrittenScope[]): TokenScope[] {
 }
 
 export function writeScope({ organization, permissions, ...pattern }: TokenScope): WrittenScope {
-  const place = formatStackPattern(pattern);
-  return { permissions: namesOf(permissions), stacks: organization === null ? place : `${organization}/${place}` };
+  const text = formatStackPattern(pattern);
+  return { permissions: namesOf(permissions), stacks: organization === null ? text : `${organization}/${text}` };
 }

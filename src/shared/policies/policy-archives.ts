@@ -7,7 +7,8 @@ import {
   UnavailableError,
 } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
+import type { CheckClaim } from '../state/checkpoints/byte-check-repository.ts';
 import type { DocumentCopies, Proof } from '../state/checkpoints/document-copies.ts';
 import { findDamage, isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore } from '../state/checkpoints/document-store.ts';
@@ -24,22 +25,28 @@ export class ArchiveDamagedError extends FaultError {
   override readonly code = 'policy-archive-damaged';
 }
 
-/** The archives (.tgz) of policy packs: stored as documents, in the row or the blob store, and checked whenever they are read. */
+/**
+ * The archives (.tgz) of policy packs: stored as documents, in the row or the blob store, and checked whenever they are read. A site that
+ * another one has replaced marks no damaged ones.
+ */
 export class PolicyArchives {
   readonly #rows: PolicyArchiveRepository;
   readonly #documents: DocumentStore;
   readonly #copies: DocumentCopies;
+  readonly #readOnly: ReadOnlyMode;
   readonly #logger: Logger;
 
   constructor(parts: {
     rows: PolicyArchiveRepository;
     documents: DocumentStore;
     copies: DocumentCopies;
+    readOnly: ReadOnlyMode;
     logger: Logger;
   }) {
     this.#rows = parts.rows;
     this.#documents = parts.documents;
     this.#copies = parts.copies;
+    this.#readOnly = parts.readOnly;
     this.#logger = parts.logger;
   }
 
@@ -97,7 +104,7 @@ export class PolicyArchives {
       (await findDamage(this.#documents, archive, signal)) && (await findDamage(this.#documents, archive, signal));
     const proof = damage && (await this.#prove(archive));
     if (damage && proof === 'damaged') return (await this.#report(archive, damage)) ? 'damaged' : 'gone';
-    await this.#rows.markIntact(id);
+    if (!this.#readOnly.isFenced) await this.#rows.markIntact(id);
     return proof === 'mended' ? 'repaired' : archive.isDamaged ? 'restored' : 'intact';
   }
 
@@ -147,7 +154,9 @@ export class PolicyArchives {
 
   /** Returns false if the archive is gone. */
   async #report(archive: ArchiveRow, damage: Error): Promise<boolean> {
-    const marked = await this.#rows.markDamaged(archive.id, archive.sha256);
+    const marked = this.#readOnly.isFenced
+      ? { isNew: !archive.isDamaged }
+      : await this.#rows.markDamaged(archive.id, archive.sha256);
     if (!marked) return false;
     const facts = { policyPack: nameOf(archive), blobKey: archive.blobKey, err: damage };
     if (marked.isNew) this.#logger.error(facts, 'the archive of a policy pack is damaged');

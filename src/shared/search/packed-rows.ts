@@ -17,7 +17,7 @@ interface Block {
  */
 export class PackedRows<T extends { readonly key: string }> {
   readonly #blockChars: number;
-  readonly #places = new Map<string, number>();
+  readonly #positions = new Map<string, number>();
   readonly #blocks: Block[] = [];
   #open: string[] = [];
   #openChars = 0;
@@ -29,15 +29,15 @@ export class PackedRows<T extends { readonly key: string }> {
 
   /** Number of keys. */
   get size(): number {
-    return this.#places.size;
+    return this.#positions.size;
   }
 
   has(key: string): boolean {
-    return this.#places.has(key);
+    return this.#positions.has(key);
   }
 
   set(row: T): void {
-    this.#places.set(row.key, this.#openStart + this.#open.length);
+    this.#positions.set(row.key, this.#openStart + this.#open.length);
     const text = JSON.stringify(row);
     this.#open.push(text);
     this.#openChars += text.length;
@@ -45,7 +45,7 @@ export class PackedRows<T extends { readonly key: string }> {
   }
 
   delete(key: string): void {
-    this.#places.delete(key);
+    this.#positions.delete(key);
   }
 
   /** The rows in the order in which they were added, a few hundred at a time. Can be read more than once. */
@@ -58,7 +58,7 @@ export class PackedRows<T extends { readonly key: string }> {
   }
 
   *#current(list: string, start: number): Generator<T[]> {
-    const rows = (JSON.parse(list) as T[]).filter(({ key }, at) => this.#places.get(key) === start + at);
+    const rows = (JSON.parse(list) as T[]).filter(({ key }, at) => this.#positions.get(key) === start + at);
     if (rows.length > 0) yield rows;
   }
 

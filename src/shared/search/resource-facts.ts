@@ -22,7 +22,7 @@ const maxDependencies = 2_000;
 /** Maximum number of differing members reported for one resource. A resource has about 30. */
 const maxMembers = 20_000;
 /** Members that are compared in one slice. */
-const membersPerTurn = 1_000;
+const membersPerSlice = 1_000;
 
 /** The index entry of a resource: no property values, except the name of a referenced stack and versions of providers. */
 export interface ResourceFacts {
@@ -177,7 +177,7 @@ async function differingMembers(before: ResourceView, after: ResourceView): Prom
   let seen = 0;
   for (const view of [before, after]) {
     for (const name of view.names) {
-      if (++seen % membersPerTurn === 0) await nextSlice();
+      if (++seen % membersPerSlice === 0) await nextSlice();
       if (ignoredMembers.has(name) || found.has(name) || (view === after && before.has(name))) continue;
       if (!(await sameReferences(before.raw(name), after.raw(name)))) found.add(name);
       if (found.size === maxMembers) return found;

@@ -2,19 +2,19 @@
 export function nameMatches(pattern: string | null, name: string): boolean {
   if (pattern === null) return true;
   let at = 0;
-  let place = 0;
+  let position = 0;
   let star = -1;
-  let starPlace = 0;
-  while (place < name.length) {
+  let starPosition = 0;
+  while (position < name.length) {
     if (at < pattern.length && pattern[at] === '*') {
       star = at++;
-      starPlace = place;
-    } else if (at < pattern.length && pattern[at] === name[place]) {
+      starPosition = position;
+    } else if (at < pattern.length && pattern[at] === name[position]) {
       at++;
-      place++;
+      position++;
     } else if (star >= 0) {
       at = star + 1;
-      place = ++starPlace;
+      position = ++starPosition;
     } else {
       return false;
     }

@@ -6,7 +6,7 @@ const organizationPattern = /^[a-zA-Z0-9][a-zA-Z0-9_-]{0,38}[a-zA-Z0-9]$|^[a-zA-
 const segmentPattern = /^[A-Za-z0-9_.-]{1,100}$/;
 const loginPattern = /^[a-zA-Z0-9][a-zA-Z0-9_.@-]{0,99}$/;
 
-/** A stack's place: organization, project and stack name. */
+/** A stack's address: organization, project and stack name. */
 export const StackRef = Type.Object({ organization: Type.String(), project: Type.String(), stack: Type.String() });
 export type StackRef = Readonly<Static<typeof StackRef>>;
 

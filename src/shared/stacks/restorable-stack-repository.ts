@@ -30,7 +30,7 @@ const TagsRow = Type.Object({ tags: Type.String() });
 const FreeRow = Type.Object({ name: Type.String() });
 
 /** A position in the list of deleted stacks, the last deleted first. */
-export interface DeletedStackPlace {
+export interface DeletedStackPosition {
   readonly deletedMicros: string;
   readonly id: string;
 }
@@ -52,7 +52,7 @@ export function createRestorableStackRepository(db: Queryable) {
     sql.fragment`o.name = ${organization} and s.id = ${id}::uuid and s.deleted_at is not null`;
   return {
     /** Stacks of an organization that can be restored, the last deleted first. */
-    list: (organization: string, before: DeletedStackPlace | null, limit: number) =>
+    list: (organization: string, before: DeletedStackPosition | null, limit: number) =>
       db.any(sql.rows(RestorableStackRow)`
         /* restorableStacks.list */
         select ${columns} from ${joins}

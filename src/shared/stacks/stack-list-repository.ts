@@ -77,12 +77,12 @@ export function createStackListRepository(db: Queryable) {
         : sql.fragment`l.tag_name = ${tagName ?? ''}`;
     const ofFirst = (value: string) => sql.fragment`case when o.at = 1 then ${value} else '' end`;
     // With the project in the row comparison too, Postgres would begin at its first stack.
-    const place =
+    const afterCursor =
       project === null
         ? sql.fragment`(l.project_name, l.stack_name) > (${ofFirst(after?.project ?? '')}, ${ofFirst(after?.stack ?? '')})`
         : sql.fragment`l.project_name = ${project} and (o.at > 1 or ${after?.project ?? ''} <= ${project})
             and l.stack_name > ${ofFirst(after?.project === project ? after.stack : '')}`;
-    return sql.fragment`l.organization_id = o.id and ${listedUnder} and ${place} and (o.facts is null or ${isReadable})`;
+    return sql.fragment`l.organization_id = o.id and ${listedUnder} and ${afterCursor} and (o.facts is null or ${isReadable})`;
   };
 
   return {
@@ -125,7 +125,7 @@ export function createStackListRepository(db: Queryable) {
                m.active_update_id as "activeUpdateId", c.resource_count as "resourceCount", u.kind as "lastKind",
                u.status as "lastStatus", coalesce(u.started_at, u.created_at) as "lastStartedAt", m.found, m.bytes
         from (
-          select k.organization, k.project, k.stack, s.*, count(*) over () as found, row_number() over w as place,
+          select k.organization, k.project, k.stack, s.*, count(*) over () as found, row_number() over w as rank,
                  sum(s.bytes) over w as total
           from (
             select o.at, o.name as organization, l.project_name as project, l.stack_name as stack, l.stack_id
@@ -148,6 +148,6 @@ export function createStackListRepository(db: Queryable) {
           select kind, status, started_at, created_at from updates
           where stack_id = m.id and not dry_run and kind <> 'preview' order by number desc limit 1
         ) u on true
-        where m.total <= ${filter.maxBytes} or m.place = 1 order by m.place`),
+        where m.total <= ${filter.maxBytes} or m.rank = 1 order by m.rank`),
   };
 }

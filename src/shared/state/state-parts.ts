@@ -112,12 +112,13 @@ export function createStateParts(
     rows: createJournalSnapshotRepository(db),
     documents,
     copies,
+    readOnly,
     logger,
   });
   // The compactor needs the verifier; the verifier calls the compactor only once a document is damaged.
   const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
-  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, copies, repair, logger });
+  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, copies, repair, readOnly, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
   const openReplays = overrides.openReplays ?? new OpenReplays({ maxBytes: openReplayBytes });
@@ -134,6 +135,7 @@ export function createStateParts(
     largeReplays: overrides.largeReplays ?? replayThread,
     openReplays,
     graceSeconds: config.journalGraceSeconds,
+    readOnly,
     logger,
   });
   const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);

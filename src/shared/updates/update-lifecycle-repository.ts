@@ -190,8 +190,8 @@ export function createUpdateLifecycleRepository(tx: Queryable) {
           select s.id from stacks s
           where s.id = (select stack_id from updates where id = ${updateId}) and s.deleted_at is null for update
         ),
-        turn as materialized (select stack.id as stack_id, lock_exclusive(${updateId}) from stack)
-        select u.id from turn join updates u on u.stack_id = turn.stack_id where u.id = ${updateId} for update of u`);
+        locked as materialized (select stack.id as stack_id, lock_exclusive(${updateId}) from stack)
+        select u.id from locked join updates u on u.stack_id = locked.stack_id where u.id = ${updateId} for update of u`);
       if (!locked) return null;
       const row = await tx.one(sql.prepared('updates_read_with_stack', LockedRow)`
         /* updates.readWithStack */

@@ -77,7 +77,7 @@ export function readLoss(json: string | null): QueueLoss | null {
 }
 
 /** A waiting call and its position. */
-interface PlaceOwner {
+interface WaiterOwner {
   readonly stackId: string;
   readonly tokenId: string;
   readonly processId: string;
@@ -107,32 +107,32 @@ export function createUpdateQueueRepository(db: Queryable) {
       stackId,
       supersedes,
       tokenId,
-    }: PlaceOwner & {
+    }: WaiterOwner & {
       readonly id: string;
       readonly isUrgent: boolean;
       readonly run: WaitingRun | null;
       readonly shown: RunView;
       readonly supersedes: boolean;
     }) => {
-      const place = await db.one(sql.rows(QueueEntryRow)`
+      const entry = await db.one(sql.rows(QueueEntryRow)`
         /* updateQueue.join */
         insert into update_queue_waiters (id, stack_id, token_id, process_id, kept_until, is_urgent, run, shown)
         values (${id}, ${stackId}, ${tokenId}, ${processId}, clock_timestamp(), ${isUrgent}, ${run && JSON.stringify(run)}::jsonb,
           ${JSON.stringify(shown)}::jsonb)
         returning id, number, superseded_by::text as "supersededBy", ${waited}`);
-      if (!run || !supersedes) return place;
+      if (!run || !supersedes) return entry;
       const by = JSON.stringify({ commit: run.commit, url: run.url });
       await db.query(sql.nothing`
         /* updateQueue.supersede */
         with older as (
           update update_queue_waiters w set superseded_by = ${by}::jsonb
-          where w.stack_id = ${stackId} and w.number < ${place.number} and w.superseded_by is null
+          where w.stack_id = ${stackId} and w.number < ${entry.number} and w.superseded_by is null
             and w.run ->> 'series' = ${run.series} and w.run ->> 'commit' <> ${run.commit}
             -- The number of its build says that it is the newer one.
             and not coalesce(w.run ->> 'builds' = ${run.builds} and (w.run ->> 'build')::bigint > ${run.build}, false)
           returning w.id)
         select pg_notify(${updateQueueChannel}, ${supersededMessage} || id) from older`);
-      return place;
+      return entry;
     },
 
     /** Evicts a waiting call from the queue on behalf of a user. Returns whether the call was still waiting. */
@@ -159,7 +159,7 @@ export function createUpdateQueueRepository(db: Queryable) {
     },
 
     /** Resumes a queue entry. Null if it was lost or belongs to another caller. */
-    resume: (id: string, { stackId, tokenId, processId }: PlaceOwner) =>
+    resume: (id: string, { stackId, tokenId, processId }: WaiterOwner) =>
       db.maybeOne(sql.rows(QueueEntryRow)`
         /* updateQueue.resume */
         update update_queue_waiters set process_id = ${processId}

@@ -196,11 +196,11 @@ export function createUpdateRepository(db: Queryable) {
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {
       const row = await db.maybeOne(sql.prepared('updates_renew_lease', ExpiryRow)`
         /* updates.renewLease */
-        with turn as materialized (select lock_exclusive(${id}))
+        with locked as materialized (select lock_exclusive(${id}))
         update updates u
         set expires_at = greatest(u.expires_at, least(clock_timestamp() + make_interval(secs => ${seconds}), u.must_end_at,
           (select t.expires_at from api_tokens t where t.id = u.token_id)))
-        from turn where u.id = ${id} and u.epoch = ${epoch} and u.status = 'running' and u.expires_at > clock_timestamp()
+        from locked where u.id = ${id} and u.epoch = ${epoch} and u.status = 'running' and u.expires_at > clock_timestamp()
           and (u.token_id is null or token_permissions(u.token_id, u.stack_id) & (case when u.dry_run then 2 else 4 end) <> 0)
         returning u.expires_at as "expiresAt"`);
       return row?.expiresAt ?? null;

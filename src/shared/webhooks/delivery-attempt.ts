@@ -4,7 +4,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Outgoing } from '../platform/outgoing/outgoing.ts';
 import { isAccepted, type Posted, post } from '../platform/outgoing/post.ts';
-import { inRootSpan } from '../platform/tracing/tracing.ts';
+import { currentSpan, inRootSpan, inSpan } from '../platform/tracing/tracing.ts';
 import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { isAlreadySet, statusRequestOf } from './commit-status.ts';
 import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
@@ -73,7 +73,9 @@ export class DeliveryAttempts {
       'holdfast.format': format,
       'holdfast.attempt': attempts,
     };
-    return inRootSpan('webhook delivery', { role: 'client', attributes }, () => this.#attempt(delivery, signal));
+    // Below the span of a call that waits for it.
+    const inOwnSpan = currentSpan() ? inSpan : inRootSpan;
+    return inOwnSpan('webhook delivery', { role: 'client', attributes }, () => this.#attempt(delivery, signal));
   }
 
   async #attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptRecord> {
@@ -100,8 +102,8 @@ export class DeliveryAttempts {
     if (outcome.state !== 'delivered') {
       const { attempts, event, webhookId } = delivery;
       const result = 'status' in posted ? { status: posted.status } : posted;
-      const place = { webhookId, event, origin: originOf(message.url), attempts, state: outcome.state };
-      this.#logger.info({ ...place, ...result }, 'a webhook did not accept an event');
+      const facts = { webhookId, event, origin: originOf(message.url), attempts, state: outcome.state };
+      this.#logger.info({ ...facts, ...result }, 'a webhook did not accept an event');
     }
     return outcome;
   }

@@ -68,21 +68,21 @@ export function startWebhooks(
   const { lifecycle, logger, readOnly } = context;
   const delivery = new WebhookDispatcher(context, share);
   const stop = new AbortController();
-  let turn: Promise<unknown> | null = null;
+  let round: Promise<unknown> | null = null;
   const timer = setInterval(() => {
     if (readOnly.isFenced) return;
-    turn ??= delivery
+    round ??= delivery
       .begin(stop.signal)
       .catch((error: unknown) => logger.warn({ err: error }, 'webhooks could not be delivered'))
       .finally(() => {
-        turn = null;
+        round = null;
       });
   }, pollMs);
   timer.unref();
   lifecycle.onClose('work', 'webhooks', async () => {
     clearInterval(timer);
     stop.abort();
-    await turn;
+    await round;
     await delivery.settle();
   });
 }

@@ -37,14 +37,14 @@ export function createWebhookRepository(db: Queryable) {
   const columns = sql.fragment`w.id, w.organization_id as "organizationId", w.stack_id as "stackId", w.name,
     w.display_name as "displayName", w.url, w.format, w.is_active as "isActive", w.events, w.event_groups as "groups",
     w.secret as encrypted, w.master_key_id as "masterKeyId"`;
-  const ofPlace = ({ organizationId, stackId }: WebhookScope) => sql.fragment`
+  const ofScope = ({ organizationId, stackId }: WebhookScope) => sql.fragment`
     w.organization_id = ${organizationId} and w.stack_id is not distinct from ${stackId}::uuid`;
   const bytes = (secret: EncryptedSecret | null) =>
     secret === null ? sql.fragment`null` : sql.fragment`${sql.binary(secret.encrypted)}::bytea`;
   return {
-    /** Violates `webhooks_name_key` or `webhooks_display_name_key` if there is one with that name in its place. */
+    /** Violates `webhooks_name_key` or `webhooks_display_name_key` if there is one with that name in its scope. */
     insert: (
-      place: WebhookScope,
+      scope: WebhookScope,
       webhook: WebhookChange & {
         readonly id: string;
         readonly name: string;
@@ -56,29 +56,29 @@ export function createWebhookRepository(db: Queryable) {
         /* webhooks.insert */
         insert into webhooks as w (id, organization_id, stack_id, name, display_name, url, format, is_active, events, event_groups,
           secret, master_key_id, created_by)
-        values (${webhook.id}, ${place.organizationId}, ${place.stackId}, ${webhook.name}, ${webhook.displayName}, ${webhook.url},
+        values (${webhook.id}, ${scope.organizationId}, ${scope.stackId}, ${webhook.name}, ${webhook.displayName}, ${webhook.url},
           ${webhook.format}, ${webhook.isActive}, ${sql.array([...webhook.events], 'text')},
           ${sql.array([...webhook.groups], 'text')}, ${bytes(webhook.secret)}, ${webhook.secret?.masterKeyId ?? null},
           ${webhook.createdBy})
         returning ${columns}`),
 
-    list: (place: WebhookScope) =>
+    list: (scope: WebhookScope) =>
       db.any(sql.rows(WebhookRow)`
-        /* webhooks.list */ select ${columns} from webhooks w where ${ofPlace(place)} order by w.display_name`),
+        /* webhooks.list */ select ${columns} from webhooks w where ${ofScope(scope)} order by w.display_name`),
 
-    find: (place: WebhookScope, name: string) =>
+    find: (scope: WebhookScope, name: string) =>
       db.maybeOne(sql.rows(WebhookRow)`
-        /* webhooks.find */ select ${columns} from webhooks w where ${ofPlace(place)} and w.name = ${name}`),
+        /* webhooks.find */ select ${columns} from webhooks w where ${ofScope(scope)} and w.name = ${name}`),
 
-    lock: (place: WebhookScope, name: string) =>
+    lock: (scope: WebhookScope, name: string) =>
       db.maybeOne(sql.rows(WebhookRow)`
-        /* webhooks.lock */ select ${columns} from webhooks w where ${ofPlace(place)} and w.name = ${name} for no key update`),
+        /* webhooks.lock */ select ${columns} from webhooks w where ${ofScope(scope)} and w.name = ${name} for no key update`),
 
     /** A page of them by their displayed names, after this one. */
-    listPage: (place: WebhookScope, after: string | null, limit: number) =>
+    listPage: (scope: WebhookScope, after: string | null, limit: number) =>
       db.any(sql.rows(WebhookRow)`
         /* webhooks.listPage */
-        select ${columns} from webhooks w where ${ofPlace(place)} and (${after}::text is null or w.display_name > ${after})
+        select ${columns} from webhooks w where ${ofScope(scope)} and (${after}::text is null or w.display_name > ${after})
         order by w.display_name limit ${limit}`),
 
     /** `secret`: undefined keeps it, null removes it. */
@@ -98,9 +98,9 @@ export function createWebhookRepository(db: Queryable) {
     /** Deletes its log, too. */
     remove: (id: string) => db.query(sql.nothing`/* webhooks.remove */ delete from webhooks where id = ${id}`),
 
-    count: async (place: WebhookScope): Promise<number> => {
+    count: async (scope: WebhookScope): Promise<number> => {
       const rows = await db.any(
-        sql.rows(IdRow)`/* webhooks.count */ select w.id from webhooks w where ${ofPlace(place)}`,
+        sql.rows(IdRow)`/* webhooks.count */ select w.id from webhooks w where ${ofScope(scope)}`,
       );
       return rows.length;
     },

@@ -2,6 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { AccessPolicy } from '../platform/app/contract.ts';
+import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
@@ -27,7 +28,11 @@ export function AccessPage() {
   const policy = query.data;
   return (
     <Page
-      title="Access"
+      title={
+        <>
+          Access <ManagedMark organization={organization} kind="Organization" object={organization} />
+        </>
+      }
       lead="What viewers and members can do on every stack by their role. Admins can do everything. Grants add permissions for individual users, teams and tokens."
     >
       {policy === undefined ? (

@@ -24,19 +24,19 @@ const nameFields = { user: LoginField, team: TeamField, token: TokenIdField } as
 export function GrantDialog({
   onClose,
   organization,
-  place,
+  owner,
 }: {
   readonly organization: string;
-  readonly place: GrantOwner;
+  readonly owner: GrantOwner;
   readonly onClose: () => void;
 }) {
-  const team = 'team' in place ? place.team : null;
+  const team = 'team' in owner ? owner.team : null;
   const [kind, setKind] = useState<Kind>(team === null ? 'user' : 'team');
   const [name, setName] = useState(team ?? '');
   const [effect, setEffect] = useState<'allow' | 'deny'>('allow');
   const [role, setRole] = useState('');
   const [chosen, setChosen] = useState<readonly string[]>(['read']);
-  const [stacks, setStacks] = useState('on' in place ? `${place.on.project}/${place.on.stack}` : '*/*');
+  const [stacks, setStacks] = useState('on' in owner ? `${owner.on.project}/${owner.on.stack}` : '*/*');
   const [tag, setTag] = useState('');
   const roles = useQuery(trpc.roles.list.queryOptions({ organization })).data?.items ?? [];
   const give = useMutation(trpc.grants.give.mutationOptions(thenRefresh(onClose)));

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { GrantItem } from '../platform/app/contract.ts';
+import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { RowMenu } from '../platform/app/row-menu.tsx';
 import styles from '../platform/app/settings-page.module.css';
@@ -13,6 +14,7 @@ import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { MenuItem } from '../platform/ui/menu.tsx';
 import { Section } from '../platform/ui/page.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { GrantDialog } from './grant-dialog.tsx';
@@ -23,20 +25,20 @@ import { PermissionSet } from './permission-set.tsx';
 export function GrantList({
   lead,
   organization,
-  place,
+  owner,
 }: {
   readonly organization: string;
-  readonly place: GrantOwner;
+  readonly owner: GrantOwner;
   readonly lead: string;
 }) {
   const [asked, setAsked] = useState<'give' | GrantItem | null>(null);
   const query = useInfiniteQuery(
-    trpc.grants.list.infiniteQueryOptions({ organization, ...place }, { getNextPageParam: ({ next }) => next }),
+    trpc.grants.list.infiniteQueryOptions({ organization, ...owner }, { getNextPageParam: ({ next }) => next }),
   );
   const problem = useProblem(query);
   const columns: Column<GrantItem>[] = [
-    ...('team' in place ? [] : [toWhom(organization)]),
-    ...columnsOfAll,
+    ...('team' in owner ? [] : [toWhom(organization)]),
+    ...columnsOfAll(organization),
     {
       name: 'Actions',
       isActions: true,
@@ -64,16 +66,13 @@ export function GrantList({
         <Table
           label="Grants"
           columns={columns}
-          items={query.data?.pages.flatMap(({ items }) => items)}
+          {...pagedList(query)}
           keyOf={({ id }) => id}
-          isBusy={query.isFetchingNextPage}
-          hasMore={query.hasNextPage}
-          onMore={() => void query.fetchNextPage()}
           empty={<p className={styles['note']}>No grants. Only roles apply.</p>}
         />
       )}
       {asked === 'give' ? (
-        <GrantDialog organization={organization} place={place} onClose={() => setAsked(null)} />
+        <GrantDialog organization={organization} owner={owner} onClose={() => setAsked(null)} />
       ) : asked === null ? null : (
         <TakeDialog organization={organization} grant={asked} onClose={() => setAsked(null)} />
       )}
@@ -102,14 +101,15 @@ function toWhom(organization: string): Column<GrantItem> {
   };
 }
 
-const columnsOfAll: readonly Column<GrantItem>[] = [
+const columnsOfAll = (organization: string): readonly Column<GrantItem>[] => [
   {
     name: 'Permissions',
-    cell: ({ effect, permissions, role }) => (
+    cell: ({ effect, id, permissions, role }) => (
       <span className={styles['badges']}>
         <Badge tone={effect === 'deny' ? 'failure' : 'success'}>{effect === 'deny' ? 'denies' : 'allows'}</Badge>
         {role === undefined ? null : <span>role {role.name}</span>}
         <PermissionSet names={permissions} />
+        <ManagedMark organization={organization} kind="Grant" object={id} />
       </span>
     ),
   },

@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { RoleItem } from '../platform/app/contract.ts';
+import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { useMayManage } from '../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { RowMenu } from '../platform/app/row-menu.tsx';
@@ -58,7 +59,7 @@ export function RolesPage() {
     >
       <Table
         label="Roles"
-        columns={mayManage ? [...columns, actions] : columns}
+        columns={[...columnsOf(organization), ...(mayManage ? [actions] : [])]}
         items={query.data?.items}
         keyOf={({ id }) => id}
         empty={null}
@@ -72,15 +73,16 @@ export function RolesPage() {
   );
 }
 
-const columns: readonly Column<RoleItem>[] = [
+const columnsOf = (organization: string): readonly Column<RoleItem>[] => [
   {
     name: 'Name',
     isTitle: true,
-    cell: ({ description, isBuiltIn, name }) => (
+    cell: ({ description, id, isBuiltIn, name }) => (
       <span className={styles['name']}>
         <span className={styles['badges']}>
           {name}
           {isBuiltIn ? <Badge>built in</Badge> : null}
+          <ManagedMark organization={organization} kind="Role" object={id} />
         </span>
         <span className={styles['second']}>{isBuiltIn ? description.replace(/^Built in: /, '') : description}</span>
       </span>

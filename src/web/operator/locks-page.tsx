@@ -9,6 +9,7 @@ import { Badge } from '../platform/ui/badge.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
 import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Since, Time } from '../platform/ui/time.tsx';
@@ -30,7 +31,6 @@ export function LocksPage() {
   useEffect(() => {
     document.title = 'Locks - Holdfast';
   }, []);
-  const items = locks.data?.pages.flatMap((page) => page.items);
   const problem = useProblem(locks);
   if (problem) return <Problem {...problem} />;
   return (
@@ -38,11 +38,8 @@ export function LocksPage() {
       <Table
         label="Locks"
         columns={lockColumns}
-        items={items}
+        {...pagedList(locks)}
         keyOf={({ updateId }) => updateId}
-        hasMore={locks.hasNextPage}
-        isBusy={locks.isFetchingNextPage}
-        onMore={() => void locks.fetchNextPage()}
         empty={
           <Empty title="No stack is locked" icon={<LockOpen size={20} />}>
             <p>No update is running: a good moment for maintenance.</p>

@@ -103,7 +103,7 @@ const states = {
 } as const;
 
 function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<Job>[] {
-  const place = queue.name === 'large' ? 'large' : 'small';
+  const size = queue.name === 'large' ? 'large' : 'small';
   return [
     {
       name: 'Job',
@@ -139,7 +139,7 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
               <Button
                 size="small"
                 aria-label={`Retry ${job.name} ${job.id.slice(0, 8)}`}
-                onClick={() => onAsk({ way: 'retry', queue: place, job })}
+                onClick={() => onAsk({ way: 'retry', queue: size, job })}
               >
                 Retry
               </Button>
@@ -147,7 +147,7 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
             <Button
               size="small"
               aria-label={`Discard ${job.name} ${job.id.slice(0, 8)}`}
-              onClick={() => onAsk({ way: 'discard', queue: place, job })}
+              onClick={() => onAsk({ way: 'discard', queue: size, job })}
             >
               Discard
             </Button>

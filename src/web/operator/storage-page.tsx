@@ -9,6 +9,7 @@ import { byteText } from '../platform/ui/byte-text.ts';
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
@@ -54,11 +55,8 @@ export function StoragePage() {
         <Table
           label="Organizations"
           columns={organizationColumns}
-          items={organizations.data?.pages.flatMap((page) => page.items)}
+          {...pagedList(organizations)}
           keyOf={({ organization }) => organization}
-          hasMore={organizations.hasNextPage}
-          isBusy={organizations.isFetchingNextPage}
-          onMore={() => void organizations.fetchNextPage()}
           empty={
             <Empty title="Not measured yet" icon={<HardDrive size={20} />}>
               <p>A worker measures each organization within the next hour.</p>

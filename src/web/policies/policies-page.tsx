@@ -3,6 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { ScrollText } from 'lucide-react';
 import { useState } from 'react';
 import type { PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
+import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { useMayManage } from '../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
@@ -40,6 +41,7 @@ export function PoliciesPage() {
         <span className={styles['inline']}>
           {name}
           {isDefault ? <Badge>all other stacks</Badge> : null}
+          <ManagedMark organization={organization} kind="PolicyGroup" object={name} />
         </span>
       ),
     },

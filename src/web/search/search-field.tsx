@@ -73,16 +73,16 @@ function QueryProblem({ query, within }: { readonly query: string; readonly with
       { placeholderData: keepPreviousData, refetchOnWindowFocus: false, enabled: query !== '' },
     ),
   );
-  const place = error && errorSpan(error);
+  const span = error && errorSpan(error);
   // The results show other errors.
   if (!error || errorCode(error) !== 'BAD_REQUEST' || query === '') return null;
   return (
     <div id="search-problem" className={styles['problem']} role="alert">
-      {place ? (
+      {span ? (
         <code>
-          {query.slice(0, place.start)}
-          <mark>{query.slice(place.start, place.end) || ' '}</mark>
-          {query.slice(place.end)}
+          {query.slice(0, span.start)}
+          <mark>{query.slice(span.start, span.end) || ' '}</mark>
+          {query.slice(span.end)}
         </code>
       ) : null}
       <p>{error.message.replace(/^The query is invalid at character \d+: /, '')}</p>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Eye, EyeOff } from 'lucide-react';
 import { useEffect, useState } from 'react';
-import type { SecretPlace, StackRef } from '../platform/app/contract.ts';
+import type { SecretLocation, StackRef } from '../platform/app/contract.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { CopyButton } from '../platform/ui/code.tsx';
@@ -25,7 +25,7 @@ export function Secret({
   stack,
 }: {
   readonly stack: StackRef;
-  readonly place: SecretPlace;
+  readonly place: SecretLocation;
   /** The name of the value, for the button. */
   readonly name: string;
 }) {

@@ -11,6 +11,7 @@ import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Section } from '../platform/ui/page.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { LegalHold } from './legal-hold.tsx';
@@ -30,7 +31,7 @@ export function StackAccess({ details, stack }: { readonly stack: StackRef; read
       {mayManage ? (
         <GrantList
           organization={organization}
-          place={{ on: { project, stack: stack.stack } }}
+          owner={{ on: { project, stack: stack.stack } }}
           lead="Grants that apply to this stack, by its name or its tags."
         />
       ) : null}
@@ -105,11 +106,8 @@ function Holders({ holders, stack }: { readonly stack: StackRef; readonly holder
       <Table
         label={title}
         columns={columns}
-        items={query.data?.pages.flatMap(({ items }) => items)}
+        {...pagedList(query)}
         keyOf={keyOf}
-        isBusy={query.isFetchingNextPage}
-        hasMore={query.hasNextPage}
-        onMore={() => void query.fetchNextPage()}
         details={(holder) => (open === keyOf(holder) ? <Decisions holder={holder} grants={grants} /> : undefined)}
         empty={<p className={styles['none']}>No tokens.</p>}
       />

@@ -1,16 +1,18 @@
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Columns3, Download } from 'lucide-react';
+import { ViewsButton } from '../platform/app/views/views-button.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { Menu, MenuItem } from '../platform/ui/menu.tsx';
 import { chosenColumns, columnNames, stackColumns, toggleColumn } from './stack-columns.ts';
 import styles from './stack-filter-bar.module.css';
 
-/** The choice of columns, and the export of the list. */
+/** Saved views, the choice of columns, and the export of the list. */
 export function StackListTools() {
   const { organization } = useParams({ strict: false });
   const { columns: _, ...filter } = useSearch({ strict: false });
   return (
     <div className={styles['tools']}>
+      <ViewsButton page="stacks" />
       <ColumnMenu />
       <a
         className={buttonClass({ kind: 'quiet', size: 'small' })}

@@ -4,6 +4,7 @@ import { useEffect } from 'react';
 import { DriftView } from '../drift/drift-view.tsx';
 import { type CiView, ciPeriods } from '../platform/app/ci-search.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
+import { ViewsButton } from '../platform/app/views/views-button.tsx';
 import { Page } from '../platform/ui/page.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import { QueueView } from '../updates/queue/queue-view.tsx';
@@ -40,7 +41,12 @@ export function CiPage() {
     <Page
       title="CI"
       lead="Running, waiting and refused runs, and where pipelines lose time."
-      actions={view === 'queue' ? undefined : <Period days={days} />}
+      actions={
+        <>
+          <ViewsButton page="ci" />
+          {view === 'queue' ? null : <Period days={days} />}
+        </>
+      }
     >
       <Tabs label="Views of CI">
         {views.map(([name, text]) => (

@@ -44,7 +44,7 @@ export function findLines(groups: readonly MessageGroup[], text: string): string
   return found;
 }
 
-/** The place among `groups` of the one that a line is in, or -1. */
+/** The position among `groups` of the one that a line is in, or -1. */
 export function groupOfLine(groups: readonly MessageGroup[], line: string): number {
   const sequence = Number(line.split('-')[0]);
   return groups.findIndex(({ diagnostics }) => diagnostics.some((each) => each.sequence === sequence));

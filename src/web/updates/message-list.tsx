@@ -36,10 +36,11 @@ export function MessageList({ live, search, update }: MessageListProps) {
   const text = search.text ?? '';
   const found = useMemo(() => findLines(groups, text), [groups, text]);
   const { line } = search;
-  const place = line === undefined ? -1 : groupOfLine(groups, line);
+  const groupIndex = line === undefined ? -1 : groupOfLine(groups, line);
   useEffect(() => {
-    if (line !== undefined && place >= 0) document.getElementById(`line-${line}`)?.scrollIntoView({ block: 'center' });
-  }, [line, place]);
+    if (line !== undefined && groupIndex >= 0)
+      document.getElementById(`line-${line}`)?.scrollIntoView({ block: 'center' });
+  }, [line, groupIndex]);
   if (groups.length === 0) {
     return (
       <Empty title={feed.isCaughtUp ? 'No messages' : 'Reading the messages…'}>
@@ -52,7 +53,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
     const next = at < 0 ? (step > 0 ? 0 : found.length - 1) : (at + step + found.length) % found.length;
     change({ line: found[next] });
   };
-  const shown = groups.slice(0, Math.max(shownCount, place + 1));
+  const shown = groups.slice(0, Math.max(shownCount, groupIndex + 1));
   const hits = new Set(found);
   return (
     <ListSection

@@ -21,7 +21,7 @@ const icons = { success: Check, failure: X, running: Clock, neutral: CircleSlash
 export function DeliveryTable({
   chosen,
   onOpen,
-  owner: { calls, place },
+  owner: { calls, target },
   webhook,
 }: {
   readonly owner: WebhookOwner;
@@ -31,7 +31,7 @@ export function DeliveryTable({
 }) {
   const query = useInfiniteQuery(
     calls.deliveries.infiniteQueryOptions(
-      { ...place, webhook },
+      { ...target, webhook },
       { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
     ),
   );
@@ -85,7 +85,7 @@ export function DeliveryTable({
             kind="quiet"
             aria-label={`Send again: ${nameOfEvent(event)}`}
             disabled={redeliver.isPending}
-            onClick={() => redeliver.mutate({ ...place, webhook, deliveryId: id })}
+            onClick={() => redeliver.mutate({ ...target, webhook, deliveryId: id })}
           >
             Send again
           </Button>
@@ -107,7 +107,7 @@ export function DeliveryTable({
           </Empty>
         }
         details={({ id }) =>
-          id === chosen ? <Exchange owner={{ calls, place }} webhook={webhook} deliveryId={id} /> : null
+          id === chosen ? <Exchange owner={{ calls, target }} webhook={webhook} deliveryId={id} /> : null
         }
       />
     </>
@@ -130,14 +130,14 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
 
 /** The request and the response. */
 function Exchange({
-  owner: { calls, place },
+  owner: { calls, target },
   ...chosen
 }: {
   readonly owner: WebhookOwner;
   readonly webhook: string;
   readonly deliveryId: string;
 }) {
-  const query = useQuery(calls.delivery.queryOptions({ ...place, ...chosen }));
+  const query = useQuery(calls.delivery.queryOptions({ ...target, ...chosen }));
   if (query.error) return <p role="alert">{query.error.message}</p>;
   const delivery = query.data;
   if (delivery === undefined) return <Skeleton width="60%" />;

@@ -21,7 +21,7 @@ export function WebhookDialog({
   readonly onClose: () => void;
   readonly onMade?: (name: string) => void;
 }) {
-  const { calls, place } = owner;
+  const { calls, target } = owner;
   const { base, change, dialog, draft } = useEdit({
     item: webhook,
     draftOf,
@@ -38,7 +38,7 @@ export function WebhookDialog({
   const isToken = format === 'github_status' || format === 'gitlab_status';
   const send = (): void => {
     const made = {
-      ...place,
+      ...target,
       ...{ displayName: displayName.trim(), url: url.trim(), format, isActive },
       ...{ events: [...selected], groups: [...groups] },
       ...(isRemoved ? { secret: null } : secret === '' ? {} : { secret }),
@@ -96,7 +96,7 @@ export function WebhookDialog({
         />
       ) : null}
       <EventFields
-        organization={place.organization}
+        organization={target.organization}
         selected={selected}
         groups={groups}
         onChange={(events, of) => change({ selected: events, groups: of })}

@@ -17,12 +17,12 @@ import styles from './webhooks.module.css';
 /** The webhooks of an organization or a stack. `linkTo`: a link to one. */
 export function WebhookList({
   linkTo,
-  owner: { calls, place },
+  owner: { calls, target },
 }: {
   readonly owner: WebhookOwner;
   readonly linkTo: (webhook: Webhook) => ReactNode;
 }) {
-  const query = useInfiniteQuery(calls.list.infiniteQueryOptions(place, { getNextPageParam: (page) => page.next }));
+  const query = useInfiniteQuery(calls.list.infiniteQueryOptions(target, { getNextPageParam: (page) => page.next }));
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   const columns: Column<Webhook>[] = [

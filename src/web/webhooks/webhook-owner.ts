@@ -5,24 +5,24 @@ import { apiClient, trpc } from '../platform/app/trpc.ts';
 export interface WebhookOwner {
   readonly calls: typeof trpc.webhooks.ofStack;
   /** The additional input of each procedure. */
-  readonly place: StackRef;
+  readonly target: StackRef;
 }
 
 export function ofStack(stack: StackRef): WebhookOwner {
-  return { calls: trpc.webhooks.ofStack, place: stack };
+  return { calls: trpc.webhooks.ofStack, target: stack };
 }
 
 /** The procedures of an organization are the same as for a stack, without its names: the server creates both from the same functions. */
 export function ofOrganization(organization: string): WebhookOwner {
   return {
     calls: trpc.webhooks as unknown as WebhookOwner['calls'],
-    place: { organization } as StackRef,
+    target: { organization } as StackRef,
   };
 }
 
 /** The current version of a webhook. */
-export function readWebhook({ place }: WebhookOwner, webhook: string): Promise<Webhook> {
-  return 'stack' in place
-    ? apiClient.webhooks.ofStack.get.query({ ...place, webhook })
-    : apiClient.webhooks.get.query({ ...(place as { organization: string }), webhook });
+export function readWebhook({ target }: WebhookOwner, webhook: string): Promise<Webhook> {
+  return 'stack' in target
+    ? apiClient.webhooks.ofStack.get.query({ ...target, webhook })
+    : apiClient.webhooks.get.query({ ...(target as { organization: string }), webhook });
 }

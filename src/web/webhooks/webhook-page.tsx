@@ -2,6 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Webhook } from '../platform/app/contract.ts';
+import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { queryClient } from '../platform/app/trpc.ts';
 import { useRemoval } from '../platform/app/use-edit.ts';
@@ -55,9 +56,9 @@ export function WebhookView({
   readonly onOpen: (delivery: string | undefined) => void;
   readonly onRemoved: () => Promise<void>;
 }) {
-  const { calls, place } = owner;
+  const { calls, target } = owner;
   const [asked, setAsked] = useState<'change' | 'remove' | null>(null);
-  const query = useQuery(calls.get.queryOptions({ ...place, webhook: name }));
+  const query = useQuery(calls.get.queryOptions({ ...target, webhook: name }));
   const ping = useMutation(
     calls.ping.mutationOptions({
       onSuccess: async ({ id }) => {
@@ -77,11 +78,18 @@ export function WebhookView({
     );
   return (
     <Page
-      title={webhook.displayName}
+      title={
+        <>
+          {webhook.displayName}{' '}
+          {'stack' in target ? null : (
+            <ManagedMark organization={owner.target.organization} kind="Webhook" object={name} />
+          )}
+        </>
+      }
       lead={<span className={styles['url']}>{webhook.url}</span>}
       actions={
         <>
-          <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ ...place, webhook: name })}>
+          <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ ...target, webhook: name })}>
             {ping.isPending ? 'Waiting for the response…' : 'Send a ping'}
           </Button>
           <Button onClick={() => setAsked('change')}>Edit</Button>
@@ -122,7 +130,7 @@ function RemoveDialog({
   readonly onClose: () => void;
   readonly onRemoved: () => Promise<void>;
 }) {
-  const { calls, place } = owner;
+  const { calls, target } = owner;
   const { dialog, item } = useRemoval({ item: webhook, read: () => readWebhook(owner, webhook.name) });
   const remove = useMutation(
     calls.remove.mutationOptions({
@@ -146,7 +154,7 @@ function RemoveDialog({
       isDanger
       {...dialog(remove)}
       onClose={onClose}
-      onSubmit={() => remove.mutate({ ...place, webhook: item.name, revision: item.revision })}
+      onSubmit={() => remove.mutate({ ...target, webhook: item.name, revision: item.revision })}
     />
   );
 }

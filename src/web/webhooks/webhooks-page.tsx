@@ -1,4 +1,5 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { EmbedList } from './embeds/embed-list.tsx';
 import { AddWebhook, WebhookList } from './webhook-list.tsx';
@@ -23,9 +24,12 @@ export function WebhooksPage() {
       <WebhookList
         owner={owner}
         linkTo={({ displayName, name }) => (
-          <Link to={to} params={{ organization, webhook: name }}>
-            {displayName}
-          </Link>
+          <>
+            <Link to={to} params={{ organization, webhook: name }}>
+              {displayName}
+            </Link>{' '}
+            <ManagedMark organization={organization} kind="Webhook" object={name} />
+          </>
         )}
       />
       <Section

@@ -18,7 +18,7 @@ const checkEverySeconds = 60;
 /** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
 export function backUpOnSchedule(
   context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics'>,
-  place: string,
+  location: string,
   runs: ScheduledTaskRepository,
   now = Date.now,
 ): Maintenance {
@@ -39,7 +39,7 @@ export function backUpOnSchedule(
   const heads = new Map<string, ManifestHead>();
   const look = async (target: BlobStore): Promise<Backups> => {
     const backups = await listBackups(target, heads, logger);
-    const found = { place, schedule, keep, backups };
+    const found = { place: location, schedule, keep, backups };
     await runs.saveResult(backupTasks.create, JSON.stringify(found));
     return found;
   };
@@ -67,7 +67,7 @@ export function backUpOnSchedule(
       known = (await readBackupStatus(runs)).backups?.backups ?? [];
     },
     run: async (signal) => {
-      const target = await openTarget(place, config);
+      const target = await openTarget(location, config);
       try {
         await run(target, signal);
       } finally {

@@ -31,7 +31,7 @@ interface Options {
  */
 export function verifyNewestBackup(
   { logger }: Pick<AppContext, 'logger'>,
-  place: string,
+  location: string,
   runs: ScheduledTaskRepository,
   { now = Date.now, program }: Options,
 ): Maintenance {
@@ -43,9 +43,9 @@ export function verifyNewestBackup(
       const newest = backups?.backups[0];
       if (!backups || !newest || !isVerificationDue(backups, verification, now())) return;
       const skipped = await whyNot(newest.isEncrypted);
-      const problems = skipped === null ? await verify(program, place, newest.id, signal) : [];
+      const problems = skipped === null ? await verify(program, location, newest.id, signal) : [];
       const at = now();
-      if (skipped === null && problems.length === 0) await noteVerified(runs, { at, id: newest.id, place });
+      if (skipped === null && problems.length === 0) await noteVerified(runs, { at, id: newest.id, location });
       await runs.saveResult(
         backupTasks.verify,
         JSON.stringify({ at, backup: newest.id, problems, skipped } satisfies LastVerification),
@@ -74,8 +74,8 @@ async function whyNot(isEncrypted: boolean): Promise<string | null> {
 }
 
 /** Returns the faults. Throws if the verification could not run. */
-function verify(program: string, place: string, id: string, signal: AbortSignal): Promise<string[]> {
-  const words = [program, 'backup', 'verify', id, '--from', place, '--json'];
+function verify(program: string, location: string, id: string, signal: AbortSignal): Promise<string[]> {
+  const words = [program, 'backup', 'verify', id, '--from', location, '--json'];
   const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGTERM' });
   if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
   const output = { stdout: '', stderr: '' };

@@ -30,8 +30,8 @@ interface Parts {
   readonly context: Pick<AppContext, 'cipher' | 'db' | 'stacks' | 'states'>;
   readonly rows: BundleRepository;
   readonly crypter: SecretsCrypter;
-  /** The place, for the audit log. */
-  readonly place: string;
+  /** The location, for the audit log. */
+  readonly location: string;
   /** Of the claim of the task: a worker that has lost it confirms nothing. */
   readonly holder: string;
   readonly signal: AbortSignal;
@@ -92,7 +92,7 @@ export class BundleWriter {
     there: readonly StateThere[],
     bundledVersion: number | null,
   ): Promise<Written> {
-    const { context, crypter, holder, place, rows, signal } = this.#parts;
+    const { context, crypter, holder, location, rows, signal } = this.#parts;
     const { stackVersion } = stack;
     const mark = randomUUID();
     if (!(await rows.begin(due, { stackId: due.bundledId ?? stack.id, mark, holder }))) throw new ClaimLostError();
@@ -106,7 +106,7 @@ export class BundleWriter {
     };
     const { newest, sha256 } = await exportStack(
       {
-        ...{ context, folder, to: place, source: serverSource, there: new Map(), history: keptVersions, signal },
+        ...{ context, folder, to: location, source: serverSource, there: new Map(), history: keptVersions, signal },
         crypter: async () => crypter,
         part: {
           ...{ readState, mark },

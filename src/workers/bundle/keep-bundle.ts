@@ -30,22 +30,22 @@ const maxPauseMs = 30_000;
 /** After this many failed stacks in a row, the bundle itself is checked. */
 const maxFailures = 3;
 
-/** Creates the task that keeps the bundle. `open` opens its place; `isPaced` false writes without pauses. */
+/** Creates the task that keeps the bundle. `open` opens its location; `isPaced` false writes without pauses. */
 export function keepBundle(
   context: Parts,
   settings: BundleSettings,
   { isPaced = true, open }: { readonly isPaced?: boolean; readonly open?: () => Promise<Folder> } = {},
 ): Maintenance {
-  const { place } = settings;
+  const { location } = settings;
   let known: BundleKey | null = null;
   return {
     name: bundleTask,
     everySeconds,
     run: async (signal, { holder }) => {
       known = await openBundle(context, settings, known);
-      const folder = await (open?.() ?? openFolder(place, bucketDefaults(context.config)));
+      const folder = await (open?.() ?? openFolder(location, bucketDefaults(context.config)));
       try {
-        return await writeDue(context, { folder, crypter: known.crypter, place, holder, signal, isPaced });
+        return await writeDue(context, { folder, crypter: known.crypter, location, holder, signal, isPaced });
       } finally {
         await folder.close();
       }
@@ -53,23 +53,23 @@ export function keepBundle(
   };
 }
 
-/** The key of the bundle. A change of its place or key is recorded, and everything is written again. */
+/** The key of the bundle. A change of its location or key is recorded, and everything is written again. */
 async function openBundle(
   { config, db }: Parts,
-  { place, secret }: BundleSettings,
+  { location, secret }: BundleSettings,
   known: BundleKey | null,
 ): Promise<BundleKey> {
   const bundle = await createBundleRepository(db).find();
-  const isSamePlace = bundle?.place === place;
-  if (isSamePlace && bundle.key === known?.stored) return known;
+  const isSameLocation = bundle?.location === location;
+  if (isSameLocation && bundle.key === known?.stored) return known;
   const opened = bundle === null ? null : await openBundleKey(secret, bundle.key, config);
-  if (isSamePlace && opened !== null) return opened;
+  if (isSameLocation && opened !== null) return opened;
   const key = opened ?? (await createBundleKey(secret, config));
   await db.inTransaction(async (tx) => {
-    await createBundleRepository(tx).set({ place, key: key.stored });
+    await createBundleRepository(tx).set({ location, key: key.stored });
     await createAuditRepository(tx).insert(serverSource, {
       ...{ action: 'bundle.begin', organization: null, object: 'bundle' },
-      details: { place, before: bundle?.place ?? null, isKeyNew: opened === null },
+      details: { place: location, before: bundle?.location ?? null, isKeyNew: opened === null },
     });
   });
   return key;
@@ -78,7 +78,7 @@ async function openBundle(
 interface Run {
   readonly folder: Folder;
   readonly crypter: SecretsCrypter;
-  readonly place: string;
+  readonly location: string;
   readonly holder: string;
   readonly signal: AbortSignal;
   readonly isPaced: boolean;

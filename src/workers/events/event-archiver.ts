@@ -91,11 +91,12 @@ export class EventArchiver {
             // A segment never ends within an event.
           } while (!next.done && (next.value.heads.length === 0 || !isFull(index, limits)));
         };
-        const place = await this.#documents.saveStream(encoded(this.#limits));
+        const location = await this.#documents.saveStream(encoded(this.#limits));
         const { index: content, ...facts } = index.end();
-        await this.#segments.verify(place, content, facts.sha256);
-        if (!(await this.#replaceRows({ ...place, ...facts, updateId, frames: JSON.stringify(content) }))) return false;
-        await onSegment({ events: facts.eventCount, rawBytes, storedBytes: place.storedBytes });
+        await this.#segments.verify(location, content, facts.sha256);
+        if (!(await this.#replaceRows({ ...location, ...facts, updateId, frames: JSON.stringify(content) })))
+          return false;
+        await onSegment({ events: facts.eventCount, rawBytes, storedBytes: location.storedBytes });
       }
     } finally {
       await frames.return(undefined);

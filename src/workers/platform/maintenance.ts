@@ -10,10 +10,10 @@ export interface Maintenance {
   /** Called at every interval in every process, whether or not the task runs there. */
   observe?(): Promise<void>;
   /**
-   * Runs the task. May stop early when the signal fires, without losing work. `place` is where an earlier run stopped. A number as the result
+   * Runs the task. May stop early when the signal fires, without losing work. `position` is where an earlier run stopped. A number as the result
    * reports the amount of work, for operators.
    */
-  run(signal: AbortSignal, claim: { readonly place: string | null; readonly holder: string }): Promise<unknown>;
+  run(signal: AbortSignal, claim: { readonly position: string | null; readonly holder: string }): Promise<unknown>;
 }
 
 /** Time that other processes wait if the one that runs the task is killed. */
@@ -34,7 +34,7 @@ export function startMaintenance(
   const stop = new AbortController();
   let running: Promise<void> | null = null;
 
-  const turn = async (): Promise<void> => {
+  const round = async (): Promise<void> => {
     if (readOnly.isFenced) return;
     const lost = new AbortController();
     const signal = AbortSignal.any([stop.signal, lost.signal, readOnly.fenceSignal]);
@@ -71,7 +71,7 @@ export function startMaintenance(
   };
 
   const timer = setInterval(() => {
-    running ??= turn().finally(() => {
+    running ??= round().finally(() => {
       running = null;
     });
   }, config.sweepSeconds * 1000);

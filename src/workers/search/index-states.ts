@@ -34,22 +34,22 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'r
   const stop = new AbortController();
   const backlog = new BacklogPace(backlogBytesPerSecond);
   const history = new HistoryRound();
-  let turn: Promise<unknown> | null = null;
+  let round: Promise<unknown> | null = null;
   const timer = setInterval(() => {
     if (readOnly.isFenced) return;
     const signal = AbortSignal.any([stop.signal, readOnly.fenceSignal]);
-    turn ??= indexDue(context, { signal, delaySeconds, backlog })
+    round ??= indexDue(context, { signal, delaySeconds, backlog })
       .then((indexed) => (indexed === 0 ? fillHistory(context, { signal, backlog, history }) : 0))
       .catch((error: unknown) => logger.warn({ err: error }, 'states could not be indexed'))
       .finally(() => {
-        turn = null;
+        round = null;
       });
   }, pollMs);
   timer.unref();
   lifecycle.onClose('work', 'state index', async () => {
     clearInterval(timer);
     stop.abort();
-    await turn;
+    await round;
   });
 }
 

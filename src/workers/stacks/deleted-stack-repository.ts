@@ -131,10 +131,10 @@ export function createDeletedStackRepository(db: Queryable) {
       const row = await db.one(sql.rows(HistoryBatchRow)`
         /* deletedStacks.deleteHistory */
         with next as (
-          select h.place, u.at, u.id, h.sequence, h.bytes
+          select h.row_id, u.at, u.id, h.sequence, h.bytes
           from unnest(${sql.array([...cursor.updateIds], 'uuid')}) with ordinality as u (id, at)
           cross join lateral (
-            select ctid as place, ${sequence} as sequence, pg_column_size(${text}) as bytes from ${table}
+            select ctid as row_id, ${sequence} as sequence, pg_column_size(${text}) as bytes from ${table}
             where update_id = u.id and ${sequence} > case when u.at = 1 then ${cursor.after}::bigint else ${beforeFirstSequence}::bigint end
             order by ${sequence} limit ${bound.rows}
           ) h
@@ -142,7 +142,7 @@ export function createDeletedStackRepository(db: Queryable) {
         ),
         measured as (select *, sum(bytes) over (order by at, sequence) - bytes as bytes_before from next),
         batch as materialized (select * from measured where bytes_before < ${bound.bytes}),
-        deleted as (delete from ${table} where ctid = any (array(select place from batch)) returning 1),
+        deleted as (delete from ${table} where ctid = any (array(select row_id from batch)) returning 1),
         last as (select id, sequence from batch order by at desc, sequence desc limit 1)
         select (select count(*)::integer from deleted) as count,
           (select id from last) as "lastUpdateId", (select sequence from last) as "lastSequence"`);

@@ -4,7 +4,7 @@ import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/
 import {
   beginReconcile,
   ReconcileCounts,
-  ReconcilePlace,
+  ReconcilePosition,
   reconcile,
 } from '../../shared/state/blobs/reconcile-blobs.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
@@ -39,10 +39,10 @@ export function reconcileInSlices(
       const counts: unknown = JSON.parse((await runs.findResult(reconcileName)) ?? 'null');
       lastCounts = Value.Check(ReconcileCounts, counts) ? counts : null;
     },
-    run: async (signal, { holder, place }) => {
-      // The place may be that of another release. Without its limit, objects would be left to the sweep that it must not delete.
-      const reached: unknown = JSON.parse(place ?? 'null');
-      const start = Value.Check(ReconcilePlace, reached) ? reached : await beginReconcile(context);
+    run: async (signal, { holder, position }) => {
+      // The position may be that of another release. Without its limit, objects would be left to the sweep that it must not delete.
+      const reached: unknown = JSON.parse(position ?? 'null');
+      const start = Value.Check(ReconcilePosition, reached) ? reached : await beginReconcile(context);
       let adopted = start.counts.adopted;
       const end = await reconcile(context, start, {
         objectsPerSecond: config.reconcile.objectsPerSecond,
@@ -50,7 +50,7 @@ export function reconcileInSlices(
         onPage: (next) => {
           metrics.blobsAdopted.inc(next.counts.adopted - adopted);
           adopted = next.counts.adopted;
-          return runs.savePlace(reconcileName, holder, JSON.stringify(next));
+          return runs.savePosition(reconcileName, holder, JSON.stringify(next));
         },
       });
       if (end.pass !== 'done') return;

@@ -208,11 +208,11 @@ export class VersionEncoder {
       base = null;
       dictionary = null;
     }
-    const place = await this.#documents.saveChunk(digest.sha256, bytes, { wasEncrypted: version.codec !== 'zstd' });
-    const stored = await this.#documents.readStoredChunk({ ...digest, ...place });
+    const location = await this.#documents.saveChunk(digest.sha256, bytes, { wasEncrypted: version.codec !== 'zstd' });
+    const stored = await this.#documents.readStoredChunk({ ...digest, ...location });
     await checkChunk(await decodeChunk(stored, dictionary, digest.sizeBytes), digest);
     const depth = base ? base.depth + 1 : 0;
-    return { ...digest, baseId: base?.id ?? null, depth, cutKey, place };
+    return { ...digest, baseId: base?.id ?? null, depth, cutKey, location };
   }
 
   get #maxDepth(): number {
@@ -243,10 +243,10 @@ export function baseNumber(
   number: number,
   { groupSize, keyEvery }: Pick<EncodingShape, 'groupSize' | 'keyEvery'>,
 ): number | null {
-  const place = number % keyEvery;
-  if (place === 0) return null;
+  const position = number % keyEvery;
+  if (position === 0) return null;
   let step = 1;
-  while (place % (step * groupSize) === 0) step *= groupSize;
+  while (position % (step * groupSize) === 0) step *= groupSize;
   return number - step;
 }
 

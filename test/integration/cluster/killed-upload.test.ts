@@ -82,9 +82,9 @@ await describeWithTools('an API that is killed during uploads', ['redis-server']
 
     await victim.kill();
     const killedAt = performance.now();
-    await until(async () => (await held()) === 0, 'all room is free');
+    await until(async () => (await held()) === 0, 'the whole budget is free');
     await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'all chunks are gone');
-    process.stderr.write(`room and pieces were free ${Math.round(performance.now() - killedAt)} ms after the kill\n`);
+    process.stderr.write(`budget and chunks were free ${Math.round(performance.now() - killedAt)} ms after the kill\n`);
     await ok(save());
     expect(await exportedNames(app, stack)).toHaveLength(1);
     for (const socket of uploads) socket.destroy();

@@ -84,7 +84,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       const before = new Set(await jobKeys());
       const request = { method: 'PATCH', path: `${update.path}/checkpoint`, auth: update.lease, body, sent: 1_000 };
       const socket = await sendRaw(request);
-      await until(async () => (await redis.hlen('holdfast:budget:writes:arriving')) === 1, 'room is taken');
+      await until(async () => (await redis.hlen('holdfast:budget:writes:arriving')) === 1, 'budget is taken');
       socket.destroy();
       await until(async () => (await redis.hlen('holdfast:budget:writes:arriving')) === 0, 'the budget is released');
       expect(await redis.keys('holdfast:body:*')).toEqual([]);
@@ -212,7 +212,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) }));
     await until(() => deleting.mock.calls.length === 2, 'the worker would have deleted both');
     await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the bodies are deleted');
-    await until(async () => (await redis.keys('holdfast:budget:*:lives')).length === 0, 'the room is free');
+    await until(async () => (await redis.keys('holdfast:budget:*:lives')).length === 0, 'the budget is free');
   });
 
   test('Redis holds only ids of the queue and encrypted bodies while a write is pending', async () => {

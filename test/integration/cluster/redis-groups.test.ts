@@ -192,7 +192,7 @@ await describeWithTools('Redis Cluster', ['redis-server'], () => {
         (await app.context.queries?.overview(5))?.queues.every(
           ({ failed, workers }) => failed === 0 && workers === 1,
         ) === true,
-      'the board shows a worker of each queue',
+      'the view shows a worker of each queue',
     );
     const all = watched.keys.flatMap((keys) => [...keys]);
     expect(all.filter((key) => !key.startsWith('holdfast:'))).toEqual([]);

@@ -9,7 +9,7 @@ import { until } from '../until.ts';
 import { differingRows, nameFixtures, readConstants, readRows } from './fixture-rows.ts';
 import { type SeededFixture, seedFixtures } from './seeded-fixture.ts';
 
-/** Worlds that are played at once. */
+/** Fixtures that are played at once. */
 const atOnce = 6;
 
 /** A database with fixtures in which nothing has happened yet. */

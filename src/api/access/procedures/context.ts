@@ -17,7 +17,7 @@ import type { StateScan, StateScans } from '../../platform/scans/state-scans.ts'
 import { clientAddress } from '../../platform/server/client-address.ts';
 import { assertAuthorized, type CallerAccess, type CallTarget } from '../authorize-call.ts';
 
-/** The place of a call without a target. */
+/** The target of a call about no organization. */
 export const nowhere: CallTarget = { organization: null, project: null, stack: null };
 
 /** Concurrent calls of one request: other requests also need connections to Postgres. */
@@ -25,10 +25,10 @@ const callsAtOnce = 4;
 
 /** The sender of a request: the holder of a token, or the user of a session. */
 export interface Holder {
-  /** The holder, without a place. */
+  /** The holder, without a target. */
   readonly caller: Caller;
-  /** The facts that decide about the holder at a place. Throws UnauthenticatedError. */
-  findAt(place: CallTarget): Promise<Caller>;
+  /** The facts that decide about the holder at a target. Throws UnauthenticatedError. */
+  findAt(target: CallTarget): Promise<Caller>;
   /** Throws UnauthenticatedError if the session or the token has ended since the request arrived. */
   confirm(): Promise<void>;
 }
@@ -86,26 +86,26 @@ export class RequestCalls {
   }
 
   /** Runs a call once the other calls of the request leave capacity for it. */
-  inTurn<T>(call: () => Promise<T>): Promise<T> {
+  inSequence<T>(call: () => Promise<T>): Promise<T> {
     return this.#calls.add(call);
   }
 
   /**
-   * The caller at a place where a call needs this access. Counts the call. Throws UnauthenticatedError, NotFoundError, ForbiddenError,
+   * The caller at a target where a call needs this access. Counts the call. Throws UnauthenticatedError, NotFoundError, ForbiddenError,
    * RequestRateError, TooFastError.
    */
-  async admit(access: CallerAccess, place: CallTarget, action: AuditAction | null = null): Promise<Caller> {
+  async admit(access: CallerAccess, target: CallTarget, action: AuditAction | null = null): Promise<Caller> {
     const { organizationRates, rates } = this.#services;
-    const { organization } = place;
-    const caller = organization === null ? this.#holder.caller : await this.#holder.findAt(place);
+    const { organization } = target;
+    const caller = organization === null ? this.#holder.caller : await this.#holder.findAt(target);
     const late = rates.takeForCaller(caller, maxWaitMs.held);
     const tooFast = await organizationRates.take(caller, organization ?? undefined);
     if (tooFast) throw organizationRates.refuse(tooFast);
     if (late) await waitForRate(this.#request, late);
     try {
-      assertAuthorized(caller, access, place, action);
+      assertAuthorized(caller, access, target, action);
     } catch (error) {
-      if (action !== null) await this.recordRefusal(caller, { access, action, place, error });
+      if (action !== null) await this.recordRefusal(caller, { access, action, target, error });
       throw error;
     }
     return caller;
@@ -145,7 +145,7 @@ export class RequestCalls {
 
   /** The audit trail of a call that may change something. */
   trail(caller: Caller, access: CallerAccess, action: AuditAction): AuditTrail {
-    return new AuditTrail(this.#sourceOf(caller, access), action);
+    return new AuditTrail(this.#sourceOf(caller, access), action, this.#services.readOnly);
   }
 
   /** Records the refusal of a member's call that may change something. */
@@ -154,12 +154,12 @@ export class RequestCalls {
     refused: {
       readonly access: CallerAccess;
       readonly action: AuditAction;
-      readonly place: CallTarget;
+      readonly target: CallTarget;
       readonly error: unknown;
     },
   ): Promise<void> {
-    const { access, action, error, place } = refused;
-    const { organization, project, stack } = place;
+    const { access, action, error, target } = refused;
+    const { organization, project, stack } = target;
     if (organization === null || !caller.belongs || !isForbidden(error)) return;
     const object = [organization, project, stack].filter((part) => part !== null).join('/');
     const event: AuditEvent = { action, organization, object, details: { reason: error.message } };

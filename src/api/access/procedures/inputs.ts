@@ -36,9 +36,9 @@ export const page = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxPage })),
 };
 
-/** A place in a list as text. */
-export function encodeCursor(place: readonly (string | number | null)[]): string {
-  return Buffer.from(JSON.stringify(place)).toString('base64url');
+/** A position in a list as text. */
+export function encodeCursor(position: readonly (string | number | null)[]): string {
+  return Buffer.from(JSON.stringify(position)).toString('base64url');
 }
 
 /** Reads a cursor of ours. Throws InvalidRequestError. */

@@ -39,7 +39,7 @@ const observed = t.procedure
   .use(async ({ ctx, next, path }) => {
     const startedAt = performance.now();
     const result = await inSpan(`procedure ${path}`, {}, async () => {
-      const ended = await ctx.request.inTurn(() => next());
+      const ended = await ctx.request.inSequence(() => next());
       const span = currentSpan();
       if (span && !ended.ok) failSpan(span, causeOf(ended.error));
       return ended;
@@ -106,7 +106,7 @@ export function organizationMutation(permission: 'read' | 'manage', action: Audi
     .meta({ access, audit: action })
     .input(input(OrganizationInput))
     .use(async ({ ctx, input: { organization }, next, path }) => {
-      const change = await Change.begin(ctx.request, { access, action, place: { ...nowhere, organization } });
+      const change = await Change.begin(ctx.request, { access, action, target: { ...nowhere, organization } });
       return change.end(path, await next({ ctx: change.context }));
     });
 }
@@ -117,8 +117,8 @@ export function stackMutation(permission: Permission, action: AuditAction) {
   return observed
     .meta({ access, audit: action })
     .input(input(StackInput))
-    .use(async ({ ctx, input: place, next, path }) => {
-      const change = await Change.begin(ctx.request, { access, action, place });
+    .use(async ({ ctx, input: target, next, path }) => {
+      const change = await Change.begin(ctx.request, { access, action, target });
       return change.end(path, await next({ ctx: change.context }));
     });
 }
@@ -133,7 +133,7 @@ export function stackScanMutation(permission: Permission, action: AuditAction) {
 /** For authenticated callers who change their own resources. */
 export function userMutation(action: AuditAction) {
   return observed.meta({ access: ofUser, audit: action }).use(async ({ ctx, next, path }) => {
-    const change = await Change.begin(ctx.request, { access: ofUser, action, place: nowhere });
+    const change = await Change.begin(ctx.request, { access: ofUser, action, target: nowhere });
     return change.end(path, await next({ ctx: change.context }));
   });
 }
@@ -149,7 +149,7 @@ export const operatorProcedure = observed.meta({ access: ofOperator }).use(async
 /** For mutations by site admins. */
 export function operatorMutation(action: AuditAction) {
   return observed.meta({ access: ofOperator, audit: action }).use(async ({ ctx, next, path }) => {
-    const change = await Change.begin(ctx.request, { access: ofOperator, action, place: nowhere });
+    const change = await Change.begin(ctx.request, { access: ofOperator, action, target: nowhere });
     return change.end(path, await next({ ctx: change.context }));
   });
 }
@@ -157,7 +157,7 @@ export function operatorMutation(action: AuditAction) {
 interface Declared {
   readonly access: CallerAccess;
   readonly action: AuditAction;
-  readonly place: CallTarget;
+  readonly target: CallTarget;
 }
 
 /** A mutation. Every success, and every refusal of a member, is recorded in the audit log. */
@@ -175,8 +175,8 @@ class Change {
 
   /** Throws as `admit` does. */
   static async begin(request: RequestCalls, declared: Declared): Promise<Change> {
-    const { access, action, place } = declared;
-    return new Change(request, declared, await request.admit(access, place, action));
+    const { access, action, target } = declared;
+    return new Change(request, declared, await request.admit(access, target, action));
   }
 
   async end<R extends { readonly ok: boolean; readonly error?: unknown }>(path: string, result: R): Promise<R> {

@@ -168,12 +168,12 @@ export class LiveHub {
   #notify(notification: Notification, only: LiveStream | null): void {
     const { kind, organizationId, stackId, updateId } = notification;
     const isFrequent = kind === 'events.appended';
-    const places: readonly (readonly [LiveTopic['of'], string | null])[] = [
+    const topics: readonly (readonly [LiveTopic['of'], string | null])[] = [
       ['update', updateId],
       ['stack', isFrequent ? null : stackId],
       ['organization', isFrequent ? null : organizationId],
     ];
-    for (const [of, id] of places) {
+    for (const [of, id] of topics) {
       if (id === null) continue;
       for (const [stream, topic] of this.#watchers.get(keyOf({ of, id })) ?? []) {
         if (only !== null && stream !== only) continue;

@@ -28,8 +28,8 @@ export interface LiveViewer {
   readonly topics: readonly string[];
   /** Throws UnauthenticatedError if the viewer's session has ended, or their token. */
   confirm(): Promise<void>;
-  /** The facts that currently decide about the viewer at a place. Throws UnauthenticatedError. */
-  findAt(place: CallTarget): Promise<Caller>;
+  /** The facts that currently decide about the viewer at a target. Throws UnauthenticatedError. */
+  findAt(target: CallTarget): Promise<Caller>;
   /** Closes the connection of a client that does not read. */
   cut(): void;
 }
@@ -113,7 +113,7 @@ export class LiveService {
 
   async #permitted(viewer: LiveViewer): Promise<PermittedTopics> {
     await viewer.confirm();
-    return this.#topics.permit(viewer.topics, (place) => viewer.findAt(place));
+    return this.#topics.permit(viewer.topics, (target) => viewer.findAt(target));
   }
 
   #rightsChanged(notification: RightsNotification | null): void {

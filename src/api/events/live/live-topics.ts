@@ -6,7 +6,7 @@ import { assertAuthorized, type CallTarget } from '../../access/authorize-call.t
 import { OrganizationNotVisibleError } from '../../access/organizations.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import type { LiveTopic } from './live-hub.ts';
-import { createTopicRepository, type FoundRow, type TopicPlace } from './topic-repository.ts';
+import { createTopicRepository, type FoundRow, type TopicTarget } from './topic-repository.ts';
 
 const updatePattern = /^update:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
@@ -14,7 +14,7 @@ const updatePattern = /^update:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 interface NamedTopic {
   readonly of: LiveTopic['of'];
   readonly name: string;
-  readonly place: TopicPlace;
+  readonly target: TopicTarget;
 }
 
 export interface PermittedTopics {
@@ -32,16 +32,16 @@ export class LiveTopics {
   }
 
   /**
-   * The topics of these names. `findAt` returns the facts that decide about the viewer at a place. Throws InvalidRequestError, and NotFoundError
+   * The topics of these names. `findAt` returns the facts that decide about the viewer at a target. Throws InvalidRequestError, and NotFoundError
    * if one does not exist or the viewer may not see it.
    */
-  async permit(names: readonly string[], findAt: (place: CallTarget) => Promise<Caller>): Promise<PermittedTopics> {
+  async permit(names: readonly string[], findAt: (target: CallTarget) => Promise<Caller>): Promise<PermittedTopics> {
     const named = [...new Set(names)].map(parseTopic);
-    const found = await createTopicRepository(this.#db).find(named.map(({ place }) => place));
+    const found = await createTopicRepository(this.#db).find(named.map(({ target }) => target));
     const callers = new Map<string, Promise<Caller>>();
-    const callerAt = (place: CallTarget): Promise<Caller> => {
-      const key = JSON.stringify([place.organization, place.project, place.stack]);
-      const caller = callers.get(key) ?? findAt(place);
+    const callerAt = (target: CallTarget): Promise<Caller> => {
+      const key = JSON.stringify([target.organization, target.project, target.stack]);
+      const caller = callers.get(key) ?? findAt(target);
       callers.set(key, caller);
       return caller;
     };
@@ -54,17 +54,17 @@ export class LiveTopics {
 }
 
 async function permitOne(
-  { name, of, place }: NamedTopic,
+  { name, of, target }: NamedTopic,
   found: FoundRow,
-  callerAt: (place: CallTarget) => Promise<Caller>,
+  callerAt: (target: CallTarget) => Promise<Caller>,
 ): Promise<LiveTopic> {
   if (of === 'organization') {
-    const at = { organization: place.organization, project: null, stack: null };
+    const at = { organization: target.organization, project: null, stack: null };
     assertAuthorized(await callerAt(at), { kind: 'organization', permission: 'read' }, at);
     if (found.organizationId === null) throw new OrganizationNotVisibleError();
     return { of, name, id: found.organizationId };
   }
-  const at = of === 'update' ? found : place;
+  const at = of === 'update' ? found : target;
   const { organization, project, stack } = at;
   const ref = { organization, project, stack };
   const missing = (): NotFoundError =>
@@ -86,13 +86,13 @@ async function permitOne(
 function parseTopic(name: string): NamedTopic {
   const nothing = { organization: null, project: null, stack: null, updateId: null };
   const updateId = updatePattern.exec(name)?.[1]?.toLowerCase();
-  if (updateId !== undefined) return { of: 'update', name, place: { ...nothing, updateId } };
+  if (updateId !== undefined) return { of: 'update', name, target: { ...nothing, updateId } };
   const [of, path = ''] = name.split(':', 2);
   const [organization = '', project = '', stack = '', more] = path.split('/');
   if (of === 'organization' && organization !== '' && project === '' && stack === '' && more === undefined)
-    return { of, name, place: { ...nothing, organization } };
+    return { of, name, target: { ...nothing, organization } };
   if (of === 'stack' && organization !== '' && project !== '' && stack !== '' && more === undefined)
-    return { of, name, place: { ...nothing, organization, project, stack } };
+    return { of, name, target: { ...nothing, organization, project, stack } };
   throw new InvalidRequestError(
     'A topic must be organization:<name>, stack:<organization>/<project>/<stack> or update:<id>',
   );

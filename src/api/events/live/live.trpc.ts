@@ -35,7 +35,7 @@ export const liveRouter = router({
       id: caller.userId ?? caller.tokenId,
       topics,
       confirm: () => request.holder.confirm(),
-      findAt: (place: CallTarget) => request.holder.findAt(place),
+      findAt: (target: CallTarget) => request.holder.findAt(target),
       cut: () => request.disconnect(),
     };
     const stream = await services.live.open(viewer, lastEventId ?? null);

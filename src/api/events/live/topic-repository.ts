@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.t
 import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
 
 /** A requested topic, by names, or by the id of an update. */
-export interface TopicPlace {
+export interface TopicTarget {
   readonly organization: string | null;
   readonly project: string | null;
   readonly stack: string | null;
@@ -25,10 +25,10 @@ export type FoundRow = Row<typeof FoundRow>;
 export function createTopicRepository(db: Queryable) {
   return {
     /** For each of the topics, in order, the matching row. Deleted stacks have none. */
-    find: (places: readonly TopicPlace[]) => {
-      const column = (name: keyof TopicPlace, type: 'text' | 'uuid') =>
+    find: (targets: readonly TopicTarget[]) => {
+      const column = (name: keyof TopicTarget, type: 'text' | 'uuid') =>
         sql.array(
-          places.map((place) => place[name]),
+          targets.map((target) => target[name]),
           type,
         );
       return db.any(sql.rows(FoundRow)`

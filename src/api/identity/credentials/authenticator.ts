@@ -103,8 +103,8 @@ export class Authenticator {
     });
   }
 
-  /** Returns the holder of an API token and what they may do at `place`, or null if it is wrong. Throws TooManyRequestsError if too many lookups wait. */
-  async findCaller(request: IncomingMessage, token: string, place: RequestedTarget): Promise<CallerRow | null> {
+  /** Returns the holder of an API token and what they may do at `target`, or null if it is wrong. Throws TooManyRequestsError if too many lookups wait. */
+  async findCaller(request: IncomingMessage, token: string, target: RequestedTarget): Promise<CallerRow | null> {
     const form = tokenForm(token, 'hf-');
     if (form === 'faulty') return this.#refuse({ request, credential: 'token', kind: 'hf-' }, 'malformed');
     const hash = hashToken(token);
@@ -113,7 +113,7 @@ export class Authenticator {
     const batches = kind === 'hf-' ? this.#generatedTokens : this.#operatorTokens;
     const isKnown = this.#knownTokens.has(key);
     const caller = await this.#find({ credential: 'token', kind, request, key, query: hash, batches, isKnown }, () =>
-      this.#options.identity.findCaller(hash, place),
+      this.#options.identity.findCaller(hash, target),
     );
     if (caller) this.#knownTokens.set(key, true);
     else this.#knownTokens.delete(key);

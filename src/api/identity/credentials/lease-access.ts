@@ -77,7 +77,7 @@ export class LeaseAccess {
    * Wraps the handler of a fenced route: if it fails, a dead lease and its reason are reported before anything else that is
    * wrong with the call.
    */
-  guard(route: RouteOptions): void {
+  explainLosses(route: RouteOptions): void {
     const access = route.config?.access;
     if (access?.kind !== 'lease' || !access.fenced) return;
     const { handler } = route;

@@ -25,7 +25,7 @@ export function registerAccess(app: FastifyInstance, services: Services): void {
   app.decorateRequest('lease', null as unknown as Lease);
   app.addHook('onRoute', assertAccess);
   const { leases } = services;
-  app.addHook('onRoute', (route) => leases.guard(route));
+  app.addHook('onRoute', (route) => leases.explainLosses(route));
   app.addHook('onRequest', async (request) => {
     const access: Access | undefined = request.routeOptions.config.access;
     if (!access || access.kind === 'public') return;
@@ -53,12 +53,12 @@ async function admitCaller(
   const token = credential(request, ['token', 'bearer']);
   if (token === null) throw new UnauthenticatedError('This call needs an API token: Authorization: token <token>');
   const ref = request.params as Partial<StackRef>;
-  const place = { organization: ref.organization ?? null, project: ref.project ?? null, stack: ref.stack ?? null };
-  const caller = await credentials.findCaller(request.raw, token, place);
+  const target = { organization: ref.organization ?? null, project: ref.project ?? null, stack: ref.stack ?? null };
+  const caller = await credentials.findCaller(request.raw, token, target);
   if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
   // Set here, because a refusal is recorded with the caller's name.
   request.caller = caller;
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
-  assertAuthorized(caller, access, place, actionOf(request));
+  assertAuthorized(caller, access, target, actionOf(request));
   return caller;
 }

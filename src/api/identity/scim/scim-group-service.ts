@@ -24,7 +24,7 @@ export interface ScimGroup extends ScimGroupRow {
   readonly members: readonly ScimMemberRow[] | null;
 }
 
-interface GroupPlace {
+interface GroupRef {
   readonly organization: string;
   readonly id: string;
 }
@@ -44,7 +44,7 @@ export class ScimGroupService {
   }
 
   /** Throws NotFoundError. */
-  async get({ organization, id }: GroupPlace, withMembers: boolean): Promise<ScimGroup> {
+  async get({ organization, id }: GroupRef, withMembers: boolean): Promise<ScimGroup> {
     const groups = await this.#groups(organization);
     const [group] = await withMembersOf(groups, [await getGroup(groups, id)], withMembers);
     return group as ScimGroup;
@@ -85,18 +85,18 @@ export class ScimGroupService {
   }
 
   /** Throws NotFoundError, ScimError. */
-  async replace(caller: Caller, place: GroupPlace, body: JsonObject, audit: AuditTrail): Promise<ScimGroup> {
-    await this.#change(caller, place, readGroup(body), audit);
-    return this.get(place, true);
+  async replace(caller: Caller, ref: GroupRef, body: JsonObject, audit: AuditTrail): Promise<ScimGroup> {
+    await this.#change(caller, ref, readGroup(body), audit);
+    return this.get(ref, true);
   }
 
   /** Throws NotFoundError, ScimError. */
-  patch(caller: Caller, place: GroupPlace, body: JsonObject, audit: AuditTrail): Promise<void> {
-    return this.#change(caller, place, readGroupPatch(body), audit);
+  patch(caller: Caller, ref: GroupRef, body: JsonObject, audit: AuditTrail): Promise<void> {
+    return this.#change(caller, ref, readGroupPatch(body), audit);
   }
 
   /** Deletes the team with its grants and tokens; one that was taken over stays, without members. Throws NotFoundError. */
-  async remove(caller: Caller, { organization, id }: GroupPlace, audit: AuditTrail): Promise<void> {
+  async remove(caller: Caller, { organization, id }: GroupRef, audit: AuditTrail): Promise<void> {
     await this.#provision(caller, organization, audit, async (work, groups) => {
       const { isAdopted, name } = await getGroup(groups, id);
       if (!isAdopted) {
@@ -109,12 +109,7 @@ export class ScimGroupService {
     });
   }
 
-  async #change(
-    caller: Caller,
-    { organization, id }: GroupPlace,
-    wanted: GroupChange,
-    audit: AuditTrail,
-  ): Promise<void> {
+  async #change(caller: Caller, { organization, id }: GroupRef, wanted: GroupChange, audit: AuditTrail): Promise<void> {
     await this.#provision(caller, organization, audit, async (work, groups) => {
       const group = await getGroup(groups, id);
       const { displayName = group.displayName, externalId = group.externalId } = wanted;

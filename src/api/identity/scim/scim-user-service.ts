@@ -62,17 +62,17 @@ export class ScimUserService {
   }
 
   /** Throws NotFoundError, ScimError, ConflictError. */
-  replace(caller: Caller, { organization, id }: UserPlace, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
+  replace(caller: Caller, { organization, id }: UserRef, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
     return this.#change(caller, { organization, id }, audit, (user) => readUser(body, user.active));
   }
 
   /** Throws NotFoundError, ScimError, ConflictError. */
-  patch(caller: Caller, place: UserPlace, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
-    return this.#change(caller, place, audit, (user) => patchUser(user, body));
+  patch(caller: Caller, ref: UserRef, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
+    return this.#change(caller, ref, audit, (user) => patchUser(user, body));
   }
 
   /** Ends the membership for good, and the use of an account of its own. Throws NotFoundError, ConflictError for the last admin. */
-  async remove(caller: Caller, { organization, id }: UserPlace, audit: AuditTrail): Promise<void> {
+  async remove(caller: Caller, { organization, id }: UserRef, audit: AuditTrail): Promise<void> {
     await this.#provision(caller, organization, audit, async (work, users) => {
       const user = await getUser(users, id);
       await refuseLastAdmin(work, user);
@@ -92,7 +92,7 @@ export class ScimUserService {
 
   #change(
     caller: Caller,
-    { organization, id }: UserPlace,
+    { organization, id }: UserRef,
     audit: AuditTrail,
     change: (user: UserAttributes) => UserAttributes,
   ): Promise<ScimUserRow> {
@@ -175,7 +175,7 @@ export class ScimUserService {
   }
 }
 
-interface UserPlace {
+interface UserRef {
   readonly organization: string;
   readonly id: string;
 }

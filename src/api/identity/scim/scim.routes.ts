@@ -82,7 +82,7 @@ function readUsers(app: RouteScope, { scimUsers }: Services, baseOf: BaseOf): vo
   app.get(
     `${scimPath}/Users`,
     {
-      config: common({ status: 200, schema: scimListOf(ScimUser) }),
+      config: common({ status: 200, schema: scimListOf('ListScimUsersResponse', ScimUser) }),
       errorHandler: sendScimError,
       schema: {
         tags,
@@ -183,7 +183,7 @@ function readGroups(app: RouteScope, { scimGroups }: Services, baseOf: BaseOf): 
   app.get(
     `${scimPath}/Groups`,
     {
-      config: common({ status: 200, schema: scimListOf(ScimGroup) }),
+      config: common({ status: 200, schema: scimListOf('ListScimGroupsResponse', ScimGroup) }),
       errorHandler: sendScimError,
       schema: {
         tags,

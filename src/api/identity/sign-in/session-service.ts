@@ -9,6 +9,7 @@ import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-tok
 import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller, Session } from '../../platform/http/request.ts';
@@ -47,11 +48,17 @@ const tokenPattern = /^hfs-[0-9A-Za-z]{49}$/;
 export class SessionService {
   readonly #db: Database;
   readonly #limits: SessionLimits;
+  readonly #readOnly: ReadOnlyMode;
   readonly browsers = new KnownBrowsers();
 
-  constructor({ config, db }: { readonly config: { readonly sessions: SessionLimits }; readonly db: Database }) {
-    this.#db = db;
-    this.#limits = config.sessions;
+  constructor(parts: {
+    readonly config: { readonly sessions: SessionLimits };
+    readonly db: Database;
+    readonly readOnly: ReadOnlyMode;
+  }) {
+    this.#db = parts.db;
+    this.#limits = parts.config.sessions;
+    this.#readOnly = parts.readOnly;
   }
 
   /** The user who is signed in with this cookie; null: nobody. */
@@ -59,7 +66,7 @@ export class SessionService {
     if (cookie === null || !tokenPattern.test(cookie)) return null;
     const sessions = this.#sessions(this.#db);
     const session = await sessions.find(hashToken(cookie));
-    if (session?.isStale) await sessions.touch(session.id);
+    if (session?.isStale && !this.#readOnly.isFenced) await sessions.touch(session.id);
     return session;
   }
 
@@ -70,15 +77,15 @@ export class SessionService {
   }
 
   /**
-   * The facts that decide about the user of a session at `place`, found in the same way as for the holder of a token. Throws
+   * The facts that decide about the user of a session at `target`, found in the same way as for the holder of a token. Throws
    * UnauthenticatedError if the session has ended.
    */
-  async getCaller({ id }: Session, place: RequestedTarget): Promise<Caller> {
+  async getCaller({ id }: Session, target: RequestedTarget): Promise<Caller> {
     const identity = createIdentityRepository(this.#db);
-    const found = await identity.findSessionCaller(id, place);
+    const found = await identity.findSessionCaller(id, target);
     if (found) return found;
     await this.#sessions(this.#db).ensureToken(id);
-    const caller = await identity.findSessionCaller(id, place);
+    const caller = await identity.findSessionCaller(id, target);
     if (!caller) throw new UnauthenticatedError('Your session has ended; sign in again');
     return caller;
   }

@@ -20,7 +20,7 @@ const limits = {
 
 /** Maximum wait of an attempt in the queue: longer than the interval between attempts. */
 const maxWaitMs = (maxPaceSeconds + 8) * 1000;
-/** Each waiting attempt holds a connection. Half of the places are for networks that have not tried the login before. */
+/** Each waiting attempt holds a connection. Half of the slots are for networks that have not tried the login before. */
 const maxWaiting = 256;
 
 /** An attempt to sign in with a password. */

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type AuditSource, requestSource } from '../../../shared/audit/audit-event.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
+import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
 import { clientAddress } from '../server/client-address.ts';
 import { AuditTrail } from './audit-trail.ts';
 import { whoCalls } from './calling-source.ts';
@@ -12,6 +13,7 @@ import { type RefusalRecorder, Refusals } from './refusals.ts';
 export interface Services {
   readonly audit: RefusalRecorder;
   readonly config: Config;
+  readonly readOnly: ReadOnlyMode;
 }
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -32,7 +34,7 @@ export function registerAudit(app: FastifyInstance, services: Services): void {
   });
   app.addHook('onRequest', (request, _reply, done) => {
     const action = actionOf(request);
-    if (action) request.audit = new AuditTrail(sourceOf(request, services), action);
+    if (action) request.audit = new AuditTrail(sourceOf(request, services), action, services.readOnly);
     done();
   });
   app.addHook('onSend', (request, reply, _payload, done) => {
@@ -42,8 +44,9 @@ export function registerAudit(app: FastifyInstance, services: Services): void {
     else done();
   });
   app.addHook('onError', async (request, _reply, error) => {
-    const action = actionOf(request);
     const { caller } = request;
+    // Some calls are refused before they have a trail.
+    const action = request.audit ? request.audit.action : actionOf(request);
     if (!action || !(error instanceof ForbiddenError) || !caller?.belongs) return;
     const params = request.params as Record<string, string | undefined>;
     const { organization = null } = params;

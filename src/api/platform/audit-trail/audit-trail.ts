@@ -3,6 +3,7 @@ import type { AuditEvent, AuditSource } from '../../../shared/audit/audit-event.
 import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
 import { assertActionOfRun } from './ci-runs.ts';
 
 declare module 'fastify' {
@@ -24,12 +25,14 @@ class UnrecordedReadError extends UnavailableError {
  */
 export class AuditTrail {
   #source: AuditSource;
-  readonly #action: AuditAction;
+  #action: AuditAction;
+  readonly #readOnly: ReadOnlyMode;
   #isSettled = false;
 
-  constructor(source: AuditSource, action: AuditAction) {
+  constructor(source: AuditSource, action: AuditAction, readOnly: ReadOnlyMode) {
     this.#source = source;
     this.#action = action;
+    this.#readOnly = readOnly;
   }
 
   get source(): AuditSource {
@@ -39,6 +42,16 @@ export class AuditTrail {
   /** Sets the user who signed in with this request. */
   identify(who: Pick<AuditSource, 'userId' | 'login' | 'signIn'>): void {
     this.#source = { ...this.#source, ...who };
+  }
+
+  /** The action of the call, under which a refusal is recorded. */
+  get action(): AuditAction {
+    return this.#action;
+  }
+
+  /** Sets the action of the call, if its body decides about it. */
+  attempt(action: AuditAction): void {
+    this.#action = action;
   }
 
   get isSettled(): boolean {
@@ -74,8 +87,12 @@ export class AuditTrail {
     return result;
   }
 
-  /** Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed. */
+  /**
+   * Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed, and ReadOnlyError
+   * once another site has taken over.
+   */
   async recordRead(db: Queryable, event: Omit<AuditEvent, 'action'>): Promise<void> {
+    this.#readOnly.assertNotFenced();
     await this.#whileRead(this.record(db, event));
   }
 
@@ -92,6 +109,7 @@ export class AuditTrail {
     },
   ): Promise<void> {
     const { details, names, object, organization, values } = read;
+    this.#readOnly.assertNotFenced();
     await this.#whileRead(
       (async () => {
         const updateId = await createAuditRepository(db).countSecretRead(this.source, read);

@@ -63,6 +63,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   // Including the grants that `stack init --teams` adds.
   'grant.add': 'person',
   'grant.remove': 'person',
+  'grant.change': 'person',
   'grant.defaults': 'person',
   'role.create': 'person',
   'role.change': 'person',
@@ -132,6 +133,9 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   // Their addresses would outlive the run.
   'embed.create': 'person',
   'embed.revoke': 'person',
+  'view.create': 'person',
+  'view.change': 'person',
+  'view.remove': 'person',
   'job.retry': 'person',
   'job.discard': 'person',
   'audit.export': 'person',

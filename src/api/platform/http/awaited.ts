@@ -8,6 +8,6 @@ import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
  */
 export async function assertAwaited({ socket }: IncomingMessage): Promise<void> {
   // The end of the connection follows the body in the kernel's buffer, so the first iteration may read only the body.
-  for (let turn = 0; turn < 2; turn++) await nextSlice();
+  for (let round = 0; round < 2; round++) await nextSlice();
   if (socket.destroyed || socket.readableEnded) throw new InvalidRequestError('The client has disconnected');
 }

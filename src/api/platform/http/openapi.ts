@@ -62,14 +62,11 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
     if (!('openapiObject' in document)) return document.swaggerObject;
     const { openapiObject } = document;
     const named: Record<string, object> = {};
+    extractComponents([ErrorResponse, ScimErrorResponse], named);
     openapiObject.paths = extractComponents(openapiObject.paths ?? {}, named) as typeof openapiObject.paths & object;
     openapiObject.components = {
       ...openapiObject.components,
-      schemas: {
-        ErrorResponse: structuredClone(ErrorResponse),
-        ScimErrorResponse: structuredClone(ScimErrorResponse),
-        ...named,
-      },
+      schemas: named,
       responses: Object.fromEntries(
         Object.entries(errorResponses).flatMap(([status, description]) => [
           [

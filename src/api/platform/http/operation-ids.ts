@@ -154,6 +154,8 @@ const operationIds: Readonly<Record<string, string>> = {
     'DELETE ': 'DeleteStack',
     'POST /rename': 'RenameStack',
     'PATCH /tags': 'UpdateStackTags',
+    'POST /tags': 'AddStackTag',
+    'DELETE /tags/{tag}': 'DeleteStackTag',
     'GET /policypacks': 'ListStackPolicyPacks',
     'GET /teams': 'ListStackTeams',
     'GET /collaborators': 'ListStackCollaborators',

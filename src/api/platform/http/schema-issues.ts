@@ -25,11 +25,11 @@ export interface SchemaIssue {
 }
 
 /**
- * Describes the violations in a part of a request, once per place: `body/status must be "succeeded", "failed" or "cancelled"`. If
+ * Describes the violations in a part of a request, once per path: `body/status must be "succeeded", "failed" or "cancelled"`. If
  * a value may have one of several forms, the schema reports the violations of each form.
  */
 export function describeIssues(issues: readonly SchemaIssue[], part: string): string {
-  const places = new Map<string, SchemaIssue[]>();
+  const paths = new Map<string, SchemaIssue[]>();
   for (const issue of issues) {
     if (issue.keyword === 'anyOf') continue;
     const { instancePath } = issue;
@@ -38,13 +38,13 @@ export function describeIssues(issues: readonly SchemaIssue[], part: string): st
       other.instancePath.startsWith(`${instancePath}/`) ||
       (other.instancePath === instancePath && other.keyword !== 'anyOf' && !isNull(other));
     if (isNull(issue) && issues.some(meansOther)) continue;
-    places.set(instancePath, [...(places.get(instancePath) ?? []), issue]);
+    paths.set(instancePath, [...(paths.get(instancePath) ?? []), issue]);
   }
-  const found = [...places].map(([place, its]) => `${part}${place} ${describePlace(its)}`);
+  const found = [...paths].map(([path, its]) => `${part}${path} ${describeViolation(its)}`);
   return found.length > 0 ? found.join(', ') : `${part} is not valid`;
 }
 
-function describePlace(issues: readonly SchemaIssue[]): string {
+function describeViolation(issues: readonly SchemaIssue[]): string {
   const expected = new Set<string>();
   const messages = new Set<string>();
   for (const { keyword, message, params } of issues) {

@@ -1,21 +1,29 @@
 import type { TSchema } from 'typebox';
+import { exampleOf } from './examples.ts';
 
 const nameKey = 'x-component';
+/** Not `examples`, which @fastify/swagger moves from some schemas to their media types. */
+const exampleKey = 'x-example';
 
-/** Gives a schema a name and an example in the OpenAPI document. */
-export function component<Schema extends TSchema>(name: string, schema: Schema, example: object): Schema {
-  return { ...schema, [nameKey]: name, examples: [example] };
+/** Gives a schema a name in the OpenAPI document, and an example; without one, it is made from the schema. */
+export function component<Schema extends TSchema>(name: string, schema: Schema, example?: object): Schema {
+  return { ...schema, [nameKey]: name, ...(example === undefined ? {} : { [exampleKey]: example }) };
 }
 
 /** Moves the named schemas below `value` into `components`, and leaves references to them. */
 export function extractComponents(value: unknown, components: Record<string, object>): unknown {
   if (Array.isArray(value)) return value.map((each) => extractComponents(each, components));
   if (typeof value !== 'object' || value === null) return value;
-  const { [nameKey]: name, ...members } = value as Record<string, unknown>;
+  const { [nameKey]: name, [exampleKey]: given, ...members } = value as Record<string, unknown>;
   const rest = Object.fromEntries(
     Object.entries(members).map(([key, member]) => [key, extractComponents(member, components)]),
   );
   if (typeof name !== 'string') return rest;
-  components[name] = rest;
+  const example = given ?? exampleOf(members, { isRequest: name.endsWith('Request') });
+  const described = { ...rest, examples: [example] };
+  const earlier = components[name];
+  if (earlier && JSON.stringify(earlier) !== JSON.stringify(described))
+    throw new Error(`Two schemas have the name ${name} in the OpenAPI document`);
+  components[name] = described;
   return { $ref: `#/components/schemas/${name}` };
 }

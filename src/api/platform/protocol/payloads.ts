@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { component } from './components.ts';
 import { AnyObject, Maybe } from './core.ts';
 
 /** Payloads whose exact bytes matter. The server scans them, so these schemas serve only the API description. */
@@ -11,71 +12,92 @@ const SequenceNumber = Type.Integer({
 const DeploymentVersion = Type.Integer({ minimum: 1, maximum: 4, description: 'Schema version of the deployment' });
 
 /** apitype.UntypedDeployment. `deployment` is not modelled; its bytes are stored unchanged. */
-export const UntypedDeployment = Type.Object({
-  version: DeploymentVersion,
-  features: Maybe(Type.Array(Type.String())),
-  deployment: AnyObject,
-});
+export const UntypedDeployment = component(
+  'UntypedDeployment',
+  Type.Object({
+    version: DeploymentVersion,
+    features: Maybe(Type.Array(Type.String())),
+    deployment: AnyObject,
+  }),
+);
 
 /** apitype.PatchUpdateCheckpointRequest. */
-export const CheckpointRequest = Type.Object({
-  version: DeploymentVersion,
-  features: Maybe(Type.Array(Type.String())),
-  deployment: AnyObject,
-  isInvalid: Type.Optional(Type.Boolean()),
-});
+export const CheckpointRequest = component(
+  'CheckpointRequest',
+  Type.Object({
+    version: DeploymentVersion,
+    features: Maybe(Type.Array(Type.String())),
+    deployment: AnyObject,
+    isInvalid: Type.Optional(Type.Boolean()),
+  }),
+);
 
 /** apitype.PatchUpdateVerbatimCheckpointRequest. */
-export const VerbatimCheckpointRequest = Type.Object({
-  version: Type.Integer(),
-  untypedDeployment: UntypedDeployment,
-  sequenceNumber: SequenceNumber,
-});
+export const VerbatimCheckpointRequest = component(
+  'VerbatimCheckpointRequest',
+  Type.Object({
+    version: Type.Integer(),
+    untypedDeployment: UntypedDeployment,
+    sequenceNumber: SequenceNumber,
+  }),
+);
 
 const Point = Type.Object({ offset: Type.Integer({ minimum: 0, description: 'In bytes of UTF-8' }) });
 
 /** apitype.PatchUpdateCheckpointDeltaRequest. */
-export const CheckpointDeltaRequest = Type.Object({
-  version: Type.Integer({ minimum: 0 }),
-  checkpointHash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the text after the edits' }),
-  sequenceNumber: SequenceNumber,
-  deploymentDelta: Type.Array(
-    Type.Object({ Span: Type.Object({ start: Point, end: Point }), NewText: Type.String() }),
-    { description: 'In ascending order, without overlaps' },
-  ),
-});
+export const CheckpointDeltaRequest = component(
+  'CheckpointDeltaRequest',
+  Type.Object({
+    version: Type.Integer({ minimum: 0 }),
+    checkpointHash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the text after the edits' }),
+    sequenceNumber: SequenceNumber,
+    deploymentDelta: Type.Array(
+      Type.Object({ Span: Type.Object({ start: Point, end: Point }), NewText: Type.String() }),
+      { description: 'In ascending order, without overlaps' },
+    ),
+  }),
+);
 
 /** apitype.JournalEntries. */
-export const JournalEntriesRequest = Type.Object({
-  entries: Type.Array(
-    Type.Object(
-      {
-        version: Type.Optional(Type.Integer()),
-        kind: Type.Integer({
-          minimum: 0,
-          maximum: 999_999_999,
-          description: 'Kinds unknown to this server are stored',
-        }),
-        sequenceID: Type.Integer({ minimum: 1 }),
-        operationID: Type.Optional(Type.Integer()),
-      },
-      { additionalProperties: true },
+export const JournalEntriesRequest = component(
+  'JournalEntriesRequest',
+  Type.Object({
+    entries: Type.Array(
+      Type.Object(
+        {
+          version: Type.Optional(Type.Integer()),
+          kind: Type.Integer({
+            minimum: 0,
+            maximum: 999_999_999,
+            description: 'Kinds unknown to this server are stored',
+          }),
+          sequenceID: Type.Integer({ minimum: 1 }),
+          operationID: Type.Optional(Type.Integer()),
+        },
+        { additionalProperties: true },
+      ),
     ),
-  ),
-});
+  }),
+);
 
 /** apitype.EngineEventBatch. Each event also has one payload, named after its type. */
-export const EventBatchRequest = Type.Object({
-  events: Type.Array(
-    Type.Object(
-      { sequence: Type.Integer({ minimum: 0 }), timestamp: Type.Optional(Type.Integer()) },
-      { additionalProperties: true },
+export const EventBatchRequest = component(
+  'EventBatchRequest',
+  Type.Object({
+    events: Type.Array(
+      Type.Object(
+        { sequence: Type.Integer({ minimum: 0 }), timestamp: Type.Optional(Type.Integer()) },
+        { additionalProperties: true },
+      ),
     ),
-  ),
-});
+  }),
+);
 
 /** A page of an update's events. The token is null at the end. */
-export const EventsResponse = Type.Object({
-  events: Type.Array(AnyObject),
-  continuationToken: Type.Union([Type.String(), Type.Null()]),
-});
+export const EventsResponse = component(
+  'EventsResponse',
+  Type.Object({
+    events: Type.Array(AnyObject),
+    continuationToken: Type.Union([Type.String(), Type.Null()]),
+  }),
+);

@@ -8,7 +8,7 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import type { Caller } from '../http/request.ts';
 import { addressGroup, clientAddress } from '../server/client-address.ts';
-import { SharedRateCounters, type Source, type Turn } from './shared-rate-counters.ts';
+import { type Admission, SharedRateCounters, type Source } from './shared-rate-counters.ts';
 
 /** The subjects that requests are counted for. */
 type Subject = 'token' | 'user' | 'address';
@@ -86,11 +86,11 @@ export class RequestRates {
   }
 
   #take(sources: readonly RequestSource[], maxWaitMs: number, who: Readonly<Record<string, unknown>>): Delay | null {
-    const turn = this.#options.counters.take(sources, maxWaitMs);
-    return turn && this.#delay(turn, who);
+    const admission = this.#options.counters.take(sources, maxWaitMs);
+    return admission && this.#delay(admission, who);
   }
 
-  #delay({ isCounted, source, waitMs }: Turn<RequestSource>, who: Readonly<Record<string, unknown>>): Delay {
+  #delay({ isCounted, source, waitMs }: Admission<RequestSource>, who: Readonly<Record<string, unknown>>): Delay {
     const { subject, perMinute } = source;
     const error = new RequestRateError(subject, perMinute, Math.ceil(waitMs / 1000));
     const note: Delay['note'] = (outcome) => {

@@ -29,10 +29,10 @@ test('admits what the smallest limit allows, then says how long the wait is', ()
   let admitted = 0;
   while (counters.take([source, other], 0) === null) admitted++;
   expect(admitted).toBe(60);
-  const turn = counters.take([source, other], 0);
-  expect(turn).toMatchObject({ isCounted: false, source });
-  expect(turn?.waitMs).toBeGreaterThan(0);
-  expect(turn?.waitMs).toBeLessThanOrEqual(1_000);
+  const admission = counters.take([source, other], 0);
+  expect(admission).toMatchObject({ isCounted: false, source });
+  expect(admission?.waitMs).toBeGreaterThan(0);
+  expect(admission?.waitMs).toBeLessThanOrEqual(1_000);
 });
 
 test('waiting callers are admitted one after another, and only as many may wait as fit into the time', () => {
@@ -40,8 +40,8 @@ test('waiting callers are admitted one after another, and only as many may wait 
   const counters = create(async () => []);
   while (counters.take([source], 0) === null);
   const waits = [];
-  for (let turn = counters.take([source], 5_000); turn?.isCounted; turn = counters.take([source], 5_000))
-    waits.push(turn.waitMs);
+  for (let admission = counters.take([source], 5_000); admission?.isCounted; admission = counters.take([source], 5_000))
+    waits.push(admission.waitMs);
   expect(waits.length).toBeGreaterThanOrEqual(4);
   expect(waits.length).toBeLessThanOrEqual(6);
   for (const [at, wait] of waits.slice(1).entries()) expect(wait - (waits[at] as number)).toBeGreaterThan(800);

@@ -8,7 +8,7 @@ export interface Source {
 }
 
 /** When an event may take place. */
-export interface Turn<S extends Source = Source> {
+export interface Admission<S extends Source = Source> {
   /** False: later than the caller waits; nothing was counted. */
   readonly isCounted: boolean;
   readonly waitMs: number;
@@ -82,7 +82,7 @@ export class SharedRateCounters {
   }
 
   /** Counts an event if all sources have capacity for it now, or will have within `maxWaitMs`. Returns null if they have it now. */
-  take<S extends Source>(sources: readonly S[], maxWaitMs: number): Turn<S> | null {
+  take<S extends Source>(sources: readonly S[], maxWaitMs: number): Admission<S> | null {
     const now = performance.now();
     const counters: Level[] = [];
     let last: S | null = null;

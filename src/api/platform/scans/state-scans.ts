@@ -57,7 +57,7 @@ export class StateScans {
 export class StateScan {
   readonly #request: Scanning;
   readonly #parts: { readonly states: StateReader; readonly semaphore: FairSemaphore; readonly slices: TimeSlices };
-  #place: Promise<() => void> | null = null;
+  #slot: Promise<() => void> | null = null;
   #hasEnded = false;
 
   constructor(
@@ -71,8 +71,8 @@ export class StateScan {
   /** Waits for a slot, if the request has none yet. Throws OwnQueueError, UnavailableError. */
   async begin(): Promise<void> {
     this.assertWanted();
-    this.#place ??= this.#parts.semaphore.take(this.#request.caller, this.#request.signal);
-    const end = await this.#place;
+    this.#slot ??= this.#parts.semaphore.take(this.#request.caller, this.#request.signal);
+    const end = await this.#slot;
     if (this.#hasEnded) end();
     this.assertWanted();
   }
@@ -115,7 +115,7 @@ export class StateScan {
   /** Call when all calls of the request are answered. */
   end(): void {
     this.#hasEnded = true;
-    this.#place?.then(
+    this.#slot?.then(
       (end) => end(),
       () => {},
     );

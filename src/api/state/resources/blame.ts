@@ -28,7 +28,7 @@ export class Blame {
   readonly #paths: readonly string[];
   /** Each path once, sorted, so that paths with a common prefix are adjacent. */
   readonly #sorted: readonly string[];
-  readonly #places: ReadonlyMap<string, number>;
+  readonly #positions: ReadonlyMap<string, number>;
   /** For each position, a position not after the next open one; the last position is the end. */
   readonly #next: Uint32Array;
   /** Lengths of the paths that were cut, without the ellipsis. */
@@ -40,7 +40,7 @@ export class Blame {
   constructor(paths: readonly string[]) {
     this.#paths = paths;
     this.#sorted = [...new Set(paths)].sort();
-    this.#places = new Map(this.#sorted.map((path, at) => [path, at]));
+    this.#positions = new Map(this.#sorted.map((path, at) => [path, at]));
     this.#next = Uint32Array.from({ length: this.#sorted.length + 1 }, (_, at) => at);
     this.#cutLengths = new Set(paths.filter((path) => path.endsWith(ellipsis)).map((path) => path.length - 1));
     this.#openCount = this.#sorted.length;
@@ -91,13 +91,13 @@ export class Blame {
   }
 
   #setOne(path: string, version: number): void {
-    const at = this.#places.get(path);
+    const at = this.#positions.get(path);
     if (at !== undefined && this.#next[at] === at) this.#set(at, version);
   }
 
   /** Of all open paths with this beginning. */
   #setAll(beginning: string, version: number): void {
-    let at = this.#openFrom(this.#placeOf(beginning));
+    let at = this.#openFrom(this.#positionOf(beginning));
     for (; at < this.#sorted.length; at = this.#openFrom(at)) {
       if (!(this.#sorted[at] as string).startsWith(beginning)) return;
       this.#set(at, version);
@@ -112,7 +112,7 @@ export class Blame {
     this.#openCount--;
   }
 
-  /** The first open place from this one on. */
+  /** The first open position from this one on. */
   #openFrom(from: number): number {
     const next = this.#next;
     let at = from;
@@ -124,8 +124,8 @@ export class Blame {
     return at;
   }
 
-  /** The first place whose path is not before the text. */
-  #placeOf(text: string): number {
+  /** The first position whose path is not before the text. */
+  #positionOf(text: string): number {
     let [low, high] = [0, this.#sorted.length];
     while (low < high) {
       const middle = (low + high) >> 1;

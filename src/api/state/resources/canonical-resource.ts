@@ -67,14 +67,14 @@ async function hashComparable(hash: Hash, name: string, text: Buffer, slices: Sl
     hash.update(withoutStack(providerUrn(JSON.parse(text.toString('utf8')) as string)));
     return [];
   }
-  const places = await listSecretsInSlices(text);
+  const spans = await listSecretsInSlices(text);
   let from = 0;
-  for (const { end, start } of places) {
+  for (const { end, start } of spans) {
     await hashWithoutStack(hash, text.subarray(from, start), slices);
     hash.update('"[secret]"');
     from = end;
     await slices.spend(secretBytes);
   }
   await hashWithoutStack(hash, text.subarray(from), slices);
-  return places.map(({ ciphertext }) => ciphertext);
+  return spans.map(({ ciphertext }) => ciphertext);
 }

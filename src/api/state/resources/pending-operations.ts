@@ -30,7 +30,7 @@ export interface PendingSteps {
   /** Whether there are more, or larger ones, which were not read. */
   readonly isCut: boolean;
   /** The position of the list in the document; null if there is none. */
-  readonly place: Span | null;
+  readonly span: Span | null;
 }
 
 /** The repair of a pending operation. */
@@ -41,7 +41,7 @@ export class PendingStepScanner {
   readonly #texts = new RecentText(maxOperationBytes);
   readonly #scanner: JsonScanner;
   #current: PendingStep[] = [];
-  #found: PendingSteps = { steps: [], isCut: false, place: null };
+  #found: PendingSteps = { steps: [], isCut: false, span: null };
   #isCut = false;
   #bytes = 0;
 
@@ -54,7 +54,7 @@ export class PendingStepScanner {
         const isList = top === 'deployment' && (list === 'pending_operations' || list === 'pendingOperations');
         if (isList && path.length === 3) this.#add(start, end);
         if (isList && path.length === 2 && kind === 'array') {
-          this.#found = { steps: this.#current, isCut: this.#isCut, place: { start, end } };
+          this.#found = { steps: this.#current, isCut: this.#isCut, span: { start, end } };
           this.#current = [];
         }
         this.#texts.pass(end);
@@ -103,7 +103,7 @@ export async function repairPendingSteps(
     scanner.write(chunk);
     resources.write(chunk);
   }
-  const { bytes, isCut, place, steps } = scanner.end();
+  const { bytes, isCut, span, steps } = scanner.end();
   if (isCut) throw new InvalidRequestError('The state has more pending operations than can be repaired here');
   const added: Buffer[] = [];
   const kept = steps.flatMap((step, index) => {
@@ -116,8 +116,8 @@ export async function repairPendingSteps(
     }
     return [];
   });
-  if (place === null) return { parts: [{ start: 0, end: bytes }], imported: 0 };
-  const edits = [{ ...place, by: joinParts('[', kept, ']') }];
+  if (span === null) return { parts: [{ start: 0, end: bytes }], imported: 0 };
+  const edits = [{ ...span, by: joinParts('[', kept, ']') }];
   if (added.length > 0) edits.push(resources.appended(added));
   const parts: (Buffer | Span)[] = [];
   let from = 0;
@@ -136,7 +136,7 @@ class ResourceUrns {
   readonly #texts = new RecentText(maxUrnBytes);
   readonly #scanner: JsonScanner;
   readonly #urns = new Set<string>();
-  #place: (Span & { readonly isEmpty: boolean }) | null = null;
+  #span: (Span & { readonly isEmpty: boolean }) | null = null;
   #urn: string | null = null;
   #isDeleted = false;
   #count = 0;
@@ -167,8 +167,8 @@ class ResourceUrns {
 
   /** The edit that adds resources at the end of the list. Throws InvalidRequestError. */
   appended(texts: readonly Buffer[]): Span & { by: Buffer } {
-    if (this.#place === null) throw new InvalidRequestError('The state has no list of resources');
-    const { end, isEmpty, start } = this.#place;
+    if (this.#span === null) throw new InvalidRequestError('The state has no list of resources');
+    const { end, isEmpty, start } = this.#span;
     const list = joinParts('[', texts, ']');
     if (isEmpty) return { start, end, by: list };
     return { start: end - 1, end, by: Buffer.concat([Buffer.from(','), list.subarray(1)]) };
@@ -176,7 +176,7 @@ class ResourceUrns {
 
   #addValue(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
     if (path.length === 2) {
-      this.#place = { start, end, isEmpty: kind !== 'array' || this.#count === 0 };
+      this.#span = { start, end, isEmpty: kind !== 'array' || this.#count === 0 };
       this.#count = 0;
     } else if (path.length === 3) {
       if (this.#urn !== null && !this.#isDeleted) this.add(this.#urn);

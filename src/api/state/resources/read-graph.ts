@@ -1,5 +1,5 @@
 import type { StateScan } from '../../platform/scans/state-scans.ts';
-import type { createResourceRepository, ResourceEdges, ResourcePlace } from '../../search/resource-repository.ts';
+import type { createResourceRepository, ResourceEdges, ResourcePosition } from '../../search/resource-repository.ts';
 
 /** Limits of a graph: resources, dependencies (a resource may have 2,000), and characters of URNs (a URN may have 8,000). */
 const maxRows = 100_000;
@@ -10,11 +10,11 @@ const rowsPerPage = 5_000;
 const bytesPerCharacter = 4;
 const bytesPerNumber = 32;
 
-/** The dependencies of a stack's resources, by their places in `names`. A URN is its head followed by its name. */
+/** The dependencies of a stack's resources, by their indexes in `names`. A URN is its head followed by its name. */
 interface StackGraph {
   readonly heads: readonly string[];
   readonly names: readonly string[];
-  /** By resource: its place in `heads`. */
+  /** By resource: its index in `heads`. */
   readonly headOf: readonly number[];
   /** By resource: its parent, or -1. */
   readonly parents: readonly number[];
@@ -32,7 +32,7 @@ export async function readGraph(
   organization: string,
 ): Promise<StackGraph> {
   const { edges, isCut } = await listEdges(scan, rows, stackId, organization);
-  const at = new Map(edges.map(({ key }, place) => [key, place]));
+  const at = new Map(edges.map(({ key }, index) => [key, index]));
   const heads = new Map<string, number>();
   const headOf: number[] = [];
   for (const { name, urn } of edges) {
@@ -63,7 +63,7 @@ async function listEdges(
   const edges: ResourceEdges[] = [];
   let count = 0;
   let characters = 0;
-  let after: ResourcePlace | null = null;
+  let after: ResourcePosition | null = null;
   for (;;) {
     const page: readonly ResourceEdges[] = await rows.listEdges(stackId, after, rowsPerPage);
     for (const row of page) {

@@ -1,7 +1,7 @@
 import { replaceRanges } from '../../../shared/platform/json/member-edits.ts';
 import { denseSliceBytes, scanInSlices } from '../../../shared/platform/slices/slices.ts';
 import { cutDeep } from '../../platform/http/cut-deep.ts';
-import { hasNoSecrets, type SecretPlace, secretScanner } from './secret-values.ts';
+import { hasNoSecrets, type SecretSpan, secretScanner } from './secret-values.ts';
 
 /** In place of a secret. */
 const redacted = Buffer.from('{"[secret]":true}');
@@ -25,7 +25,7 @@ export async function redactedText(text: Buffer): Promise<Buffer> {
 }
 
 /** Like `listSecrets`, for values of a few MiB, which may have a very large number of secrets. */
-export async function listSecretsInSlices(text: Buffer): Promise<SecretPlace[]> {
+export async function listSecretsInSlices(text: Buffer): Promise<SecretSpan[]> {
   if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
   await scanInSlices(scanner, text, denseSliceBytes);
@@ -45,7 +45,7 @@ export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number
   return text.length > lookedAt * maxBytes ? large(text) : redactValue(text, await listSecretsInSlices(text), maxBytes);
 }
 
-function redactValue(text: Buffer, secrets: readonly SecretPlace[], maxBytes: number): unknown {
+function redactValue(text: Buffer, secrets: readonly SecretSpan[], maxBytes: number): unknown {
   const shown =
     secrets.length === 0
       ? text

@@ -7,7 +7,7 @@ const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
 const maxSignatureBytes = 256;
 
 /** A secret in a property value: an object with its ciphertext, or with its plaintext if that was imported so. */
-export interface SecretPlace extends Span {
+export interface SecretSpan extends Span {
   /** Null if there is none. */
   readonly ciphertext: string | null;
 }
@@ -19,7 +19,7 @@ interface OpenObject {
 }
 
 /** Finds the secrets in the JSON `text` of a property value, in order; none lies in another. May throw JsonSyntaxError. */
-export function listSecrets(text: Buffer): SecretPlace[] {
+export function listSecrets(text: Buffer): SecretSpan[] {
   if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
   scanner.write(text);
@@ -33,8 +33,8 @@ export function hasNoSecrets(text: Buffer): boolean {
 }
 
 /** A scanner that is to be fed `text`, and the secrets that it has found, as `listSecrets` does. */
-export function secretScanner(text: Buffer): { readonly scanner: JsonScanner; readonly secrets: SecretPlace[] } {
-  const secrets: SecretPlace[] = [];
+export function secretScanner(text: Buffer): { readonly scanner: JsonScanner; readonly secrets: SecretSpan[] } {
+  const secrets: SecretSpan[] = [];
   /** By the depth of the object. */
   const open: (OpenObject | undefined)[] = [];
   const ofParent = (depth: number): OpenObject => {

@@ -172,7 +172,7 @@ async function commitOnWorker<N extends WriteName, I>(
   try {
     const job = await admit(services, submission);
     // From here on the body is committed even if the client disconnects.
-    const running = dispatcher.run({ ...job, payloadKey, encoding } as unknown as Job, {
+    const running = dispatcher.run({ ...job, ...originOfJob(), payloadKey, encoding } as unknown as Job, {
       bytes: Math.max(bytes, workBytes),
       encryption,
       fairnessKey,
@@ -194,7 +194,7 @@ async function admit<N extends WriteName, I>(
 ): Promise<BodilessJob<N>> {
   if (write.onlyWhileAwaited?.(input)) await assertAwaited(request.raw);
   const payload = write.admit ? await write.admit(services, input) : input;
-  const head = { name: write.name, schema: write.schemas.at(-1), ...originOfJob() };
+  const head = { name: write.name, schema: write.schemas.at(-1) };
   return { ...payload, ...head } as unknown as BodilessJob<N>;
 }
 

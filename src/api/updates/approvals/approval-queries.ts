@@ -7,8 +7,8 @@ import type { Caller } from '../../platform/http/request.ts';
 import { type ApprovalOverviewRow, createApprovalQueryRepository } from './approval-query-repository.ts';
 import { mayWithdraw, refusalOf } from './approval-service.ts';
 
-/** A place in the list: when the approval was asked for, in microseconds since the epoch, and its id. */
-export interface ApprovalPlace {
+/** A position in the list: when the approval was asked for, in microseconds since the epoch, and its id. */
+export interface ApprovalPosition {
   readonly askedMicros: string;
   readonly id: string;
 }
@@ -20,7 +20,7 @@ export interface ApprovalQuery {
   readonly stack: string | null;
   /** Whether they were given; null: either way. */
   readonly isGiven: boolean | null;
-  readonly before: ApprovalPlace | null;
+  readonly before: ApprovalPosition | null;
   readonly limit: number;
 }
 
@@ -39,7 +39,7 @@ export class ApprovalQueries {
     const rows = await createApprovalQueryRepository(this.#db).list(listed, { ...query, limit: limit + 1 }, caller);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
-    const next: ApprovalPlace | null =
+    const next: ApprovalPosition | null =
       last && rows.length > limit ? { askedMicros: last.askedMicros, id: last.id } : null;
     return { items: page.map((row) => approvalView(row, caller)), next };
   }

@@ -36,7 +36,7 @@ interface CreationRequest {
 /** How a call waits. */
 export interface WaitingRequest {
   /** The position from the redirect that asked the client to call again; null: it is new. */
-  readonly place: string | null;
+  readonly entryId: string | null;
   /** How often its client was asked to call again. */
   readonly hop: number;
   /** Aborted when its client disconnects. */
@@ -55,7 +55,7 @@ interface Wait {
 }
 
 /** An update, with warnings for its user; or the position with which the client must call again. */
-export type QueuedUpdate = CreatedUpdate | { readonly place: string; readonly hop: number };
+export type QueuedUpdate = CreatedUpdate | { readonly entryId: string; readonly hop: number };
 
 /** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
 export class UpdateCreator {
@@ -104,7 +104,7 @@ export class UpdateCreator {
     { ref, caller, dialect, audit, waiting }: Omit<CreationRequest, 'request'> & Waiting,
     wait: Wait,
   ): Promise<QueuedUpdate> {
-    if (waiting.place === null || creation.lockWaitSeconds === 0) {
+    if (waiting.entryId === null || creation.lockWaitSeconds === 0) {
       try {
         return await this.#updates.create(creation, audit);
       } catch (error) {
@@ -116,7 +116,7 @@ export class UpdateCreator {
     }
     const entry = await this.#queue.enter(creation.stackId, {
       tokenId: caller.tokenId,
-      id: waiting.place,
+      id: waiting.entryId,
       isUrgent: creation.isUrgent,
       run: creation.waitingRun,
       alertSeconds: creation.waitAlertSeconds,
@@ -181,7 +181,7 @@ export class UpdateCreator {
         throw new UnavailableError('The server is stopping, and this call was waiting; please start the command again');
       await this.#queue.keep(entry);
       metrics.lockHolds.inc();
-      return { place: entry.id, hop: waiting.hop + 1, isKept: true };
+      return { entryId: entry.id, hop: waiting.hop + 1, isKept: true };
     }
   }
 

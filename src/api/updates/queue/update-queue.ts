@@ -42,7 +42,7 @@ interface Entering {
 }
 
 /**
- * The calls of this process that wait for stacks. Places are in the database, so any process may hold the calls of one queue. The
+ * The calls of this process that wait for stacks. Entries are in the database, so any process may hold the calls of one queue. The
  * database tells the process of the first entry when its stack is released; no call asks by itself.
  */
 export class UpdateQueue {

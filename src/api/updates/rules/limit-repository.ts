@@ -9,9 +9,9 @@ export function createLimitRepository(db: Queryable) {
   return {
     /**
      * How many updates that count for the limit run, previews excepted, and how many calls that it holds back go before one for this
-     * project. `place` is that of the call; null: it has come only now.
+     * project. `entryId` is that of the call; null: it has come only now.
      */
-    standing: (limit: Limit, { place, projectId }: { readonly place: string | null; readonly projectId: string }) =>
+    standing: (limit: Limit, { entryId, projectId }: { readonly entryId: string | null; readonly projectId: string }) =>
       db.one(sql.rows(StandingRow)`
         /* limits.standing */
         with active as (
@@ -28,9 +28,9 @@ export function createLimitRepository(db: Queryable) {
              and (${limit.tag?.name ?? null}::text is null or a.tags::jsonb ->> ${limit.tag?.name ?? null}::text = ${limit.tag?.value ?? null}::text)
           )::int as running,
           (select count(*) from update_queue_waiters_held_by(${limit.organizationId}::uuid, ${limit.key}) h
-           where h.id is distinct from ${place}::uuid and (h.running, h.number) < (
+           where h.id is distinct from ${entryId}::uuid and (h.running, h.number) < (
              (select count(*) from active a where a.project_id = ${projectId}::uuid),
-             coalesce((select w.number from update_queue_waiters w where w.id = ${place}::uuid), 9223372036854775807))
+             coalesce((select w.number from update_queue_waiters w where w.id = ${entryId}::uuid), 9223372036854775807))
           )::int as ahead`),
   };
 }

@@ -8,7 +8,7 @@ import type { RuleSettings } from '../../../shared/updates/rules/rule-kinds.ts';
 import {
   createUpdateRuleRepository,
   type PagedRuleRow,
-  type RulePlace,
+  type RulePosition,
   type RuleRow,
 } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
@@ -35,13 +35,13 @@ export class RuleQueries {
     this.#db = db;
   }
 
-  /** Rules of some kinds, or all, by kind and by what they are for, and the place of the last one if there are more. Throws NotFoundError. */
+  /** Rules of some kinds, or all, by kind and by what they are for, and the position of the last one if there are more. Throws NotFoundError. */
   async list(
     organization: string,
-    page: { readonly kinds: readonly string[] | null; readonly after: RulePlace | null; readonly limit: number },
+    page: { readonly kinds: readonly string[] | null; readonly after: RulePosition | null; readonly limit: number },
   ): Promise<{
     readonly items: readonly (RuleView & FreezeState & { readonly isManaged: boolean })[];
-    readonly next: RulePlace | null;
+    readonly next: RulePosition | null;
   }> {
     const { id: organizationId } = await getOrganization(this.#db, organization);
     const rules = createUpdateRuleRepository(this.#db);
@@ -50,7 +50,7 @@ export class RuleQueries {
     const last = shown.at(-1);
     return {
       items: shown.map((row) => ({ ...ruleView(row, organization), freeze: freezeOf(row), isManaged: row.isManaged })),
-      next: last && rows.length > page.limit ? placeOf(last) : null,
+      next: last && rows.length > page.limit ? positionOf(last) : null,
     };
   }
 
@@ -99,12 +99,12 @@ interface FreezeState {
 /** A rule, for the dashboard. Times are ISO strings. */
 export function ruleView(row: RuleRow, organization: string) {
   const { id, kind, note, setAt, setBy, settings } = row;
-  const place = scopeOf(row);
+  const scope = scopeOf(row);
   return {
-    ...{ id, kind, note, setBy, ...place },
+    ...{ id, kind, note, setBy, ...scope },
     revision: revisionOfRule(row),
     /** A description of the rule's scope. */
-    scope: describeScope(place, organization),
+    scope: describeScope(scope, organization),
     settings: JSON.parse(settings) as Record<string, unknown>,
     setAt: setAt.toISOString(),
   };
@@ -122,6 +122,6 @@ function shownTimes({ inForce, next }: FreezeTimes) {
   };
 }
 
-function placeOf({ id, kind, project, setMicros, stack, tagName, tagValue }: PagedRuleRow): RulePlace {
+function positionOf({ id, kind, project, setMicros, stack, tagName, tagValue }: PagedRuleRow): RulePosition {
   return [kind, project ?? '', stack ?? '', tagName ?? '', tagValue ?? '', setMicros, id];
 }

@@ -108,15 +108,15 @@ export function createIssuerRepository(db: Queryable) {
     hold: (id: string) =>
       db.maybeOne(sql.rows(TrustedIssuerRow)`
         /* issuers.hold */
-        with turn as materialized (select lock_shared(${id}))
-        select ${columns}, clock_timestamp() as now from turn, trusted_issuers i where i.id = ${id} for share of i`),
+        with locked as materialized (select lock_shared(${id}))
+        select ${columns}, clock_timestamp() as now from locked, trusted_issuers i where i.id = ${id} for share of i`),
 
     /** Waits for exchanges that are being committed, so that a change sees their tokens. Returns whether the issuer exists. */
     lock: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* issuers.lock */
-        with turn as materialized (select lock_exclusive(${id}))
-        select i.id from turn, trusted_issuers i where i.id = ${id} for update of i`);
+        with locked as materialized (select lock_exclusive(${id}))
+        select i.id from locked, trusted_issuers i where i.id = ${id} for update of i`);
       return row !== null;
     },
 

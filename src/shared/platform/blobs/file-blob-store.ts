@@ -45,6 +45,11 @@ export class FileBlobStore implements BlobStore {
     this.#pageSize = options.pageSize ?? 1000;
   }
 
+  /** The store in this directory, which is left as it is: it may be that of another installation, or missing. */
+  static at(options: FileBlobStoreOptions): FileBlobStore {
+    return new FileBlobStore(options);
+  }
+
   /**
    * Creates the directories and removes temporary files of dead processes that are older than an hour. Throws
    * BlobStoreUnavailableError if the directory cannot be used.

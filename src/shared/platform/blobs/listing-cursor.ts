@@ -17,7 +17,7 @@ export function markCursor(next: string | null, store: string): string | null {
   return next === null ? null : `${next}@${store}`;
 }
 
-/** The store of a place in a listing, and the place there. `store` null: it has no name. */
+/** The store of a position in a listing, and the position there. `store` null: it has no name. */
 export function readCursor(after: string): { readonly store: string | null; readonly after: string } {
   const at = after.lastIndexOf('@');
   return at < 0 ? { store: null, after } : { store: after.slice(at + 1), after: after.slice(0, at) };

@@ -36,7 +36,10 @@ export async function openBlobs({
     const parts = { config, logger, second: second?.store ?? null };
     await untilAvailable(row ? parseLocation(row.mainUrl, config.blobs) : config.blobs, open, parts);
     if (row && (await open()) !== own)
-      logger.warn({ place: row.mainUrl }, 'the blobs were moved, and the settings name another place: change them');
+      logger.warn(
+        { location: row.mainUrl },
+        'the blobs were moved, and the settings name another location: change them',
+      );
   } catch (error) {
     await located.close();
     throw error;
@@ -74,11 +77,11 @@ export async function openOwnBlobs(config: Config, logger: Logger): Promise<Blob
 }
 
 async function untilAvailable(
-  place: BlobStoreConfig,
+  location: BlobStoreConfig,
   open: () => Promise<BlobStore>,
   { config, logger, second }: { readonly config: Config; readonly logger: Logger; readonly second: BlobStore | null },
 ): Promise<void> {
-  if (place.kind === 'files') {
+  if (location.kind === 'files') {
     await open();
     return;
   }
@@ -94,5 +97,5 @@ async function untilAvailable(
       logger.warn({ err: error }, 'the blob store is down: blobs are read from the second one');
     }
   };
-  await untilBlobStore(place, attempt, { waitMs: config.startWaitMs, logger });
+  await untilBlobStore(location, attempt, { waitMs: config.startWaitMs, logger });
 }

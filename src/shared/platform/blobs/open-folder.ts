@@ -6,7 +6,7 @@ import { OperatorError } from '../errors/errors.ts';
 import { FileFolder } from './file-folder.ts';
 import type { Folder } from './folder.ts';
 
-/** Where a bucket is, if its place does not say so. */
+/** Where a bucket is, if its location does not say so. */
 export interface BucketDefaults {
   readonly region: string;
   readonly endpoint: string | null;
@@ -14,13 +14,13 @@ export interface BucketDefaults {
   readonly requestTimeoutMs: number;
 }
 
-/** How buckets are reached if their place does not say so: as the blob store. */
+/** How buckets are reached if their location does not say so: as the blob store. */
 export function bucketDefaults({ blobs }: Pick<Config, 'blobs'>): BucketDefaults {
   if (blobs.kind === 's3') return blobs;
   return { region: 'us-east-1', endpoint: null, forcePathStyle: false, requestTimeoutMs: 30_000 };
 }
 
-/** The place is neither a folder nor a bucket that can be opened. */
+/** The location is neither a folder nor a bucket that can be opened. */
 export class LocationError extends OperatorError {
   override readonly name = 'LocationError';
 }
@@ -29,15 +29,15 @@ export class LocationError extends OperatorError {
  * Opens `file://DIR`, a path, or `s3://BUCKET/PREFIX`; `?region=`, `?endpoint=` and `?s3ForcePathStyle=true` are understood as the CLI
  * does. Sends nothing. Throws LocationError.
  */
-export async function openFolder(place: string, defaults: BucketDefaults): Promise<Folder> {
-  const scheme = /^([a-z0-9+.-]+):\/\//i.exec(place)?.[1]?.toLowerCase() ?? 'file';
-  if (scheme === 'file') return new FileFolder(directoryOf(place));
+export async function openFolder(location: string, defaults: BucketDefaults): Promise<Folder> {
+  const scheme = /^([a-z0-9+.-]+):\/\//i.exec(location)?.[1]?.toLowerCase() ?? 'file';
+  if (scheme === 'file') return new FileFolder(directoryOf(location));
   if (scheme !== 's3')
     throw new LocationError(
-      `${place} is neither file://DIR nor s3://BUCKET/PREFIX: copy the files to one of these first`,
+      `${location} is neither file://DIR nor s3://BUCKET/PREFIX: copy the files to one of these first`,
     );
-  const url = new URL(place);
-  if (url.hostname === '') throw new LocationError(`${place} names no bucket: s3://BUCKET/PREFIX`);
+  const url = new URL(location);
+  if (url.hostname === '') throw new LocationError(`${location} names no bucket: s3://BUCKET/PREFIX`);
   const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
   const { searchParams } = url;
   const given = searchParams.get('endpoint');
@@ -56,7 +56,7 @@ export async function openFolder(place: string, defaults: BucketDefaults): Promi
   });
 }
 
-function directoryOf(place: string): string {
-  const text = place.replace(/^file:\/\//i, '').replace(/[?#].*$/, '');
+function directoryOf(location: string): string {
+  const text = location.replace(/^file:\/\//i, '').replace(/[?#].*$/, '');
   return path.resolve(text.startsWith('~') ? path.join(homedir(), text.slice(1)) : decodeURIComponent(text));
 }

@@ -20,13 +20,13 @@ export type ProcessIdentity = Type.Static<typeof ProcessIdentity>;
 
 /** Returns the identity of this process. */
 export function ownIdentity(): ProcessIdentity {
-  const { boot, pidNamespace } = ownPlace();
+  const { boot, pidNamespace } = ownBoot();
   return { host: hostname(), boot, pidNamespace, pid: process.pid, start: startOf(process.pid) };
 }
 
 /** The fate of a process. `unknown`: it cannot be observed from here. */
 export function fateOf(identity: ProcessIdentity): 'running' | 'ended' | 'unknown' {
-  const { boot, pidNamespace } = ownPlace();
+  const { boot, pidNamespace } = ownBoot();
   if (boot === null || pidNamespace === null) return 'unknown';
   if (identity.boot !== boot || identity.pidNamespace !== pidNamespace) return 'unknown';
   if (!isAlive(identity.pid)) return 'ended';
@@ -36,7 +36,7 @@ export function fateOf(identity: ProcessIdentity): 'running' | 'ended' | 'unknow
   return start === identity.start ? 'running' : 'ended';
 }
 
-function ownPlace(): { boot: string | null; pidNamespace: string | null } {
+function ownBoot(): { boot: string | null; pidNamespace: string | null } {
   if (process.platform === 'darwin') {
     const { stdout } = spawnSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' });
     // There are no such namespaces.

@@ -56,7 +56,7 @@ export class PostgresConnector {
   }
 
   /** Names of the servers, for logs and messages. */
-  get place(): string {
+  get address(): string {
     return this.#target.hosts.map(({ name }) => name).join(', ');
   }
 

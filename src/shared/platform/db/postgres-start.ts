@@ -44,7 +44,7 @@ export async function withPostgresAtStart<T>(
       await Promise.all(opened.map((each) => each.end()));
     }
   };
-  return untilAvailable({ name: `Postgres at ${connector.place} (HOLDFAST_DATABASE_URL)`, attempt, judge }, start);
+  return untilAvailable({ name: `Postgres at ${connector.address} (HOLDFAST_DATABASE_URL)`, attempt, judge }, start);
 }
 
 /** Runs a startup step that uses the pool, and retries it while Postgres is unavailable. The step must be repeatable. */

@@ -43,7 +43,7 @@ function writeDurably(
   file: string,
   content: string,
   { mode, prepare }: NewFile,
-  place: (temporary: string, file: string) => void,
+  move: (temporary: string, file: string) => void,
 ): void {
   const temporary = `${file}.new`;
   rmSync(temporary, { force: true });
@@ -51,7 +51,7 @@ function writeDurably(
     writeFileSync(temporary, content, { mode, flag: 'wx' });
     prepare?.(temporary);
     syncPath(temporary);
-    place(temporary, file);
+    move(temporary, file);
   } finally {
     rmSync(temporary, { force: true });
   }

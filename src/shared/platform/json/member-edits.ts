@@ -1,7 +1,7 @@
 import { type JsonKind, JsonScanner } from './json-scanner.ts';
 
 /** Where one member of an object stands: its name from the opening quote, its value, and the name decoded. */
-export interface MemberPlace {
+export interface MemberSpan {
   readonly name: string;
   readonly nameStart: number;
   readonly valueStart: number;
@@ -10,8 +10,8 @@ export interface MemberPlace {
 }
 
 /** Every member of the object that `text` holds, in order, repeated names included. */
-export function listMembers(text: Buffer): MemberPlace[] {
-  const members: MemberPlace[] = [];
+export function listMembers(text: Buffer): MemberSpan[] {
+  const members: MemberSpan[] = [];
   let previousEnd = 0;
   const scanner = new JsonScanner({
     reportDepth: 1,
@@ -37,8 +37,8 @@ export type MemberEdit = (value: Buffer | null) => Buffer | null;
  */
 export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>): Buffer {
   const members = listMembers(text);
-  const places = new Map<string, MemberPlace>();
-  for (const member of members) if (edits.has(member.name)) places.set(member.name, member);
+  const lastOf = new Map<string, MemberSpan>();
+  for (const member of members) if (edits.has(member.name)) lastOf.set(member.name, member);
 
   const bodyStart = text.indexOf(0x7b) + 1;
   const firstGap = text.subarray(bodyStart, members[0]?.nameStart ?? bodyStart);
@@ -48,7 +48,7 @@ export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>
     const { name, nameStart, valueStart, valueEnd } = member;
     const edit = edits.get(name);
     const value = text.subarray(valueStart, valueEnd);
-    const kept = !edit ? value : places.get(name) === member ? edit(value) : null;
+    const kept = !edit ? value : lastOf.get(name) === member ? edit(value) : null;
     if (kept) {
       // The first survivor takes over the gap of the first member, which has no comma.
       const gap = chunks.length === 1 ? firstGap : text.subarray(gapStart, nameStart);
@@ -57,7 +57,7 @@ export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>
     gapStart = valueEnd;
   }
   for (const [name, edit] of edits) {
-    const value = places.has(name) ? null : edit(null);
+    const value = lastOf.has(name) ? null : edit(null);
     if (value) chunks.push(Buffer.from(chunks.length === 1 ? '' : ','), nameText(name), value);
   }
   chunks.push(text.subarray(gapStart));

@@ -31,22 +31,22 @@ describe('JSON strings as encoded by Go', () => {
 
 describe('rewriteStrings', () => {
   const text = Buffer.from('{"a":"x\\u0041\\"","b":1.0,"c":"é"}');
-  const starts = (...places: number[]): Float64Array => {
+  const starts = (...offsets: number[]): Float64Array => {
     const found = new StringSpans();
-    for (const place of places) found.add(place);
+    for (const offset of offsets) found.add(offset);
     return found.sorted();
   };
   const [a, c] = [5, 29];
 
   /** With every chunk length. */
-  async function rewrite(places: Float64Array, rule: (value: string, start: number) => string): Promise<string> {
+  async function rewrite(offsets: Float64Array, rule: (value: string, start: number) => string): Promise<string> {
     const results = new Set<string>();
     for (let length = 1; length <= text.length; length++) {
       const chunks = async function* () {
         for (let at = 0; at < text.length; at += length) yield text.subarray(at, at + length);
       };
       const parts: Buffer[] = [];
-      for await (const part of rewriteStrings(chunks(), places, rule)) parts.push(part);
+      for await (const part of rewriteStrings(chunks(), offsets, rule)) parts.push(part);
       results.add(Buffer.concat(parts).toString());
     }
     expect(results.size).toBe(1);

@@ -36,8 +36,8 @@ const awsKey = /^(arn:aws[a-z-]*:kms:([a-z0-9-]+):\d{12}:(key|alias)\/)?[A-Za-z0
  */
 export function parseKmsUrl(text: string): KmsKey | string {
   // Not a special scheme for URL, and key ids may be in upper case: the parts are taken from the text itself.
-  const [, scheme = '', place = '', search = ''] = /^([a-z]+):\/\/([^?#]*)(?:\?([^#]*))?$/.exec(text) ?? [];
-  if (place.includes('@')) return 'the URL must not contain a user or password';
+  const [, scheme = '', resource = '', search = ''] = /^([a-z]+):\/\/([^?#]*)(?:\?([^#]*))?$/.exec(text) ?? [];
+  if (resource.includes('@')) return 'the URL must not contain a user or password';
   const given = new URLSearchParams(search);
   const take = (name: string): string | null => {
     const value = given.get(name);
@@ -45,7 +45,11 @@ export function parseKmsUrl(text: string): KmsKey | string {
     return value || null;
   };
   const key =
-    scheme === 'awskms' ? awsOf(place, take) : scheme === 'gcpkms' ? googleOf(place, take) : vaultOf(place, take);
+    scheme === 'awskms'
+      ? awsOf(resource, take)
+      : scheme === 'gcpkms'
+        ? googleOf(resource, take)
+        : vaultOf(resource, take);
   if (typeof key === 'string') return key;
   const [unknown] = given.keys();
   return unknown === undefined ? key : `the URL has an unknown parameter ${JSON.stringify(unknown)}`;
@@ -53,8 +57,8 @@ export function parseKmsUrl(text: string): KmsKey | string {
 
 type Take = (name: string) => string | null;
 
-function awsOf(place: string, take: Take): KmsKey | string {
-  const key = place.replace(/^\//, '');
+function awsOf(resource: string, take: Take): KmsKey | string {
+  const key = resource.replace(/^\//, '');
   const found = awsKey.exec(key);
   if (!found) return 'the key must be awskms://<id or alias/name>?region=<region> or awskms:///<ARN>';
   const endpoint = take('endpoint');
@@ -62,15 +66,15 @@ function awsOf(place: string, take: Take): KmsKey | string {
   return problem ?? { kind: 'aws', key, region: take('region') ?? found[2] ?? null, endpoint };
 }
 
-function googleOf(place: string, take: Take): KmsKey | string {
-  if (!googleKey.test(place))
+function googleOf(resource: string, take: Take): KmsKey | string {
+  if (!googleKey.test(resource))
     return 'the key must be gcpkms://projects/<project>/locations/<location>/keyRings/<ring>/cryptoKeys/<key>';
   const endpoint = take('endpoint') ?? 'https://cloudkms.googleapis.com';
-  return endpointProblem(endpoint) ?? { kind: 'google', key: place, endpoint };
+  return endpointProblem(endpoint) ?? { kind: 'google', key: resource, endpoint };
 }
 
-function vaultOf(place: string, take: Take): KmsKey | string {
-  const [, host = '', mount = '', key = ''] = /^([^/]+)\/(.+)\/([^/]+)$/.exec(place) ?? [];
+function vaultOf(resource: string, take: Take): KmsKey | string {
+  const [, host = '', mount = '', key = ''] = /^([^/]+)\/(.+)\/([^/]+)$/.exec(resource) ?? [];
   if (host === '') return 'the key must be vault://<host>:<port>/<mount>/<key>';
   const tls = take('tls');
   if (tls !== null && tls !== 'off') return 'the parameter "tls" can only be "off"';

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../db/sql.ts';
 import { Nullable, Timestamp } from '../schema/standard-schema.ts';
 
-const ClaimRow = Type.Object({ place: Nullable(Type.String()) });
+const ClaimRow = Type.Object({ position: Nullable(Type.String()) });
 
 const ResultRow = Type.Object({ result: Nullable(Type.String()) });
 const NameRow = Type.Object({ name: Type.String() });
@@ -41,7 +41,7 @@ export function createScheduledTaskRepository(db: Queryable) {
         where (m.claimed_until is null or m.claimed_until <= clock_timestamp() or m.claimed_until > ${until(times.claimSeconds)})
           and (m.place is not null or m.last_started_at is null or m.last_started_at > clock_timestamp()
             or m.last_started_at <= ${until(-times.everySeconds)})
-        returning place`),
+        returning place as position`),
 
     /** Extends a claim. Returns false if it was lost. */
     renew: async (name: string, holder: string, claimSeconds: number): Promise<boolean> => {
@@ -53,10 +53,10 @@ export function createScheduledTaskRepository(db: Queryable) {
     },
 
     /** Saves the position of an unfinished run. Returns false if the claim was lost. */
-    savePlace: async (name: string, holder: string, place: string): Promise<boolean> => {
+    savePosition: async (name: string, holder: string, position: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(NameRow)`
-        /* maintenanceRuns.savePlace */
-        update maintenance_runs set place = ${place}
+        /* maintenanceRuns.savePosition */
+        update maintenance_runs set place = ${position}
         where name = ${name} and claimed_by = ${holder}::uuid returning name`);
       return row !== null;
     },

@@ -38,17 +38,19 @@ export class ArrivalBuffer {
     }: { declaredBytes: number | null; maxBytes: number; fairnessKey?: string },
   ): Promise<BufferedBody> {
     const claim = declaredBytes ?? maxBytes;
-    const place = claim <= freeBytes ? null : this.#inFlight.enter({ claim: declaredBytes, waits: true, fairnessKey });
+    const reservation =
+      claim <= freeBytes ? null : this.#inFlight.enter({ claim: declaredBytes, waits: true, fairnessKey });
     const buffer = new GrowingBuffer(declaredBytes ?? 0);
     try {
       const options = { declaredBytes, maxBytes, budget: 'imports', fairnessKey } as const;
-      for await (const chunk of place ? arriving(body, place, options, this.#budgetBytes) : body) buffer.push(chunk);
+      for await (const chunk of reservation ? arriving(body, reservation, options, this.#budgetBytes) : body)
+        buffer.push(chunk);
       const bytes = buffer.bytes.length;
-      if (!place) return { body: buffer.bytes, release: () => {} };
-      this.#inFlight.keep(place, bytes);
+      if (!reservation) return { body: buffer.bytes, release: () => {} };
+      this.#inFlight.keep(reservation, bytes);
       return { body: buffer.bytes, release: once(() => this.#inFlight.release(bytes, fairnessKey)) };
     } catch (error) {
-      if (place) this.#inFlight.leave(place);
+      if (reservation) this.#inFlight.leave(reservation);
       throw error;
     }
   }

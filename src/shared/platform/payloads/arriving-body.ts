@@ -51,7 +51,7 @@ const stepBytes = 1024 * 1024;
  */
 export async function* arriving(
   body: AsyncIterable<Buffer>,
-  place: Reservation,
+  reservation: Reservation,
   { declaredBytes, maxBytes }: PayloadOptions,
   capacity: number,
 ): AsyncGenerator<Buffer> {
@@ -62,7 +62,7 @@ export async function* arriving(
   const reserve = async (needed: number): Promise<void> => {
     const ahead = Math.min(step, (declaredBytes ?? maxBytes) - reserved);
     const more = Math.max(needed, ahead);
-    await place.acquire(more);
+    await reservation.acquire(more);
     reserved += more;
   };
   if (declaredBytes !== 0) await reserve(1);
@@ -70,24 +70,24 @@ export async function* arriving(
   let ended = false;
   try {
     for (;;) {
-      if (place.lost) throw new ReservationLostError();
+      if (reservation.lost) throw new ReservationLostError();
       const next = Promise.withResolvers<IteratorResult<Buffer>>();
-      place.onLost = next.reject;
-      place.pace.startWait();
+      reservation.onLost = next.reject;
+      reservation.pace.startWait();
       iterator.next().then(next.resolve, next.reject);
       const { done, value } = await next.promise;
       if (done) {
         ended = true;
         return;
       }
-      place.pace.received(value.length);
+      reservation.pace.received(value.length);
       bytes += value.length;
       if (bytes > maxBytes) throw tooLarge(maxBytes);
       if (bytes > reserved) await reserve(bytes - reserved);
       yield value;
     }
   } finally {
-    place.onLost = () => {};
+    reservation.onLost = () => {};
     // Not awaited: a silent sender would delay the response.
     if (!ended) void iterator.return?.().catch(() => {});
   }

@@ -50,7 +50,7 @@ describe('a byte budget', () => {
           }
           await check();
         }
-        for (let turn = 0; (held.length > 0 || waiting.length > 0) && turn < 200; turn++) {
+        for (let round = 0; (held.length > 0 || waiting.length > 0) && round < 200; round++) {
           budget.release(held.shift() ?? 0);
           await check();
         }
@@ -107,14 +107,14 @@ describe('a byte budget', () => {
             held.push(each);
           });
         }
-        for (let turn = 0; admitted < requests.length && turn < 2 * requests.length; turn++) {
+        for (let round = 0; admitted < requests.length && round < 2 * requests.length; round++) {
           await nextSlice();
           expect(budget.used).toBe(held.reduce((sum, { bytes }) => sum + bytes, 0));
           if (budget.used > capacity) expect(held).toHaveLength(1);
           const done = held.shift();
           if (done) budget.release(done.bytes, done.fairnessKey);
           // One key keeps requesting more.
-          if (turn < 5) void budget.acquire(1, null, 'a').then(() => budget.release(1, 'a'));
+          if (round < 5) void budget.acquire(1, null, 'a').then(() => budget.release(1, 'a'));
         }
         await nextSlice();
         expect(admitted).toBe(requests.length);

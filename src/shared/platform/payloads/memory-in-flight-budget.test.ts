@@ -93,14 +93,14 @@ describe('an in-flight budget for bodies', () => {
               await check();
             }
           };
-          for (const turn of slices) {
-            const sender = senders[turn % Math.max(senders.length, 1)];
+          for (const round of slices) {
+            const sender = senders[round % Math.max(senders.length, 1)];
             if (sender) advance(budget, sender);
             await check();
-            if (turn % 3 === 0) await finish();
+            if (round % 3 === 0) await finish();
           }
-          for (let turn = 0; senders.length > 0; turn++) {
-            expect(turn).toBeLessThan(200);
+          for (let round = 0; senders.length > 0; round++) {
+            expect(round).toBeLessThan(200);
             for (const sender of senders) advance(budget, sender);
             await check();
             expect(senders.filter(({ outcome }) => outcome === 'refused')).toEqual([]);
@@ -120,8 +120,8 @@ describe('an in-flight budget for bodies', () => {
         const senders = bodies.map(({ isDeclared, fairnessKey, steps }) =>
           send(budget, steps, isDeclared ? steps.reduce((sum, each) => sum + each, 0) : null, fairnessKey),
         );
-        for (let turn = 0; senders.some(({ outcome }) => outcome === 'arriving'); turn++) {
-          expect(turn).toBeLessThan(500);
+        for (let round = 0; senders.some(({ outcome }) => outcome === 'arriving'); round++) {
+          expect(round).toBeLessThan(500);
           for (const sender of senders) advance(budget, sender);
           await nextSlice();
           for (const sender of senders) {
@@ -150,7 +150,7 @@ describe('an in-flight budget for bodies', () => {
   test('a key leaves a quarter free, counting the full size of its arriving bodies', async () => {
     const budget = new MemoryInFlightBudget(capacity, patient);
     const senders = Array.from({ length: 8 }, () => send(budget, [5, 15], 20, 'a'));
-    for (let turn = 0; turn < 4; turn++) {
+    for (let round = 0; round < 4; round++) {
       for (const sender of senders) advance(budget, sender);
       await nextSlice();
     }
@@ -166,7 +166,7 @@ describe('an in-flight budget for bodies', () => {
   test('an import of known size does not wait forever for one of unknown size', async () => {
     const budget = new MemoryInFlightBudget(capacity, { ...patient, patience: { withYielding: 0, withOthers: 1e9 } });
     const [growing, declared] = [send(budget, [50, 10], null, 'a'), send(budget, [40, 11], 51, 'a')];
-    for (let turn = 0; turn < 4; turn++) {
+    for (let round = 0; round < 4; round++) {
       for (const sender of [growing, declared]) advance(budget, sender);
       await nextSlice();
     }

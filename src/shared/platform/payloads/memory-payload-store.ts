@@ -26,7 +26,7 @@ export class MemoryPayloadStore implements PayloadStore {
     options: PayloadOptions,
   ): Promise<{ bytes: number; encryption: null }> {
     const budget = this.#budgets[options.budget];
-    const place = budget.enter({
+    const reservation = budget.enter({
       claim: options.declaredBytes,
       waits: options.budget === 'imports',
       fairnessKey: options.fairnessKey ?? '',
@@ -35,16 +35,16 @@ export class MemoryPayloadStore implements PayloadStore {
     const chunks: Buffer[] = [];
     let bytes = 0;
     try {
-      for await (const chunk of arriving(body, place, options, this.#sizes[options.budget])) {
+      for await (const chunk of arriving(body, reservation, options, this.#sizes[options.budget])) {
         chunks.push(chunk);
         bytes += chunk.length;
       }
     } catch (error) {
-      budget.leave(place);
+      budget.leave(reservation);
       throw error;
     }
-    budget.keep(place, bytes);
-    this.#bodies.set(key, { chunks, bytes, budget, fairnessKey: place.fairnessKey });
+    budget.keep(reservation, bytes);
+    this.#bodies.set(key, { chunks, bytes, budget, fairnessKey: reservation.fairnessKey });
     return { bytes, encryption: null };
   }
 

@@ -192,17 +192,17 @@ export class RedisInFlightBudget {
   }
 
   /** Acquires `bytes` for a body. `refused` is only for a body that is not inside yet and may not wait. */
-  async acquire(place: RedisReservation, bytes: number, isInside: boolean): Promise<AcquireResult> {
+  async acquire(reservation: RedisReservation, bytes: number, isInside: boolean): Promise<AcquireResult> {
     const { patience, lifeMs, jobLifeMs } = this.#times;
     const request = {
-      key: place.key,
+      key: reservation.key,
       bytes,
       capacity: this.#capacity,
-      mode: isInside ? 'inside' : place.waits ? 'wait' : 'refuse',
-      claim: place.claim ?? -1,
-      yields: !place.waits || place.claim === null,
-      share: place.fairnessKey,
-      limit: place.keyLimit ?? -1,
+      mode: isInside ? 'inside' : reservation.waits ? 'wait' : 'refuse',
+      claim: reservation.claim ?? -1,
+      yields: !reservation.waits || reservation.claim === null,
+      share: reservation.fairnessKey,
+      limit: reservation.keyLimit ?? -1,
       life: lifeMs,
       jobLife: jobLifeMs,
       ...patience,

@@ -47,16 +47,16 @@ export function startHeartbeat({ db, lifecycle, logger, metrics }: HeartbeatPart
     reportedAt = performance.now();
     await processes.removeGone();
   };
-  const turn = (): void => {
+  const report = (): void => {
     beating ??= beat()
       .catch((error: unknown) => logger.debug({ err: error }, 'the process could not report that it is alive'))
       .finally(() => {
         beating = null;
       });
   };
-  const timer = setInterval(turn, beatSeconds * 1000);
+  const timer = setInterval(report, beatSeconds * 1000);
   timer.unref();
-  turn();
+  report();
   lifecycle.onClose('work', 'heartbeat', async () => {
     clearInterval(timer);
     loop.disable();

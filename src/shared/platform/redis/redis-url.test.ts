@@ -23,7 +23,7 @@ test('sentinels, the name of the master and the database', () => {
     master: 'ma in',
     sentinelUsername: 's',
     sentinelPassword: 't/u',
-    place: 'a,[::1]:5',
+    address: 'a,[::1]:5',
   });
 });
 

@@ -21,7 +21,7 @@ export interface RedisTarget {
   readonly sentinelUsername: string | null;
   readonly sentinelPassword: string | null;
   /** For logs and messages; without login. */
-  readonly place: string;
+  readonly address: string;
 }
 
 const parts =
@@ -67,7 +67,7 @@ export function parseRedisUrl(url: string): RedisTarget | null {
     master: decoded(master),
     sentinelUsername: take('sentinelUsername'),
     sentinelPassword: take('sentinelPassword'),
-    place: groups['hosts'] ?? '',
+    address: groups['hosts'] ?? '',
   };
 }
 

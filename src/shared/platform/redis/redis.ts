@@ -180,8 +180,8 @@ export async function untilStarted(redis: RedisConnection, url: string, wait: St
     return refusedPattern.test(message) ? { final: message } : { passing: message };
   };
   const attempt = () => untilReady(redis, wait.waitMs > 0 ? pollMs : commandTimeoutMs);
-  const place = parseRedisUrl(url)?.place ?? new URL(url).host;
-  await untilAvailable({ name: `Redis at ${place} (HOLDFAST_REDIS_URL)`, attempt, judge }, wait);
+  const address = parseRedisUrl(url)?.address ?? new URL(url).host;
+  await untilAvailable({ name: `Redis at ${address} (HOLDFAST_REDIS_URL)`, attempt, judge }, wait);
 }
 
 /** Throws RedisPolicyError if Redis may evict keys. Accepts a server that hides its settings. */

@@ -39,6 +39,19 @@ export async function startSiteWatch(parts: Parts & { readonly lifecycle: Lifecy
   });
 }
 
+/** Lets this process read only, if another site was promoted, and changes nothing. */
+export async function noticeOtherSite({
+  db,
+  readOnly,
+  siteStores,
+}: Pick<Parts, 'db' | 'readOnly' | 'siteStores'>): Promise<void> {
+  const own = await createSiteRepository(db).read();
+  const isReplaced =
+    own.fencedSince !== null ||
+    (await readMarks(siteStores, own.installation)).some(({ mark }) => isForeign(own, mark));
+  if (isReplaced) readOnly.remember(fencedBy(own.fencedSince ?? new Date()));
+}
+
 /**
  * Compares the marks of the stores with the database. Returns false if another site was promoted. A store that cannot be read says nothing.
  * Writes the mark of this site to stores that lack it, such as one that was away during the promotion.

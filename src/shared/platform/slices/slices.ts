@@ -75,7 +75,7 @@ const sliceMs = 5;
  */
 export class TimeSlices {
   readonly #waiting: (() => void)[] = [];
-  #turnBegan = Number.NEGATIVE_INFINITY;
+  #sliceBegan = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
 
   /** Resolves in a later tick, in which no other computation gets a time slice. */
@@ -88,7 +88,7 @@ export class TimeSlices {
 
   /** Pauses if the time slice was long enough. */
   async pause(): Promise<void> {
-    if (performance.now() - this.#turnBegan >= sliceMs) await this.next();
+    if (performance.now() - this.#sliceBegan >= sliceMs) await this.next();
   }
 
   #schedule(): void {
@@ -96,7 +96,7 @@ export class TimeSlices {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      this.#turnBegan = performance.now();
+      this.#sliceBegan = performance.now();
       this.#waiting.shift()?.();
       if (this.#waiting.length > 0) this.#schedule();
     });

@@ -20,7 +20,7 @@ test('each tick gives one computation a time slice, in the order of their reques
   const loop = countSlices();
   const calls: { readonly name: string; readonly tick: number }[] = [];
   const work = async (name: string): Promise<void> => {
-    for (let turn = 0; turn < 3; turn++) {
+    for (let round = 0; round < 3; round++) {
       await slices.next();
       calls.push({ name, tick: loop.now() });
     }

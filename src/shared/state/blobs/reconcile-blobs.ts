@@ -24,7 +24,7 @@ export const ReconcileCounts = Type.Object({
 export type ReconcileCounts = Readonly<Static<typeof ReconcileCounts>>;
 
 /** Progress of a round, as JSON. All objects are compared with the rows first, then all rows with the objects. */
-export const ReconcilePlace = Type.Object({
+export const ReconcilePosition = Type.Object({
   pass: Type.Union([Type.Literal('objects'), Type.Literal('rows'), Type.Literal('done')]),
   /** Key after which the pass continues; null at its start. */
   after: Nullable(Type.String()),
@@ -32,7 +32,7 @@ export const ReconcilePlace = Type.Object({
   mayAdopt: Type.Integer(),
   counts: ReconcileCounts,
 });
-export type ReconcilePlace = Readonly<Static<typeof ReconcilePlace>>;
+export type ReconcilePosition = Readonly<Static<typeof ReconcilePosition>>;
 
 export interface ReconcileParts {
   readonly blobs: BlobStore;
@@ -58,7 +58,7 @@ const maxAdopted = 10_000;
 export async function beginReconcile(
   { blobs, blobRows, isDry = false, logger }: ReconcileParts,
   options: { adoptAll?: boolean } = {},
-): Promise<ReconcilePlace> {
+): Promise<ReconcilePosition> {
   const own = `${markerPrefix}${await blobRows.installationId()}`;
   if (!isDry && !(await blobs.stat(own))) await blobs.put(own, bytesOf(Buffer.from(`${own}\n`))());
   const others = await findOtherInstallations({ blobs, blobRows });
@@ -85,32 +85,32 @@ export async function findOtherInstallations({
 
 /**
  * Compares store and rows from `start` to the end, page by page, at no more than `objectsPerSecond`, or until the signal fires.
- * `onPage` gets the place after each page and can return false to end the round. Safe to run concurrently with anything,
- * including itself. Returns the last place. Throws what the store or database throws; the round can then resume from the last
- * place.
+ * `onPage` gets the position after each page and can return false to end the round. Safe to run concurrently with anything,
+ * including itself. Returns the last position. Throws what the store or database throws; the round can then resume from the last
+ * position.
  */
 export async function reconcile(
   parts: ReconcileParts,
-  start: ReconcilePlace,
+  start: ReconcilePosition,
   options: {
     objectsPerSecond: number;
     signal?: AbortSignal;
-    onPage?: (place: ReconcilePlace) => Promise<boolean>;
+    onPage?: (position: ReconcilePosition) => Promise<boolean>;
   },
-): Promise<ReconcilePlace> {
-  let place = start;
-  while (place.pass !== 'done' && !options.signal?.aborted) {
+): Promise<ReconcilePosition> {
+  let position = start;
+  while (position.pass !== 'done' && !options.signal?.aborted) {
     const startedAt = performance.now();
-    const before = place.counts;
-    place = place.pass === 'objects' ? await compareObjects(parts, place) : await compareRows(parts, place);
-    if ((await options.onPage?.(place)) === false) break;
-    const compared = place.counts.objects + place.counts.rows - before.objects - before.rows;
+    const before = position.counts;
+    position = position.pass === 'objects' ? await compareObjects(parts, position) : await compareRows(parts, position);
+    if ((await options.onPage?.(position)) === false) break;
+    const compared = position.counts.objects + position.counts.rows - before.objects - before.rows;
     const pauseMs = (compared / options.objectsPerSecond) * 1000 - (performance.now() - startedAt);
-    if (place.pass !== 'done' && pauseMs > 0) {
+    if (position.pass !== 'done' && pauseMs > 0) {
       await sleep(pauseMs, undefined, options.signal ? { signal: options.signal } : {}).catch(() => {});
     }
   }
-  return place;
+  return position;
 }
 
 /**
@@ -120,15 +120,15 @@ export async function reconcile(
  */
 async function compareObjects(
   { blobs, blobRows, logger, onFound = () => {} }: ReconcileParts,
-  place: ReconcilePlace,
-): Promise<ReconcilePlace> {
-  const page = await blobs.list(checkpointPrefix, place.after ?? undefined).catch((error: unknown) => {
+  position: ReconcilePosition,
+): Promise<ReconcilePosition> {
+  const page = await blobs.list(checkpointPrefix, position.after ?? undefined).catch((error: unknown) => {
     if (error instanceof ListingEndedError) return null;
     throw error;
   });
-  if (page === null) return { ...place, after: null, counts: { ...place.counts, objects: 0, held: 0 } };
+  if (page === null) return { ...position, after: null, counts: { ...position.counts, objects: 0, held: 0 } };
   const unknown = await blobRows.listUnknown(page.blobs.map(({ key }) => key));
-  const adopted = unknown.slice(0, place.mayAdopt);
+  const adopted = unknown.slice(0, position.mayAdopt);
   if (adopted.length > 0) {
     await blobRows.adopt(adopted);
     logger.warn({ count: adopted.length, keys: adopted.slice(0, 20) }, 'objects without a row: left to the sweep');
@@ -139,11 +139,11 @@ async function compareObjects(
   if (held > 0) {
     logger.error({ count: held, keys: unknown.slice(-held).slice(0, 20) }, 'objects without a row: left alone');
   }
-  const { counts } = place;
+  const { counts } = position;
   return {
     pass: page.next === null ? 'rows' : 'objects',
     after: page.next,
-    mayAdopt: place.mayAdopt - adopted.length,
+    mayAdopt: position.mayAdopt - adopted.length,
     counts: {
       ...counts,
       objects: counts.objects + page.blobs.length,
@@ -155,9 +155,9 @@ async function compareObjects(
 
 async function compareRows(
   { blobs, blobRows, isDry = false, logger, onFound }: ReconcileParts,
-  place: ReconcilePlace,
-): Promise<ReconcilePlace> {
-  const rows = await blobRows.listAfter(place.after ?? '', rowsPerPage);
+  position: ReconcilePosition,
+): Promise<ReconcilePosition> {
+  const rows = await blobRows.listAfter(position.after ?? '', rowsPerPage);
   const unreferenced = rows.filter((row) => !row.isReferenced).map(({ key }) => key);
   onFound?.('unswept', await blobRows.listMissed(unreferenced), !isDry);
   const marked = isDry ? 0 : await blobRows.markMissed(unreferenced);
@@ -167,10 +167,10 @@ async function compareRows(
   onFound?.('missing', missing, false);
   for (const key of missing)
     logger.error({ key }, 'blob missing: a stored state needs it and the store does not have it');
-  const { counts } = place;
+  const { counts } = position;
   const last = rows.at(-1)?.key ?? null;
   return {
-    ...place,
+    ...position,
     pass: rows.length < rowsPerPage ? 'done' : 'rows',
     after: last,
     counts: {

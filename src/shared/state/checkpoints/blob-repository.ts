@@ -63,7 +63,7 @@ export function createBlobRepository(db: Queryable) {
 
     /**
      * Blobs marked as unreferenced for at least `seconds`; none while a backup is made. Locks them against new references until the transaction ends.
-     * Pass them to `condemn` in the same transaction: it rechecks them and sees references made before the lock.
+     * Pass them to `markForDeletion` in the same transaction: it rechecks them and sees references made before the lock.
      */
     lockUnreferenced: async (seconds: number, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`

@@ -50,7 +50,7 @@ describe('inflating bodies of jobs', () => {
       bodies.use(bytesOf(Buffer.alloc(5 * mib), Buffer.alloc(5 * mib)), 'identity', hold),
     );
     const rejections = Promise.all(held.map((each) => expect(each).rejects.toThrow(TypeError)));
-    for (let turn = 0; turn < 20; turn++) await setImmediate();
+    for (let round = 0; round < 20; round++) await setImmediate();
     await bodies.use(bytesOf(Buffer.alloc(64 * 1024)), 'identity', async () => smallBody.resolve());
     await rejections;
     expect(running).toEqual({ now: 0, max: 1 });

@@ -5,7 +5,6 @@ import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
 import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
 import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
-import { isActive } from '../../updates/update-state.ts';
 import {
   type BodyBuffer,
   type BodyEncoding,
@@ -278,7 +277,7 @@ export class CheckpointWriter {
 
 /** Whether the lease that admitted the write is still alive. */
 function isHeld(update: UpdateRow, fence: LeaseFence): boolean {
-  return isActive(update.status) && !update.expired && update.epoch === fence.epoch;
+  return update.status === 'running' && !update.expired && update.epoch === fence.epoch;
 }
 
 /** Ends the save of a checkpoint that is already committed. */

@@ -167,6 +167,7 @@ describe('parseDelta', () => {
     ['no version', bodyOf([], { version: undefined })],
     ['no sequence number', bodyOf([], { sequenceNumber: null })],
     ['a negative sequence number', bodyOf([], { sequenceNumber: -1 })],
+    ['a sequence number above the column', bodyOf([], { sequenceNumber: 2 ** 31 })],
     ['no edits', bodyOf(undefined)],
     ['edits that are null', bodyOf(null)],
     ['an edit that is not an object', bodyOf(['x'])],

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
-import { type CheckClaim, CheckStatisticsRow, damagedPeriodSeconds, MarkedRow } from './check-claim.ts';
+import { type CheckClaim, CheckStatisticsRow, damagedPeriodSeconds, MarkedRow } from './byte-check-repository.ts';
 import type { CheckpointRow } from './checkpoint-repository.ts';
 import { chunksCodec, type StoredDocument } from './document-store.ts';
 
@@ -26,7 +26,7 @@ export type DocumentCheckRepository = ReturnType<typeof createDocumentCheckRepos
 /** Records when the bytes of checkpoints were last verified, and which are damaged. */
 export function createDocumentCheckRepository(db: Queryable) {
   /** The row still points at the bytes that were checked. */
-  const samePlace = ({ id, codec, blobKey, inlineBytes }: CheckpointRow) => sql.fragment`
+  const sameBytes = ({ id, codec, blobKey, inlineBytes }: CheckpointRow) => sql.fragment`
     c.id = ${id} and c.codec = ${codec} and c.blob_key is not distinct from ${blobKey}::text
     and c.inline_bytes is not distinct from ${inlineBytes ? sql.binary(inlineBytes) : null}::bytea`;
 
@@ -52,9 +52,9 @@ export function createDocumentCheckRepository(db: Queryable) {
           order by checked_at limit ${limit} for no key update skip locked
         ),
         measured as (
-          select id, bytes, sum(bytes) over (order by place, checked_at, id) - bytes as before,
-            row_number() over (order by place, checked_at, id) as number
-          from (select 1 as place, * from damaged union all select 2, * from due) as found
+          select id, bytes, sum(bytes) over (order by rank, checked_at, id) - bytes as before,
+            row_number() over (order by rank, checked_at, id) as number
+          from (select 1 as rank, * from damaged union all select 2, * from due) as found
         )
         update checkpoints c set checked_at = case when c.damaged_at is null
           then now() - make_interval(secs => ${periodSeconds}) + make_interval(secs => ${claimSeconds}) else now() end
@@ -110,15 +110,15 @@ export function createDocumentCheckRepository(db: Queryable) {
     markIntact: (checkpoint: CheckpointRow) =>
       db.query(sql.nothing`
         /* documentChecks.markIntact */
-        update checkpoints c set checked_at = now(), damaged_at = null where ${samePlace(checkpoint)}`),
+        update checkpoints c set checked_at = now(), damaged_at = null where ${sameBytes(checkpoint)}`),
 
     /** Records that the bytes are damaged. Null if the row is gone or points at other bytes now. */
     quarantine: (checkpoint: CheckpointRow) =>
       db.maybeOne(sql.rows(MarkedRow)`
         /* documentChecks.quarantine */
-        with before as (select damaged_at from checkpoints c where ${samePlace(checkpoint)} for no key update)
+        with before as (select damaged_at from checkpoints c where ${sameBytes(checkpoint)} for no key update)
         update checkpoints c set checked_at = now(), damaged_at = coalesce(c.damaged_at, now())
-        from before where ${samePlace(checkpoint)}
+        from before where ${sameBytes(checkpoint)}
         returning before.damaged_at is null as "isNew"`),
 
     /** The stack, and the stack version whose state the checkpoint is; null if it is gone. */
@@ -160,13 +160,13 @@ export function createDocumentCheckRepository(db: Queryable) {
         ),
         whole as (
           delete from checkpoint_chunks p using checkpoints c
-          where p.checkpoint_id = c.id and ${samePlace(damaged)} and c.damaged_at is not null
+          where p.checkpoint_id = c.id and ${sameBytes(damaged)} and c.damaged_at is not null
             and (${document.blobKey}::text is null or exists (select 1 from blob))
         )
         update checkpoints c set encoded_number = null, stored_bytes = ${document.storedBytes}::bigint, codec = ${document.codec},
           inline_bytes = ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea,
           blob_key = ${document.blobKey}::text, damaged_at = null, checked_at = now()
-        where ${samePlace(damaged)} and c.damaged_at is not null
+        where ${sameBytes(damaged)} and c.damaged_at is not null
           and c.sha256 = ${sql.binary(document.sha256)}
           and (${document.blobKey}::text is null or exists (select 1 from blob))
         returning c.id`);

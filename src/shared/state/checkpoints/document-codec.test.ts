@@ -1,7 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { zstdCompressSync } from 'node:zlib';
-import { expect, test } from '@jest/globals';
-import { DamagedBytesError, decodeDocument, encodeDocument } from './document-codec.ts';
+import { describe, expect, test } from '@jest/globals';
+import {
+  checked,
+  compress,
+  DamagedBytesError,
+  decodeDocument,
+  decompressed,
+  decompressedStream,
+  encodeDocument,
+} from './document-codec.ts';
 
 const hashOf = (text: Buffer): Uint8Array => encodeDocument(text).sha256;
 
@@ -19,3 +27,28 @@ test('of a document in two frames, the first one is never taken for the whole', 
   const decode = () => decodeDocument({ bytes, sha256: hashOf(whole), sizeBytes: whole.length });
   expect(decode).toThrow(DamagedBytesError);
 });
+
+describe('a text of the right size with another hash', () => {
+  const [text, other] = [Buffer.from('{"a":1}'), Buffer.from('{"a":2}')];
+  const expected = { sha256: hashOf(other), sizeBytes: text.length };
+
+  test('is never decoded', async () => {
+    const bytes = await compress(text);
+    expect(() => decodeDocument({ ...expected, bytes })).toThrow(DamagedBytesError);
+    await expect(decompressed(bytes, expected)).rejects.toThrow(DamagedBytesError);
+    await expect(Array.fromAsync(decompressedStream([bytes], expected))).rejects.toThrow(DamagedBytesError);
+  });
+
+  test('is passed through only without its last chunk', async () => {
+    const passed: Buffer[] = [];
+    const read = async (): Promise<void> => {
+      for await (const chunk of checked(chunksOf(text), expected)) passed.push(chunk);
+    };
+    await expect(read()).rejects.toThrow(DamagedBytesError);
+    expect(Buffer.concat(passed)).toEqual(text.subarray(0, -1));
+  });
+});
+
+async function* chunksOf(text: Buffer): AsyncGenerator<Buffer> {
+  for (const byte of text) yield Buffer.from([byte]);
+}

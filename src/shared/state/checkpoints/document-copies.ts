@@ -32,7 +32,7 @@ interface Parts {
   readonly documentsOver: (blobs: BlobReader) => DocumentStore;
   readonly chunks: ChunkRepository;
   readonly blobRows: BlobRepository;
-  /** Whether another site has taken over: this one changes no store. */
+  /** Whether another site has taken over: this one changes no store and no row. */
   readonly isFenced: () => boolean;
   /** Notes a blob that is wrong in a store and could not be replaced. */
   readonly mendLater: (key: string) => Promise<unknown>;
@@ -177,7 +177,7 @@ export class DocumentCopies {
       this.#right.delete(key);
       const hash = sources.length > 1 ? await hashOf(from, key) : null;
       if (hash === null) continue;
-      for (const [place, { isWritten, store }] of sources.entries()) {
+      for (const [index, { isWritten, store }] of sources.entries()) {
         if (!isWritten || store === from) continue;
         try {
           if ((await hashOf(store, key)) === hash) continue;
@@ -187,13 +187,13 @@ export class DocumentCopies {
           }
           await copyKeptBlob(blobRows, key, from, store);
           isMended = true;
-          logger.warn({ key, store: place + 1 }, 'a damaged blob was replaced by that of the other store');
+          logger.warn({ key, store: index + 1 }, 'a damaged blob was replaced by that of the other store');
         } catch (error) {
           // The document can be read without this store.
           this.#right.set(key, from);
           wrong.set(key, error);
           logger.warn(
-            { key, store: place + 1, err: error },
+            { key, store: index + 1, err: error },
             'a blob of the other store could not be compared or replaced',
           );
         }
@@ -203,6 +203,7 @@ export class DocumentCopies {
   }
 
   async #mendLater(key: string): Promise<void> {
+    if (this.#parts.isFenced()) return;
     try {
       await this.#parts.mendLater(key);
     } catch (error) {

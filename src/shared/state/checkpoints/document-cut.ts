@@ -100,7 +100,7 @@ export class DocumentCut {
     return path.length === 1 && path[0] === memberOf(this.#shape);
   }
 
-  /** The document's place, once it has ended. */
+  /** The document's position, once it has ended. */
   #found(): Span | undefined {
     if (this.#shape !== 'root') return this.#scanner.members.get(memberOf(this.#shape));
     const { root } = this.#scanner;

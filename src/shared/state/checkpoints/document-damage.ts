@@ -1,5 +1,5 @@
 import { DamagedBytesError } from './document-codec.ts';
-import { DocumentMissingError, type DocumentPlace, type DocumentStore } from './document-store.ts';
+import { type DocumentLocation, DocumentMissingError, type DocumentStore } from './document-store.ts';
 
 /** Whether the error means that the bytes are wrong or missing. False if the store could not be reached. */
 export function isDamage(error: unknown): error is DamagedBytesError | DocumentMissingError {
@@ -12,11 +12,11 @@ export function isDamage(error: unknown): error is DamagedBytesError | DocumentM
  */
 export async function findDamage(
   documents: DocumentStore,
-  place: DocumentPlace,
+  location: DocumentLocation,
   signal?: AbortSignal,
 ): Promise<Error | null> {
   try {
-    for await (const _ of documents.open(place)) signal?.throwIfAborted();
+    for await (const _ of documents.open(location)) signal?.throwIfAborted();
     return null;
   } catch (error) {
     if (isDamage(error)) return error;

@@ -8,7 +8,7 @@ import { decryptBytes, decryptRange, encryptBytes } from './document-encryption.
 const chunk = 64 * 1024;
 const header = 49;
 const encryptedChunk = chunk + 16;
-const place = 'checkpoints/aa/1';
+const objectKey = 'checkpoints/aa/1';
 
 const newKey = (stackId: string | null = null): DataKey => ({ id: randomUUID(), stackId, bytes: randomBytes(32) });
 const key = newKey();
@@ -23,9 +23,9 @@ async function collect(source: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-const encrypted = (text: Buffer, by = key, at = place, size = 16_384) =>
+const encrypted = (text: Buffer, by = key, at = objectKey, size = 16_384) =>
   collect(encryptBytes(by, at, chunksOf(text, size)));
-const unencrypted = (bytes: Buffer, keys: readonly DataKey[] = [key], at = place, size = 16_384) =>
+const unencrypted = (bytes: Buffer, keys: readonly DataKey[] = [key], at = objectKey, size = 16_384) =>
   collect(decryptBytes(async (id) => keys.find((known) => known.id === id) ?? null, at, chunksOf(bytes, size)));
 
 const lengths = fc.oneof(
@@ -38,16 +38,16 @@ test('decrypts what was encrypted, for any chunk sizes', async () => {
   await fc.assert(
     fc.asyncProperty(lengths, sizes, sizes, async (length, written, read) => {
       const text = randomBytes(length);
-      const bytes = await encrypted(text, key, place, written);
+      const bytes = await encrypted(text, key, objectKey, written);
       expect(bytes.length).toBe(header + length + 16 * Math.max(1, Math.ceil(length / chunk)));
-      expect((await unencrypted(bytes, [key], place, read)).equals(text)).toBe(true);
+      expect((await unencrypted(bytes, [key], objectKey, read)).equals(text)).toBe(true);
     }),
     { numRuns: 60 },
   );
 });
 
 /** Opens a range, and returns how many bytes were read for it. */
-async function decryptedRange(bytes: Buffer, start: number, end: number, at = place) {
+async function decryptedRange(bytes: Buffer, start: number, end: number, at = objectKey) {
   let readBytes = 0;
   const read = async (from: number, to: number): Promise<Buffer> => {
     readBytes += to - from;
@@ -170,7 +170,7 @@ test('rethrows errors of the source unchanged, and ends it when the reader stops
     yield bytes.subarray(0, 100_000);
     throw new RangeError('the line broke');
   };
-  await expect(collect(decryptBytes(async () => key, place, failing()))).rejects.toThrow(RangeError);
+  await expect(collect(decryptBytes(async () => key, objectKey, failing()))).rejects.toThrow(RangeError);
   let isClosed = false;
   const watched = async function* (): AsyncGenerator<Buffer> {
     try {
@@ -179,7 +179,7 @@ test('rethrows errors of the source unchanged, and ends it when the reader stops
       isClosed = true;
     }
   };
-  for await (const part of decryptBytes(async () => key, place, watched())) {
+  for await (const part of decryptBytes(async () => key, objectKey, watched())) {
     expect(part.length).toBe(chunk);
     break;
   }

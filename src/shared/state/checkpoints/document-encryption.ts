@@ -6,7 +6,7 @@ import { DamagedBytesError } from './document-codec.ts';
 /**
  * Encrypted bytes: a header (format byte, id of the data key, salt), then chunks of 64 KiB (the last one may be shorter), each
  * encrypted with AES-256-GCM and followed by its tag. Each object has its own key: HKDF of the data key and the salt. The
- * nonce is the chunk's number and whether it is the last; the additional data is the header and the object's place. So chunks
+ * nonce is the chunk's number and whether it is the last; the additional data is the header and the object's objectKey. So chunks
  * cannot be changed, omitted, repeated or reordered, the end cannot be cut off, and no object can replace another.
  */
 const algorithm = 'aes-256-gcm';
@@ -16,15 +16,15 @@ const headerBytes = 1 + keyIdBytes + saltBytes;
 const chunkBytes = 64 * 1024;
 const tagBytes = 16;
 
-/** Encrypts `source` as the object at `place`, in bounded memory. */
+/** Encrypts `source` as the object at `objectKey`, in bounded memory. */
 export async function* encryptBytes(
   { id, bytes }: DataKey,
-  place: string,
+  objectKey: string,
   source: AsyncIterable<Buffer>,
 ): AsyncGenerator<Buffer> {
   const header = Buffer.concat([Buffer.from([formatByte]), keyIdOf(id), randomBytes(saltBytes)]);
   const key = keyOfObject(bytes, header);
-  const context = Buffer.concat([header, Buffer.from(place)]);
+  const context = Buffer.concat([header, Buffer.from(objectKey)]);
   yield header;
   let number = 0;
   for await (const { chunk, isLast } of inChunks(source, chunkBytes, chunkBytes)) {
@@ -40,7 +40,7 @@ export async function* encryptBytes(
  */
 export async function decryptRange(
   findKey: (id: string) => Promise<DataKey | null>,
-  place: string,
+  objectKey: string,
   { start, end, encryptedBytes }: { readonly start: number; readonly end: number; readonly encryptedBytes: number },
   read: (start: number, end: number) => Promise<Buffer>,
 ): Promise<Buffer> {
@@ -53,7 +53,7 @@ export async function decryptRange(
     read(headerBytes + first * encryptedChunk, Math.min(headerBytes + (last + 1) * encryptedChunk, encryptedBytes)),
   ]);
   const key = keyOfObject(await dataKeyOf(header, findKey), header);
-  const context = Buffer.concat([header, Buffer.from(place)]);
+  const context = Buffer.concat([header, Buffer.from(objectKey)]);
   const texts: Buffer[] = [];
   for (let number = first, at = 0; number <= last; number++, at += encryptedChunk) {
     texts.push(
@@ -64,12 +64,12 @@ export async function decryptRange(
 }
 
 /**
- * Reverses `encryptBytes`, chunk by chunk. Yields only bytes that were encrypted for this place. `findKey` returns the data key with
+ * Reverses `encryptBytes`, chunk by chunk. Yields only bytes that were encrypted for this objectKey. `findKey` returns the data key with
  * an id, or null. Throws DamagedBytesError, and what `findKey` and `source` throw.
  */
 export async function* decryptBytes(
   findKey: (id: string) => Promise<DataKey | null>,
-  place: string,
+  objectKey: string,
   source: AsyncIterable<Buffer>,
 ): AsyncGenerator<Buffer> {
   let key: Buffer = Buffer.alloc(0);
@@ -80,7 +80,7 @@ export async function* decryptBytes(
     if (number === 0) {
       const header = chunk.subarray(0, headerBytes);
       key = keyOfObject(await dataKeyOf(header, findKey), header);
-      context = Buffer.concat([header, Buffer.from(place)]);
+      context = Buffer.concat([header, Buffer.from(objectKey)]);
       encrypted = chunk.subarray(headerBytes);
     }
     const text = openChunk({ key, context, number, isLast }, encrypted);

@@ -5,7 +5,7 @@ import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import { type ByteSource, bytesOf } from './body-buffer.ts';
 import { ChunkReader, type MendChunk } from './chunks/chunk-reader.ts';
-import type { ChunkPosition, ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
+import type { ChunkLocation, ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
 import {
   checked,
   compress,
@@ -39,10 +39,10 @@ export interface StoredDocument {
 }
 
 /** The fields needed to read the bytes of a document or of a chunk. */
-type BytesPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
+type BytesLocation = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
 
 /** The fields needed to read back a document. */
-export interface DocumentPlace extends BytesPlace {
+export interface DocumentLocation extends BytesLocation {
   /** Id of the checkpoint; a document in chunks needs it. */
   readonly id?: string;
 }
@@ -165,22 +165,22 @@ export class DocumentStore {
    * BlobStoreUnavailableError, and MasterKeyError if it is encrypted and cannot be opened. `chunks` is where the rows of a document
    * in chunks are read, if not from the store's own connection.
    */
-  async *open(place: DocumentPlace, chunks?: ChunkRepository, mend?: MendChunk): AsyncGenerator<Buffer> {
-    if (place.codec === chunksCodec) {
-      yield* checked(this.#chunks.open(place.id as string, chunks, mend), place);
+  async *open(location: DocumentLocation, chunks?: ChunkRepository, mend?: MendChunk): AsyncGenerator<Buffer> {
+    if (location.codec === chunksCodec) {
+      yield* checked(this.#chunks.open(location.id as string, chunks, mend), location);
       return;
     }
-    if (place.sizeBytes <= wholeLimitBytes) {
-      yield await decompressed(await this.#readWhole(place), place);
+    if (location.sizeBytes <= wholeLimitBytes) {
+      yield await decompressed(await this.#readWhole(location), location);
       return;
     }
-    yield* decompressedStream(place.inlineBytes ? [place.inlineBytes] : await this.#openBlob(place), place);
+    yield* decompressedStream(location.inlineBytes ? [location.inlineBytes] : await this.#openBlob(location), location);
   }
 
   /** The whole document in memory, checked like `open`. */
-  async read(place: DocumentPlace): Promise<Buffer> {
+  async read(location: DocumentLocation): Promise<Buffer> {
     const parts: Buffer[] = [];
-    for await (const chunk of this.open(place)) parts.push(chunk);
+    for await (const chunk of this.open(location)) parts.push(chunk);
     return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
   }
 
@@ -188,12 +188,12 @@ export class DocumentStore {
    * The document compressed as a whole, in its own memory. It is checked when it is decoded (`decodeDocument`). One in chunks is
    * put together, checked and compressed for this call.
    */
-  async readEncoded(place: DocumentPlace): Promise<EncodedDocument> {
-    const { sha256, sizeBytes } = place;
-    if (place.codec === chunksCodec) {
-      return { sha256, sizeBytes, bytes: Buffer.concat(await Array.fromAsync(compressed(this.open(place)))) };
+  async readEncoded(location: DocumentLocation): Promise<EncodedDocument> {
+    const { sha256, sizeBytes } = location;
+    if (location.codec === chunksCodec) {
+      return { sha256, sizeBytes, bytes: Buffer.concat(await Array.fromAsync(compressed(this.open(location)))) };
     }
-    return { sha256, sizeBytes, bytes: await this.#readWhole(place) };
+    return { sha256, sizeBytes, bytes: await this.#readWhole(location) };
   }
 
   /** The text of a chunk of an older version, checked. Throws like `open`. */
@@ -202,7 +202,7 @@ export class DocumentStore {
   }
 
   /** Stores an encoded chunk. Parts of documents that were encrypted, or would be, always go to the blob store, to be encrypted there. */
-  async saveChunk(sha256: Buffer, bytes: Buffer, { wasEncrypted }: { wasEncrypted: boolean }): Promise<ChunkPosition> {
+  async saveChunk(sha256: Buffer, bytes: Buffer, { wasEncrypted }: { wasEncrypted: boolean }): Promise<ChunkLocation> {
     if (bytes.length <= this.#inlineLimit && !wasEncrypted && !this.#encryption.isOn) {
       return { storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
     }
@@ -210,17 +210,17 @@ export class DocumentStore {
   }
 
   /** The stored bytes of a chunk, unencrypted. */
-  readStoredChunk(chunk: BytesPlace): Promise<Buffer> {
+  readStoredChunk(chunk: BytesLocation): Promise<Buffer> {
     return this.#readWhole(chunk);
   }
 
   /** Throws DamagedBytesError as soon as there are more bytes than the document can have. */
-  async #readWhole(place: BytesPlace): Promise<Buffer> {
-    const { inlineBytes, sizeBytes } = place;
+  async #readWhole(location: BytesLocation): Promise<Buffer> {
+    const { inlineBytes, sizeBytes } = location;
     if (inlineBytes) return inlineBytes;
     const parts: Buffer[] = [];
     let bytes = 0;
-    for await (const part of await this.#openBlob(place)) {
+    for await (const part of await this.#openBlob(location)) {
       bytes += part.length;
       if (bytes > maxEncodedBytes(sizeBytes)) {
         throw new DamagedBytesError(`There are more stored bytes than a document of ${sizeBytes} bytes can have`);
@@ -244,7 +244,7 @@ export class DocumentStore {
     return { storedBytes, codec: key ? encryptedCodec : plainCodec, inlineBytes: null, blobKey };
   }
 
-  async #openBlob({ blobKey, codec }: BytesPlace): Promise<AsyncIterable<Buffer>> {
+  async #openBlob({ blobKey, codec }: BytesLocation): Promise<AsyncIterable<Buffer>> {
     const key = blobKey as string;
     try {
       const stored = await this.#blobs.open(key);

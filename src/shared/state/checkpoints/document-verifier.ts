@@ -1,5 +1,6 @@
 import { FaultError, UnavailableError } from '../../platform/errors/errors.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
+import type { ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
 import { formatStackRef, type StackRef } from '../../stacks/names.ts';
 import type { CheckpointRepository, CheckpointRow } from './checkpoint-repository.ts';
 import type { ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
@@ -43,6 +44,7 @@ export class DocumentVerifier {
   readonly #documents: DocumentStore;
   readonly #copies: DocumentCopies;
   readonly #repair: DocumentRepair;
+  readonly #readOnly: ReadOnlyMode;
   readonly #logger: Logger;
 
   constructor(parts: {
@@ -51,6 +53,7 @@ export class DocumentVerifier {
     documents: DocumentStore;
     copies: DocumentCopies;
     repair: DocumentRepair;
+    readOnly: ReadOnlyMode;
     logger: Logger;
   }) {
     this.#checks = parts.documentChecks;
@@ -58,6 +61,7 @@ export class DocumentVerifier {
     this.#documents = parts.documents;
     this.#copies = parts.copies;
     this.#repair = parts.repair;
+    this.#readOnly = parts.readOnly;
     this.#logger = parts.logger;
   }
 
@@ -132,8 +136,8 @@ export class DocumentVerifier {
   }
 
   /**
-   * Reads the document in bounded memory; if it is damaged, marks, reports and repairs it. Throws what the blob store throws,
-   * and `signal`'s reason.
+   * Reads the document in bounded memory; if it is damaged, marks, reports and repairs it. A site that another one has replaced only
+   * reports it. Throws what the blob store throws, and `signal`'s reason.
    */
   async check(checkpointId: string, signal?: AbortSignal): Promise<CheckOutcome> {
     for (let attempt = 1; attempt <= attempts; attempt++) {
@@ -144,8 +148,12 @@ export class DocumentVerifier {
       if (damage) damage = await findDamage(this.#documents, checkpoint, signal);
       const proof = damage && (await this.#copies.prove((documents) => drain(documents.open(checkpoint))));
       if (!damage || proof !== 'damaged') {
-        await this.#checks.markIntact(checkpoint);
+        if (!this.#readOnly.isFenced) await this.#checks.markIntact(checkpoint);
         return proof === 'mended' ? 'repaired' : checkpoint.damaged ? 'restored' : 'intact';
+      }
+      if (this.#readOnly.isFenced) {
+        await this.#report(checkpoint, !checkpoint.damaged, damage);
+        return 'damaged';
       }
       const quarantined = await this.#checks.quarantine(checkpoint);
       // Superseded, or repaired by another process, while it was read.

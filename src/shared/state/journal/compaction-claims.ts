@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../platform/logger/logger.ts';
+import type { ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
 import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
 
 /** How long a claim is valid unless renewed, so the longest time that a killed process blocks others. */
@@ -8,23 +9,31 @@ const claimSeconds = 15;
 /** Ensures that only one process at a time compacts a journal. */
 export class CompactionClaims {
   readonly #compactions: CompactionRepository;
+  readonly #readOnly: ReadOnlyMode;
   readonly #logger: Logger;
 
-  constructor(compactions: CompactionRepository, logger: Logger) {
-    this.#compactions = compactions;
-    this.#logger = logger;
+  constructor(parts: {
+    readonly compactions: CompactionRepository;
+    readonly readOnly: ReadOnlyMode;
+    readonly logger: Logger;
+  }) {
+    this.#compactions = parts.compactions;
+    this.#readOnly = parts.readOnly;
+    this.#logger = parts.logger;
   }
 
   /**
    * Runs `work` with the update while holding the exclusive claim on its journal. Returns false without running it if another
    * process holds the claim, or there is nothing to claim. `work` returns whether it committed something that ended the claim.
-   * `deletedToo`: also for a deleted stack that can be restored.
+   * `deletedToo`: also for a deleted stack that can be restored. Throws ReadOnlyError once another site has taken over, as reads can ask for
+   * a compaction.
    */
   async run(
     updateId: string,
     work: (claimed: ClaimedRow) => Promise<boolean>,
     { deletedToo = false }: { readonly deletedToo?: boolean } = {},
   ): Promise<boolean> {
+    this.#readOnly.assertNotFenced();
     const claim = randomUUID();
     const claimed = await this.#compactions.claim(updateId, claim, { seconds: claimSeconds, deletedToo });
     if (!claimed) return false;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, UnavailableError } from '../../platform/errors/errors.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
+import type { ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
@@ -67,6 +68,7 @@ export class JournalCompactor {
     openReplays: OpenReplays;
     /** How long compacted journals are kept; 0 deletes them at once. */
     graceSeconds: number;
+    readOnly: ReadOnlyMode;
     logger: Logger;
   }) {
     const replayer = new JournalReplayer(parts);
@@ -74,7 +76,7 @@ export class JournalCompactor {
     this.#snapshots = parts.journalSnapshots;
     this.#compactions = parts.compactions;
     this.#replayer = replayer;
-    this.#claims = new CompactionClaims(parts.compactions, parts.logger);
+    this.#claims = new CompactionClaims(parts);
     this.#committer = new CompactionCommitter({ ...parts, replayer });
     this.#rebuilder = new StateRebuilder({ ...parts, replayer });
   }

@@ -40,9 +40,9 @@ export function createJournalRepository(db: Queryable) {
     const { bytes, starts, lengths } = packTexts(entries.map(({ text }) => text));
     return tx.maybeOne(sql.prepared('journal_append_unguarded', AppendedRow)`
       /* journalEntries.append */
-      with turn as materialized (select lock_shared(${fence.updateId})),
+      with locked as materialized (select lock_shared(${fence.updateId})),
       fenced as (
-        select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
+        select id from locked, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
           and expires_at > clock_timestamp() and journal_version = 1 and (${mayBeLimited}::boolean or not is_limited)
           for share of updates
       ),

@@ -1,4 +1,5 @@
 import type { Logger } from '../../platform/logger/logger.ts';
+import type { ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
 import type { EncodedDocument } from '../checkpoints/document-codec.ts';
 import type { DocumentCopies, Proof } from '../checkpoints/document-copies.ts';
 import { findDamage } from '../checkpoints/document-damage.ts';
@@ -13,17 +14,20 @@ export class JournalSnapshots {
   readonly #rows: JournalSnapshotRepository;
   readonly #documents: DocumentStore;
   readonly #copies: DocumentCopies;
+  readonly #readOnly: ReadOnlyMode;
   readonly #logger: Logger;
 
   constructor(parts: {
     rows: JournalSnapshotRepository;
     documents: DocumentStore;
     copies: DocumentCopies;
+    readOnly: ReadOnlyMode;
     logger: Logger;
   }) {
     this.#rows = parts.rows;
     this.#documents = parts.documents;
     this.#copies = parts.copies;
+    this.#readOnly = parts.readOnly;
     this.#logger = parts.logger;
   }
 
@@ -58,18 +62,22 @@ export class JournalSnapshots {
     if (!snapshot) return 'gone';
     const damage = await findDamage(this.#documents, snapshot, signal);
     if (damage && (await this.drop(updateId, snapshot, damage))) return 'repaired';
-    await this.#rows.markIntact(updateId, snapshot.sha256);
+    if (!this.#readOnly.isFenced) await this.#rows.markIntact(updateId, snapshot.sha256);
     return 'intact';
   }
 
   /**
-   * Drops a snapshot that was read as damaged, unless it has been replaced or some store has the right bytes. Returns whether it is damaged.
-   * Throws the blob store's errors.
+   * Drops a snapshot that was read as damaged, unless it has been replaced, some store has the right bytes, or another site has replaced this
+   * one. Returns whether it is damaged. Throws the blob store's errors.
    */
   async drop(updateId: string, snapshot: JournalSnapshotRow, cause: unknown): Promise<boolean> {
     if ((await this.#prove(snapshot)) !== 'damaged') return false;
-    this.#logger.error({ updateId, blobKey: snapshot.blobKey, err: cause }, 'journal snapshot is damaged: dropped');
-    await this.#rows.delete(updateId, snapshot.sha256);
+    const facts = { updateId, blobKey: snapshot.blobKey, err: cause };
+    if (this.#readOnly.isFenced) this.#logger.error(facts, 'journal snapshot is damaged');
+    else {
+      this.#logger.error(facts, 'journal snapshot is damaged: dropped');
+      await this.#rows.delete(updateId, snapshot.sha256);
+    }
     return true;
   }
 

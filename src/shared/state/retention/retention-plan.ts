@@ -75,8 +75,8 @@ async function* pages(
   const before = now.getTime() - days * dayMs;
   let isWhole = true;
   let until = after;
-  for (let place = after; ; ) {
-    const page = await list(place);
+  for (let position = after; ; ) {
+    const page = await list(position);
     const old = page.filter(({ endedAt }) => endedAt !== null && endedAt.getTime() < before);
     for (const { endedAt, isArchived, number } of page) {
       isWhole &&= endedAt !== null && endedAt.getTime() < before && isArchived;
@@ -86,6 +86,6 @@ async function* pages(
     const last = page.at(-1);
     // Numbers and times have nearly the same order.
     if (!last || page.length < limit || old.length === 0) return;
-    place = last.number;
+    position = last.number;
   }
 }

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import type { ChunkPosition } from '../checkpoints/chunks/chunk-repository.ts';
+import type { ChunkLocation } from '../checkpoints/chunks/chunk-repository.ts';
 import { chunksCodec } from '../checkpoints/document-store.ts';
 
 const DueRow = Type.Object({ id: Type.String(), encodeAt: Type.String() });
@@ -32,7 +32,7 @@ const EncodedRow = Type.Object({ id: Type.String(), number: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** A chunk of an encoded version: one that exists (`place` is null), or one to be inserted. */
+/** A chunk of an encoded version: one that exists (`added` is null), or one to be inserted. */
 export interface NewChunk {
   readonly id: number;
   readonly added: {
@@ -41,7 +41,7 @@ export interface NewChunk {
     readonly cutKey: string | null;
     readonly sha256: Buffer;
     readonly sizeBytes: number;
-    readonly place: ChunkPosition;
+    readonly location: ChunkLocation;
   } | null;
 }
 
@@ -129,13 +129,13 @@ export function createVersionRepository(db: Queryable) {
      */
     encode: async (version: CheckpointRow & { stackId: string }, number: number, chunks: readonly NewChunk[]) => {
       const added = chunks.flatMap(({ id, added: chunk }) => (chunk ? [{ id, ...chunk }] : []));
-      const keys = added.flatMap(({ place }) => place.blobKey ?? []);
-      const storedBytes = added.reduce((sum, { place }) => sum + place.storedBytes, 0);
+      const keys = added.flatMap(({ location }) => location.blobKey ?? []);
+      const storedBytes = added.reduce((sum, { location }) => sum + location.storedBytes, 0);
       const rows = added.map(
-        ({ id, baseId, depth, cutKey, sha256, sizeBytes, place }) => sql.fragment`(
+        ({ id, baseId, depth, cutKey, sha256, sizeBytes, location }) => sql.fragment`(
           ${id}::bigint, ${baseId}::bigint, ${depth}::integer, decode(${cutKey}::text, 'hex'), ${sql.binary(sha256)}::bytea,
-          ${sizeBytes}::bigint, ${place.storedBytes}::bigint, ${place.codec}::text,
-          ${place.inlineBytes ? sql.binary(place.inlineBytes) : null}::bytea, ${place.blobKey}::text)`,
+          ${sizeBytes}::bigint, ${location.storedBytes}::bigint, ${location.codec}::text,
+          ${location.inlineBytes ? sql.binary(location.inlineBytes) : null}::bytea, ${location.blobKey}::text)`,
       );
       const inserted =
         rows.length === 0
@@ -163,7 +163,7 @@ export function createVersionRepository(db: Queryable) {
           for update of c
         ),
         added as (${inserted}),
-        placed as (
+        positions as (
           insert into checkpoint_chunks (checkpoint_id, place, chunk_id)
           select f.id, p.place, p.chunk_id from fenced f,
             unnest(${sql.array(

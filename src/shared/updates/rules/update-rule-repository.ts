@@ -34,7 +34,7 @@ const PagedRow = Type.Object({
 export type PagedRuleRow = Row<typeof PagedRow>;
 
 /** A position in the list of rules: kind, project, stack, name and value of the tag, microseconds since the epoch, id. */
-export type RulePlace = readonly [string, string, string, string, string, string, string];
+export type RulePosition = readonly [string, string, string, string, string, string, string];
 
 const MatchedRow = Type.Object({ project: Type.String(), stack: Type.String() });
 
@@ -162,7 +162,7 @@ export function createUpdateRuleRepository(db: Queryable) {
         after,
         kinds,
         limit,
-      }: { readonly kinds: readonly string[] | null; readonly after: RulePlace | null; readonly limit: number },
+      }: { readonly kinds: readonly string[] | null; readonly after: RulePosition | null; readonly limit: number },
     ) => {
       const order = sql.fragment`r.kind, coalesce(r.project, ''), coalesce(r.stack, ''), coalesce(r.tag_name, ''),
         coalesce(r.tag_value, ''), r.set_at, r.id`;

@@ -94,8 +94,8 @@ export function scopeOf(row: {
 /** `organization acme`, or as in `stack web/prod`. */
 export function describeScope({ project, stack, tag }: RuleScope, organization: string): string {
   if (stack !== null) return `stack ${project}/${stack}`;
-  const place = project === null ? '' : ` of project ${project}`;
-  if (tag !== null) return `stacks with the tag ${tag.name}=${tag.value}${place}`;
+  const suffix = project === null ? '' : ` of project ${project}`;
+  if (tag !== null) return `stacks with the tag ${tag.name}=${tag.value}${suffix}`;
   return project === null ? `organization ${organization}` : `project ${project}`;
 }
 

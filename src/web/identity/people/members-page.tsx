@@ -3,6 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { UserPlus, Users } from 'lucide-react';
 import { useState } from 'react';
 import type { MemberItem } from '../../platform/app/contract.ts';
+import { ManagedMark } from '../../platform/app/managed-mark.tsx';
 import { useMe } from '../../platform/app/me.ts';
 import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { usePageAction } from '../../platform/app/page-actions.ts';
@@ -19,6 +20,7 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { SelectField } from '../../platform/ui/field.tsx';
 import { MenuItem } from '../../platform/ui/menu.tsx';
 import { FilterBar, Page } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { InvitationList } from './invitation-list.tsx';
@@ -79,11 +81,8 @@ export function MembersPage() {
       <Table
         label="Members"
         columns={columns}
-        items={query.data?.pages.flatMap(({ items }) => items)}
+        {...pagedList(query)}
         keyOf={({ login }) => login}
-        isBusy={query.isFetchingNextPage}
-        hasMore={query.hasNextPage}
-        onMore={() => void query.fetchNextPage()}
         empty={
           <Empty title="No member matches" icon={<Users size={20} />}>
             <p>The filter matches logins, names and roles. An operator creates new users on the server:</p>
@@ -106,7 +105,7 @@ export function MembersPage() {
 
 function shown(organization: string): Column<MemberItem>[] {
   return [
-    { name: 'Name', isTitle: true, cell: (member) => <MemberName member={member} /> },
+    { name: 'Name', isTitle: true, cell: (member) => <MemberName organization={organization} member={member} /> },
     { name: 'Role', cell: ({ role }) => <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge> },
     {
       name: 'Teams',
@@ -142,7 +141,7 @@ function actions(ask: (asked: Asked) => void): Column<MemberItem> {
   };
 }
 
-function MemberName({ member }: { readonly member: MemberItem }) {
+function MemberName({ member, organization }: { readonly organization: string; readonly member: MemberItem }) {
   const me = useMe();
   const { displayName, email, isActive, login } = member;
   return (
@@ -151,6 +150,7 @@ function MemberName({ member }: { readonly member: MemberItem }) {
         {displayName || login}
         {me?.login === login ? <Badge>you</Badge> : null}
         {isActive ? null : <Badge tone="warning">deactivated</Badge>}
+        <ManagedMark organization={organization} kind="Member" object={login} />
       </span>
       <span className={styles['second']}>{[displayName ? login : '', email].filter(Boolean).join(', ')}</span>
     </span>

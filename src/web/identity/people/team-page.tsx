@@ -4,6 +4,7 @@ import { UserPlus } from 'lucide-react';
 import { useState } from 'react';
 import { GrantList } from '../../access/grant-list.tsx';
 import type { TeamMemberItem } from '../../platform/app/contract.ts';
+import { ManagedMark } from '../../platform/app/managed-mark.tsx';
 import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
@@ -13,6 +14,7 @@ import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { MenuItem } from '../../platform/ui/menu.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { TokenList } from '../tokens/token-list.tsx';
@@ -36,10 +38,14 @@ export function TeamPage() {
   if (team === undefined) return <Skeleton width={240} height={24} />;
   const mayManage = managesAll || team.isAdmin;
   const close = () => setAsked(null);
-  const place = { organization, team: name };
+  const ref = { organization, team: name };
   return (
     <Page
-      title={team.displayName}
+      title={
+        <>
+          {team.displayName} <ManagedMark organization={organization} kind="Team" object={name} />
+        </>
+      }
       lead={team.description || (team.displayName === name ? undefined : name)}
       actions={
         mayManage ? (
@@ -66,25 +72,25 @@ export function TeamPage() {
           ) : null
         }
       >
-        <TeamMembers place={place} mayManage={mayManage} onAsk={setAsked} />
+        <TeamMembers team={ref} mayManage={mayManage} onAsk={setAsked} />
       </Section>
       {managesAll ? (
         <GrantList
           organization={organization}
-          place={{ team: name }}
+          owner={{ team: name }}
           lead="The permissions of the team on stacks, in addition to the roles of its members."
         />
       ) : null}
       {mayManage ? (
         <Section title="Tokens" lead="For machines. They have the grants of the team and belong to no user.">
-          <TokenList owner={{ of: 'team', ...place }} />
+          <TokenList owner={{ of: 'team', ...ref }} />
         </Section>
       ) : null}
-      {asked?.what === 'edit' ? <EditTeamDialog {...place} shown={team} onClose={close} /> : null}
-      {asked?.what === 'delete' ? <DeleteTeamDialog {...place} shown={team} onClose={close} /> : null}
-      {asked?.what === 'add' ? <AddToTeamDialog {...place} onClose={close} /> : null}
+      {asked?.what === 'edit' ? <EditTeamDialog {...ref} shown={team} onClose={close} /> : null}
+      {asked?.what === 'delete' ? <DeleteTeamDialog {...ref} shown={team} onClose={close} /> : null}
+      {asked?.what === 'add' ? <AddToTeamDialog {...ref} onClose={close} /> : null}
       {asked?.what === 'admin' || asked?.what === 'remove' ? (
-        <TeamMemberDialog {...place} what={asked.what} member={asked.member} onClose={close} />
+        <TeamMemberDialog {...ref} what={asked.what} member={asked.member} onClose={close} />
       ) : null}
     </Page>
   );
@@ -93,14 +99,14 @@ export function TeamPage() {
 function TeamMembers({
   mayManage,
   onAsk,
-  place,
+  team,
 }: {
-  readonly place: { readonly organization: string; readonly team: string };
+  readonly team: { readonly organization: string; readonly team: string };
   readonly mayManage: boolean;
   readonly onAsk: (asked: Asked) => void;
 }) {
   const query = useInfiniteQuery(
-    trpc.teams.members.infiniteQueryOptions(place, { getNextPageParam: ({ next }) => next }),
+    trpc.teams.members.infiniteQueryOptions(team, { getNextPageParam: ({ next }) => next }),
   );
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
@@ -120,11 +126,8 @@ function TeamMembers({
     <Table
       label="Members of the team"
       columns={mayManage ? [...memberColumns, actions] : memberColumns}
-      items={query.data?.pages.flatMap(({ items }) => items)}
+      {...pagedList(query)}
       keyOf={({ login }) => login}
-      isBusy={query.isFetchingNextPage}
-      hasMore={query.hasNextPage}
-      onMore={() => void query.fetchNextPage()}
       empty={<p className={styles['note']}>No members yet.</p>}
     />
   );

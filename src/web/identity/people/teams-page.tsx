@@ -17,6 +17,7 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { TextArea, TextField } from '../../platform/ui/field.tsx';
 import { ManagedBadge } from '../../platform/ui/managed-badge.tsx';
 import { FilterBar, Page } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 
 const route = getRouteApi('/$organization/~/teams');
@@ -66,11 +67,8 @@ export function TeamsPage() {
       <Table
         label="Teams"
         columns={columnsOf(organization)}
-        items={items}
+        {...pagedList(query)}
         keyOf={({ name }) => name}
-        isBusy={query.isFetchingNextPage}
-        hasMore={query.hasNextPage}
-        onMore={() => void query.fetchNextPage()}
         empty={
           <Empty title={isFiltered ? 'No team matches' : 'No teams yet'} icon={<UsersRound size={20} />}>
             <p>

@@ -24,11 +24,11 @@ export function ScopesField({
   readonly scopes: readonly Scope[];
   readonly onChange: (scopes: readonly Scope[]) => void;
 }) {
-  const change = (at: number, scope: Scope) => onChange(scopes.map((each, place) => (place === at ? scope : each)));
+  const change = (at: number, scope: Scope) => onChange(scopes.map((each, index) => (index === at ? scope : each)));
   return (
     <>
       {scopes.map((scope, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the place is what identifies a scope.
+        // biome-ignore lint/suspicious/noArrayIndexKey: the index is what identifies a scope.
         <fieldset key={at} className={styles['group']}>
           <legend>Scope {scopes.length === 1 ? '' : at + 1}</legend>
           <div className={styles['row']}>

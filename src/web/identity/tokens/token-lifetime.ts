@@ -27,17 +27,17 @@ export function usualDays(maxSeconds: number | null): string {
 
 /** The maximum lifetime of a new token; null: no limit; undefined until it is known. */
 export function useMaxSeconds(owner: TokenOwner): number | null | undefined {
-  const { of, ...place } = owner;
+  const { of, ...names } = owner;
   const options = { retry: false };
   const mine = useQuery(trpc.tokens.lifeOfMine.queryOptions(undefined, { ...options, enabled: of === 'me' }));
   const ofTeam = useQuery(
     trpc.tokens.lifeOfTeam.queryOptions(
-      { organization: '', team: '', ...place },
+      { organization: '', team: '', ...names },
       { ...options, enabled: of === 'team' },
     ),
   );
   const ofOrganization = useQuery(
-    trpc.tokens.life.queryOptions({ organization: '', ...place }, { ...options, enabled: of === 'organization' }),
+    trpc.tokens.life.queryOptions({ organization: '', ...names }, { ...options, enabled: of === 'organization' }),
   );
   const { data, isError } = { me: mine, team: ofTeam, organization: ofOrganization }[of];
   return isError ? null : data?.maxSeconds;

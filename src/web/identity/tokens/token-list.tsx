@@ -14,6 +14,7 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { CheckboxField } from '../../platform/ui/field.tsx';
 import { MenuItem } from '../../platform/ui/menu.tsx';
 import { FilterBar } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { CreateTokenDialog, RevokeTokenDialog, RotateTokenDialog } from './token-dialogs.tsx';
@@ -79,11 +80,8 @@ export function TokenList({
       <Table
         label="Tokens"
         columns={columns}
-        items={query.data?.pages.flatMap(({ items }) => items)}
+        {...pagedList(query)}
         keyOf={({ id }) => id}
-        isBusy={query.isFetchingNextPage}
-        hasMore={query.hasNextPage}
-        onMore={() => void query.fetchNextPage()}
         empty={<NoTokens owner={owner} />}
       />
       {asked?.what === 'create' ? <CreateTokenDialog owner={owner} onClose={() => setAsked(null)} /> : null}
@@ -102,17 +100,17 @@ function useTokens(owner: TokenOwner, withCiTokens: boolean) {
     getNextPageParam: ({ next }: { readonly next: string | null }) => next,
     placeholderData: keepPreviousData,
   };
-  const { of: _of, ...place } = owner;
+  const { of: _of, ...names } = owner;
   const mine = useInfiniteQuery(trpc.tokens.mine.infiniteQueryOptions({}, { ...options, enabled: owner.of === 'me' }));
   const ofTeam = useInfiniteQuery(
     trpc.tokens.ofTeam.infiniteQueryOptions(
-      { organization: '', team: '', ...place, withCiTokens: true },
+      { organization: '', team: '', ...names, withCiTokens: true },
       { ...options, enabled: owner.of === 'team' },
     ),
   );
   const ofOrganization = useInfiniteQuery(
     trpc.tokens.list.infiniteQueryOptions(
-      { organization: '', ...place, withCiTokens },
+      { organization: '', ...names, withCiTokens },
       { ...options, enabled: owner.of === 'organization' },
     ),
   );

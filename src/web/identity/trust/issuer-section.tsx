@@ -2,6 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { IssuerDetails, IssuerItem } from '../../platform/app/contract.ts';
+import { ManagedMark } from '../../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import styles from '../../platform/app/settings-page.module.css';
@@ -50,7 +51,11 @@ export function IssuerSection({
   ];
   return (
     <Section
-      title={issuer.name}
+      title={
+        <>
+          {issuer.name} <ManagedMark organization={organization} kind="Issuer" object={issuer.id} />
+        </>
+      }
       lead={
         <>
           <code className={styles['pattern']}>{issuer.url}</code> for <code>{issuer.audience}</code>.{' '}

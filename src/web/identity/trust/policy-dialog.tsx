@@ -146,12 +146,12 @@ function Owner({
 
 function Rules({ draft: { rules }, onChange }: PartProps) {
   const change = (at: number, part: Partial<(typeof rules)[number]>) =>
-    onChange({ rules: rules.map((rule, place) => (place === at ? { ...rule, ...part } : rule)) });
+    onChange({ rules: rules.map((rule, index) => (index === at ? { ...rule, ...part } : rule)) });
   return (
     <fieldset className={styles['group']}>
       <legend>Rules: all must match</legend>
       {rules.map((rule, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the place is what identifies a rule.
+        // biome-ignore lint/suspicious/noArrayIndexKey: the index is what identifies a rule.
         <div key={at} className={styles['row']}>
           <div className={styles['grow']}>
             <TextField

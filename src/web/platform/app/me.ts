@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Me } from './contract.ts';
-import { trpc } from './trpc.ts';
+import { every, trpc } from './trpc.ts';
 
 /** The query for the current user, for callers that show why it has failed. */
 export function useMeQuery() {
-  return useQuery(trpc.me.get.queryOptions(undefined, { staleTime: 60_000, refetchInterval: 60_000 }));
+  return useQuery(trpc.me.get.queryOptions(undefined, { staleTime: 60_000, refetchInterval: every(60_000) }));
 }
 
 /** The current user; undefined until it is known. */

@@ -1,6 +1,5 @@
 import { Download } from 'lucide-react';
 import { Button } from './button.tsx';
-import { csvText } from './csv-text.ts';
 
 /** Saves a table as a file. `read`: its lines, the names of the columns first. */
 export function CsvButton({
@@ -29,4 +28,15 @@ export function CsvButton({
       CSV
     </Button>
   );
+}
+
+/** Lines of cells as CSV (RFC 4180), as the server writes it. */
+function csvText(lines: readonly (readonly (string | number)[])[]): string {
+  return lines.map((cells) => `${cells.map((cell) => csvCell(String(cell))).join(',')}\r\n`).join('');
+}
+
+/** Quoted where needed. Spreadsheets would run a value that begins like a formula; the quote in front prevents that. */
+function csvCell(text: string): string {
+  const safe = /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -4,13 +4,13 @@ import { type ReactNode, useMemo, useRef } from 'react';
 import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
 
-/** A window above the page. `place`: in the middle, near the top (for search), or along the left side. */
+/** A window above the page. `position`: in the middle, near the top (for search), or along the left side. */
 export function Dialog({
   children,
   description,
   isOpen,
   onClose,
-  place = 'middle',
+  position = 'middle',
   title,
 }: {
   readonly title: string;
@@ -18,7 +18,7 @@ export function Dialog({
   readonly onClose: () => void;
   readonly children: ReactNode;
   readonly description?: ReactNode;
-  readonly place?: 'middle' | 'top' | 'side';
+  readonly position?: 'middle' | 'top' | 'side';
 }) {
   const popup = useRef<HTMLDivElement>(null);
   // Remembered before a field in it takes the focus: it returns there.
@@ -34,11 +34,11 @@ export function Dialog({
         <Base.Backdrop className={styles['backdrop']} />
         <Base.Popup
           ref={popup}
-          className={`${styles['popup']} ${styles[place]}`}
+          className={`${styles['popup']} ${styles[position]}`}
           finalFocus={returnFocus}
-          {...(place === 'middle' ? { initialFocus: focusField } : {})}
+          {...(position === 'middle' ? { initialFocus: focusField } : {})}
         >
-          {place === 'middle' ? (
+          {position === 'middle' ? (
             <header className={styles['head']}>
               <Base.Title className={styles['title']}>{title}</Base.Title>
               <Base.Close className={buttonClass({ kind: 'quiet', size: 'icon' })} aria-label="Close">

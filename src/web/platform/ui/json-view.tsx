@@ -19,7 +19,7 @@ export function JsonView({
   readonly value: unknown;
   readonly label: string;
   readonly annotate?: ((path: string) => ReactNode) | undefined;
-  /** How a secret at a place is shown. */
+  /** How a secret at a path is shown. */
   readonly renderSecret?: (row: JsonRow) => ReactNode;
 }) {
   const [toggled, toggle] = useToggles<string>();

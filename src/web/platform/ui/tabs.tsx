@@ -41,7 +41,7 @@ export function Tab({
 function showInBar(tab: HTMLElement): void {
   const bar = tab.parentElement;
   if (!bar) return;
-  const place = tab.getBoundingClientRect();
+  const bounds = tab.getBoundingClientRect();
   const shown = bar.getBoundingClientRect();
-  if (place.left < shown.left || place.right > shown.right) bar.scrollLeft += place.left - shown.left;
+  if (bounds.left < shown.left || bounds.right > shown.right) bar.scrollLeft += bounds.left - shown.left;
 }

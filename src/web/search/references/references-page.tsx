@@ -138,7 +138,7 @@ function nameOf({ organization, project, stack }: ReferenceNode): string {
 
 /** Few stacks stand alone; the stacks of larger graphs belong to their projects. */
 function readStacks({ edges, nodes }: References, organization: string): GraphData {
-  const places = new Map(nodes.map((node, at) => [nameOf(node), at]));
+  const indexes = new Map(nodes.map((node, at) => [nameOf(node), at]));
   const names = nodes.map(({ project, stack }) => `${project}/${stack}`);
   const kinds = nodes.map(({ isReadable, organization: of }) =>
     of === organization ? (isReadable ? '' : 'not readable') : of,
@@ -148,17 +148,17 @@ function readStacks({ edges, nodes }: References, organization: string): GraphDa
   const holders = nodes.map(() => false);
   const needs: number[][] = nodes.map(() => []);
   for (const { from, to } of edges) {
-    const reader = places.get(from);
-    const read = places.get(to);
+    const reader = indexes.get(from);
+    const read = indexes.get(to);
     if (reader !== undefined && read !== undefined) needs[reader]?.push(read);
   }
   if (nodes.length > maxAlone) {
     const projects = new Map<string, number>();
     for (const [at, { organization: of, project }] of nodes.entries()) {
       const name = of === organization ? project : `${of}/${project}`;
-      const place = projects.get(name) ?? names.length;
-      if (place === names.length) {
-        projects.set(name, place);
+      const index = projects.get(name) ?? names.length;
+      if (index === names.length) {
+        projects.set(name, index);
         names.push(name);
         kinds.push('project');
         parents.push(-1);
@@ -166,7 +166,7 @@ function readStacks({ edges, nodes }: References, organization: string): GraphDa
         needs.push([]);
         holders.push(true);
       }
-      parents[at] = place;
+      parents[at] = index;
     }
   }
   return { names, kinds, kindOf: kinds.map((_, at) => at), parents, needs, holders, faint };

@@ -23,7 +23,7 @@ export default function ResourceGraph({
   const query = useQuery(trpc.resources.graph.queryOptions(stack, { gcTime: keptMs }));
   const data = useMemo(() => query.data && readResources(query.data), [query.data]);
   const thing = useMemo(
-    () => (query.data === undefined || chosen === null ? -1 : placeOf(query.data, chosen)),
+    () => (query.data === undefined || chosen === null ? -1 : indexOf(query.data, chosen)),
     [query.data, chosen],
   );
   const problem = useProblem(query);
@@ -66,6 +66,6 @@ function urnAt({ headOf, heads, names }: StackResources, at: number): string {
   return `${heads[headOf[at] ?? 0]}${names[at]}`;
 }
 
-function placeOf({ headOf, heads, names }: StackResources, urn: string): number {
+function indexOf({ headOf, heads, names }: StackResources, urn: string): number {
   return names.findIndex((name, at) => urn.endsWith(name) && `${heads[headOf[at] ?? 0]}${name}` === urn);
 }

@@ -1,10 +1,11 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { RotateCcw } from 'lucide-react';
+import { Pin, PinOff, RotateCcw } from 'lucide-react';
 import { useState } from 'react';
 import type { StackDetails, StackRef, VersionItem } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import type { StackPageSearch } from '../../platform/app/stack-search.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { counted } from '../../platform/ui/counted.ts';
@@ -16,7 +17,6 @@ import { Time } from '../../platform/ui/time.tsx';
 import { ChangeBar } from '../../updates/change-bar.tsx';
 import { viewKind } from '../../updates/update-status.ts';
 import { StateViewer } from '../state-viewer.tsx';
-import { PinButton } from './pin-button.tsx';
 import { RestoreDialog } from './restore-dialog.tsx';
 import { StackCompare } from './stack-compare.tsx';
 import { VersionDiff } from './version-diff.tsx';
@@ -222,5 +222,29 @@ function VersionRow({
       </span>
       <ChangeBar changes={changes} />
     </RowButton>
+  );
+}
+
+/** Pins a version, whose state retention then keeps, or unpins it. */
+function PinButton({ stack, version }: { readonly stack: StackRef; readonly version: VersionItem }) {
+  const { organization, project, stack: name } = stack;
+  const refresh = thenRefresh(() => {});
+  const pin = useMutation(trpc.retention.pin.mutationOptions(refresh));
+  const unpin = useMutation(trpc.retention.unpin.mutationOptions(refresh));
+  const isPinned = version.pinnedBy !== null;
+  const change = isPinned ? unpin : pin;
+  return (
+    <>
+      <Button
+        size="small"
+        disabled={change.isPending}
+        title={isPinned ? `Pinned by ${version.pinnedBy}` : 'Retention never deletes the state of a pinned version'}
+        onClick={() => change.mutate({ organization, project, stack: name, version: version.version })}
+      >
+        {isPinned ? <PinOff size={14} aria-hidden="true" /> : <Pin size={14} aria-hidden="true" />}
+        {isPinned ? 'Unpin' : 'Pin'}
+      </Button>
+      {change.error === null ? null : <span role="alert">{change.error.message}</span>}
+    </>
   );
 }

@@ -9,6 +9,7 @@ import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import styles from '../../platform/app/settings-page.module.css';
 import { TextFilter } from '../../platform/app/text-filter.tsx';
 import { every, queryClient, trpc } from '../../platform/app/trpc.ts';
+import { ViewsButton } from '../../platform/app/views/views-button.tsx';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
@@ -68,7 +69,7 @@ export function ActivityPage() {
   }, [newest, organization]);
   const problem = useProblem(query);
   return (
-    <Page title="Activity">
+    <Page title="Activity" actions={<ViewsButton page="activity" />}>
       <Filters
         organization={organization}
         search={search}

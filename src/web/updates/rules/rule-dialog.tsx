@@ -50,10 +50,10 @@ export function RuleDialog({
   };
   const isFreeze = draft.kind === 'freeze';
   const name = ruleKinds[draft.kind].name;
-  const place = stack && `${stack.project}/${stack.stack}`;
+  const target = stack && `${stack.project}/${stack.stack}`;
   return (
     <ActionDialog
-      title={!isNew ? `Edit: ${name}` : isFreeze ? `Freeze ${place ?? 'stacks'}` : 'Add a rule'}
+      title={!isNew ? `Edit: ${name}` : isFreeze ? `Freeze ${target ?? 'stacks'}` : 'Add a rule'}
       description={
         isFreeze
           ? 'Updates, imports, renaming and deletion are refused. Previews and running updates go on.'

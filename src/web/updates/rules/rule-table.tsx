@@ -173,8 +173,8 @@ function ChosenMark({ chosen, rule }: { readonly rule: Rule; readonly chosen: st
 
 /** Active freezes first, then upcoming ones. */
 function inOrder(freezes: readonly Rule[]): Rule[] {
-  const place = ({ freeze }: Rule): number => (freeze?.inForce != null ? 0 : freeze?.next.length ? 1 : 2);
-  return [...freezes].sort((one, other) => place(one) - place(other));
+  const rank = ({ freeze }: Rule): number => (freeze?.inForce != null ? 0 : freeze?.next.length ? 1 : 2);
+  return [...freezes].sort((one, other) => rank(one) - rank(other));
 }
 
 function FreezeState({ rule: { freeze, settings } }: { readonly rule: Rule }) {

@@ -187,6 +187,8 @@ const samples: Readonly<Record<string, Samples>> = {
   [`PATCH ${S}/tags`]: {
     body: Object.fromEntries(Array.from({ length: 199 }, (_, at) => [`t${at}`, '*'.repeat(256)])),
   },
+  [`POST ${S}/tags`]: { body: { name: 't0', value: '*'.repeat(256) } },
+  [`DELETE ${S}/tags/:tag`]: {},
   [`POST ${S}/update`]: { body: program },
   [`POST ${S}/preview`]: { body: program },
   [`POST ${S}/refresh`]: { body: program },

@@ -12,10 +12,10 @@ const LocationsRow = Type.Object({
   faults: Type.Integer(),
   verifiedAt: Nullable(Timestamp),
 });
-/** `copying`: writes go to both places, reads to `main` first. `switched`: `other` was left. `settled`: there is no other. */
+/** `copying`: writes go to both locations, reads to `main` first. `switched`: `other` was left. `settled`: there is no other. */
 export type BlobLocations = Row<typeof LocationsRow>;
 
-/** A place: its id, which is also in the store, and where it is. */
+/** A location: its id, which is also in the store, and where it is. */
 export interface BlobLocation {
   readonly id: string;
   readonly url: string;
@@ -28,7 +28,7 @@ export function createBlobLocationRepository(db: Queryable) {
   const change = async (statement: ReturnType<typeof sql.nothing>): Promise<boolean> =>
     (await db.query(statement)).rowCount > 0;
   return {
-    /** Null: the settings name the place. */
+    /** Null: the settings name the location. */
     find: (): Promise<BlobLocations | null> =>
       db.maybeOne(sql.rows(LocationsRow)`
         /* blobLocations.find */
@@ -45,27 +45,27 @@ export function createBlobLocationRepository(db: Queryable) {
           other_id = excluded.other_id, other_url = excluded.other_url
         where p.phase = 'settled' and p.main_id = excluded.main_id`),
 
-    /** Notes that a blob could not be written to the other place. Returns false if the places have changed. */
+    /** Notes that a blob could not be written to the other location. Returns false if the locations have changed. */
     noteFault: (generation: number) =>
       change(sql.nothing`
         /* blobLocations.noteFault */
         update blob_places set faults = faults + 1, verified_at = null
         where generation = ${generation} and phase = 'copying'`),
 
-    /** Returns false if the places have changed since they were read, or an upload to the other place has failed. */
+    /** Returns false if the locations have changed since they were read, or an upload to the other location has failed. */
     noteVerified: ({ faults, generation }: BlobLocations) =>
       change(sql.nothing`
         /* blobLocations.noteVerified */
         update blob_places set verified_at = now()
         where generation = ${generation} and phase = 'copying' and faults = ${faults}`),
 
-    /** A verification that has begun or found something takes the place of an earlier one. */
+    /** A verification that has begun or found something takes the location of an earlier one. */
     clearVerified: () =>
       change(
         sql.nothing`/* blobLocations.clearVerified */ update blob_places set verified_at = null where phase = 'copying'`,
       ),
 
-    /** Makes the other place the main one if it is verified. Its caller holds back backups: see `lockBackups`. */
+    /** Makes the other location the main one if it is verified. Its caller holds back backups: see `lockBackups`. */
     switch: () =>
       change(sql.nothing`
         /* blobLocations.switch */
@@ -73,14 +73,14 @@ export function createBlobLocationRepository(db: Queryable) {
           other_id = main_id, other_url = main_url
         where phase = 'copying' and verified_at is not null`),
 
-    /** Lets no backup begin until the transaction ends. Returns whether one is being made: it lists the blobs of one place. */
+    /** Lets no backup begin until the transaction ends. Returns whether one is being made: it lists the blobs of one location. */
     lockBackups: async (): Promise<boolean> => {
       await db.query(sql.nothing`/* blobLocations.lockBackups */ lock table blob_holds in share mode`);
       return db.exists(sql.rows(Type.Object({}))`
         /* blobLocations.findBackup */ select 1 from blob_holds where held_until > now()`);
     },
 
-    /** From now on, there is no other place: it was left, or is given up. Returns false if the phase is another one. */
+    /** From now on, there is no other location: it was left, or is given up. Returns false if the phase is another one. */
     settle: (phase: 'copying' | 'switched') =>
       change(sql.nothing`
         /* blobLocations.settle */

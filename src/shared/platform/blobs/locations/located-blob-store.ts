@@ -31,6 +31,8 @@ interface LocatedStoreParts {
   /** The store of the settings. */
   readonly own: BlobStore;
   readonly config: Config['blobs'];
+  /** Opens the other places without preparing them. */
+  readonly isPrepared?: boolean;
 }
 
 /**
@@ -42,11 +44,13 @@ export class LocatedBlobStore implements BlobStore {
   readonly #locations: LocatedStoreParts['locations'];
   readonly #own: BlobStore;
   readonly #config: Config['blobs'];
+  readonly #isPrepared: boolean;
   readonly #opened = new Map<string, Promise<BlobStore>>();
   #known: { readonly at: number; readonly locations: Known } | null = null;
   #asking: Promise<Known> | null = null;
 
-  constructor({ config, own, locations }: LocatedStoreParts) {
+  constructor({ config, isPrepared = false, own, locations }: LocatedStoreParts) {
+    this.#isPrepared = isPrepared;
     this.#locations = locations;
     this.#own = own;
     this.#config = config;
@@ -68,7 +72,7 @@ export class LocatedBlobStore implements BlobStore {
         if (store && present.has(store)) continue;
         try {
           if (!store)
-            throw new BlobStoreUnavailableError('misconfigured', 'the other place of the blobs cannot be reached');
+            throw new BlobStoreUnavailableError('misconfigured', 'the other location of the blobs cannot be reached');
           await copyAgain(first, store, key);
           present.add(store);
           isComplete = false;
@@ -187,7 +191,7 @@ export class LocatedBlobStore implements BlobStore {
       );
     // Opening a folder would create it: on another machine, it must not look like a store.
     if (config.kind === 'files' && !existsSync(path.join(config.directory, 'blobs'))) throw elsewhere();
-    const store = await openBlobStore(config);
+    const store = await openBlobStore(config, { isPrepared: this.#isPrepared });
     try {
       if ((await store.stat(locationKey(id))) === null) throw elsewhere();
       return store;
@@ -276,7 +280,7 @@ async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<v
   } catch (error) {
     if (!(error instanceof BlobNotFoundError)) throw error;
     if ((await to.stat(key)) === null)
-      throw new BlobStoreUnavailableError('faulty', 'the blob was deleted before it was in all places', {
+      throw new BlobStoreUnavailableError('faulty', 'the blob was deleted before it was in all locations', {
         cause: error,
       });
   }

@@ -12,18 +12,18 @@ export class LocationUrlError extends OperatorError {
 const timeoutMs = 30_000;
 
 /**
- * Reads a place: a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings.
+ * Reads a location: a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings.
  * `?endpoint=`, `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS
  * files. Throws LocationUrlError.
  */
-export function parseLocation(place: string, own: Config['blobs']): BlobStoreConfig {
-  if (!place.startsWith('s3://')) {
-    if (/^[a-z0-9+.-]+:\/\//i.test(place))
-      throw new LocationUrlError(`${place} is neither a folder nor s3://bucket/prefix`);
-    return { kind: 'files', directory: path.resolve(place) };
+export function parseLocation(location: string, own: Config['blobs']): BlobStoreConfig {
+  if (!location.startsWith('s3://')) {
+    if (/^[a-z0-9+.-]+:\/\//i.test(location))
+      throw new LocationUrlError(`${location} is neither a folder nor s3://bucket/prefix`);
+    return { kind: 'files', directory: path.resolve(location) };
   }
-  const url = new URL(place);
-  if (url.hostname === '') throw new LocationUrlError(`${place} names no bucket: s3://bucket/prefix`);
+  const url = new URL(location);
+  if (url.hostname === '') throw new LocationUrlError(`${location} names no bucket: s3://bucket/prefix`);
   const like = own.kind === 's3' ? own : null;
   const prefix = url.pathname.replace(/^\/|\/$/g, '');
   const { searchParams: options } = url;
@@ -39,7 +39,7 @@ export function parseLocation(place: string, own: Config['blobs']): BlobStoreCon
   };
 }
 
-/** The text from which `parseLocation` reads the same place, with any settings. */
+/** The text from which `parseLocation` reads the same location, with any settings. */
 export function formatLocation(config: BlobStoreConfig): string {
   if (config.kind === 'files') return path.resolve(config.directory);
   const url = new URL(`s3://${config.bucket}/${config.prefix ?? ''}`);

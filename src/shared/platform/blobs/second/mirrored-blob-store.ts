@@ -25,7 +25,7 @@ interface Parts {
   readonly isStrict?: boolean;
 }
 
-/** Name of the second store in the place of a listing. */
+/** Name of the second store in the cursor of a listing. */
 const secondName = 'second';
 /** With more blobs waiting, the second store does not pass for complete. */
 const maxWaiting = 1_000;
@@ -124,8 +124,8 @@ export class MirroredBlobStore implements BlobStore {
   /** All pages come from the store of the first one: each has its own order. */
   async list(prefix: string, after?: string): Promise<BlobPage> {
     if (after !== undefined) {
-      const place = readCursor(after);
-      return place.store === secondName ? this.#listSecond(prefix, place.after) : this.#main.list(prefix, after);
+      const position = readCursor(after);
+      return position.store === secondName ? this.#listSecond(prefix, position.after) : this.#main.list(prefix, after);
     }
     try {
       return await this.#main.list(prefix);

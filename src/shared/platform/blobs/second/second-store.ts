@@ -24,9 +24,15 @@ export function parseSecondStore(
   return { place, isReplicated: has('replicated'), isStrict: has('strict') };
 }
 
-/** Opens the second store of the settings; null: there is none. Throws LocationUrlError, and BlobStoreUnavailableError for a folder. */
-export async function openSecondStore({ blobs, secondStore }: Config): Promise<SecondStore | null> {
+/**
+ * Opens the second store of the settings, as openBlobStore does; null: there is none. Throws LocationUrlError, and BlobStoreUnavailableError
+ * for a folder.
+ */
+export async function openSecondStore(
+  { blobs, secondStore }: Config,
+  options: { readonly isPrepared?: boolean } = {},
+): Promise<SecondStore | null> {
   if (secondStore === null) return null;
   const { place, ...use } = parseSecondStore(secondStore, blobs);
-  return { store: await openBlobStore(place), ...use };
+  return { store: await openBlobStore(place, options), ...use };
 }

@@ -27,7 +27,7 @@ export type StoredChunkRow = Row<typeof StoredChunkRow>;
 const IdRow = Type.Object({ id: Type.Integer() });
 
 /** The location of a chunk's bytes. */
-export interface ChunkPosition {
+export interface ChunkLocation {
   readonly storedBytes: number;
   readonly codec: string;
   readonly inlineBytes: Buffer | null;
@@ -85,7 +85,7 @@ export function createChunkRepository(db: Queryable) {
      * Replaces the bytes of a damaged chunk by others that need no base, if it still has the bytes that were found damaged and the
      * new blob is not pending deletion. Returns whether it did.
      */
-    replace: async (damaged: StoredChunkRow, { storedBytes, codec, inlineBytes, blobKey }: ChunkPosition) => {
+    replace: async (damaged: StoredChunkRow, { storedBytes, codec, inlineBytes, blobKey }: ChunkLocation) => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* chunks.replace */
         with blob as (select key from blobs where key = ${blobKey}::text and pending_deletion_since is null for key share)

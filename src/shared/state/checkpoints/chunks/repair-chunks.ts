@@ -23,8 +23,8 @@ export async function repairChunks(
     const stored = (await parts.chunks.readChain(chunk.id)).at(-1);
     if (!stored) continue;
     const bytes = await encodeChunk(value, null);
-    const place = await parts.documents.saveChunk(chunk.sha256, bytes, { wasEncrypted: stored.codec !== 'zstd' });
-    if (await parts.chunks.replace(stored, place)) repaired++;
+    const location = await parts.documents.saveChunk(chunk.sha256, bytes, { wasEncrypted: stored.codec !== 'zstd' });
+    if (await parts.chunks.replace(stored, location)) repaired++;
   }
   await texts.return(undefined);
   return repaired;

@@ -44,9 +44,9 @@ export function createChangeLimitRepository(db: Queryable) {
     lockJournal: async (fence: LeaseFence): Promise<boolean> => {
       const row = await db.maybeOne(sql.prepared('change_limits_lock_journal', IdRow)`
         /* changeLimits.lockJournal */
-        with turn as materialized (select lock_shared(${fence.updateId})),
+        with locked as materialized (select lock_shared(${fence.updateId})),
         fenced as (
-          select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
+          select id from locked, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
             and expires_at > clock_timestamp() and journal_version = 1 for share of updates
         )
         select j.update_id as id from fenced f join journals j on j.update_id = f.id for update of j`);

@@ -38,6 +38,28 @@ describe('judge', () => {
     expect(judge(of, change, { ...counts, previewed: none }) === null).toBe(isAllowed);
   });
 
+  test('of protected types, none is deleted or replaced, whatever the count', () => {
+    const of = (...types: string[]): ChangeLimits => ({
+      ...limits,
+      changeLimit: null,
+      protectedTypes: [{ scope: 'project web', note: '', types }],
+    });
+    const counts = { before: 0, added: 1, previewed: none, resources: 9 };
+    expect(judge(of('gcp:*', 'aws:s3/*'), change, counts)?.reason).toBe('protected-types');
+    expect(judge(of('aws:rds/*'), change, counts)).toBeNull();
+  });
+
+  test('of what a preview announced, no more is deleted or replaced', () => {
+    const of: ChangeLimits = {
+      ...limits,
+      changeLimit: null,
+      preview: { scope: 'project web', note: '', updateId: 'b' },
+    };
+    const counts = { before: 0, added: 1, resources: 9 };
+    expect(judge(of, change, { ...counts, previewed: none })?.reason).toBe('require-preview');
+    expect(judge(of, change, { ...counts, previewed: new Set([urnKey('a')]) })).toBeNull();
+  });
+
   test('states the rule, the count and how to continue', () => {
     expect(judge(limits, change, { before: 3, added: 2, previewed: none, resources: 9 })).toEqual({
       reason: 'change-limit',

@@ -29,9 +29,9 @@ test('one update at a time, each once for all requests before its compaction', a
   // Entries have arrived since it began.
   incremental.request('a');
   ends[0]?.resolve();
-  for (let turn = 2; turn <= 4; turn++) {
-    await untilStarted(turn);
-    ends[turn - 1]?.resolve();
+  for (let round = 2; round <= 4; round++) {
+    await untilStarted(round);
+    ends[round - 1]?.resolve();
   }
   await incremental.close();
   expect([started, incremental.waiting]).toEqual([['a', 'b', 'c', 'a'], 0]);

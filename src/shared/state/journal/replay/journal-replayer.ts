@@ -145,27 +145,31 @@ export class JournalReplayer {
     work: (caughtUp: ReplayResult) => Promise<T>,
     bounds: ReplayBounds,
   ): Promise<T | null> {
+    let left = bounds;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#catchUp(update, work, bounds);
+        return await this.#catchUp(update, work, left);
       } catch (error) {
         // The base was replaced by another checkpoint, possibly as a repair.
         if (error instanceof DocumentMissingError) return null;
         if (!(error instanceof DamagedStartError) || attempt === attempts) throw error;
-        if (!(await this.#repairStart(update, error))) return null;
+        const repaired = await this.#repairStart(update, error);
+        if (repaired === 'gone') return null;
+        if (repaired === 'no snapshot') left = { ...left, hasSnapshot: false };
       }
     }
   }
 
-  /** Drops the damaged snapshot or repairs the base. Returns whether the replay can be retried. Throws DocumentDamagedError. */
-  async #repairStart(update: UpdateRow, damage: DamagedStartError): Promise<boolean> {
+  /** Drops the damaged snapshot or repairs the base. Returns how the replay is to be repeated. Throws DocumentDamagedError. */
+  async #repairStart(update: UpdateRow, damage: DamagedStartError): Promise<'repaired' | 'no snapshot' | 'gone'> {
     if (damage.part === 'snapshot') {
       const snapshot = await this.#snapshots.find(update.id);
-      if (snapshot) await this.#snapshots.drop(update.id, snapshot, damage);
-      return true;
+      const isDamaged = snapshot !== null && (await this.#snapshots.drop(update.id, snapshot, damage));
+      return isDamaged ? 'no snapshot' : 'repaired';
     }
     const { baseCheckpointId } = update;
-    return baseCheckpointId !== null && (await this.#verifier.recover(baseCheckpointId, damage)) !== null;
+    const base = baseCheckpointId === null ? null : await this.#verifier.recover(baseCheckpointId, damage);
+    return base === null ? 'gone' : 'repaired';
   }
 
   async #catchUp<T>(

@@ -158,9 +158,9 @@ interface PictureProps {
 function Picture({ centre, drawing, held, subject }: PictureProps) {
   const [pointed, setPointed] = useState<string | null>(null);
   const nodes = useMemo(() => {
-    const places = new Map(drawing.layout.boxes.map((box) => [box.id, box]));
+    const boxes = new Map(drawing.layout.boxes.map((box) => [box.id, box]));
     return drawing.view.boxes.map((box): BoxNode => {
-      const { x = 0, y = 0 } = places.get(box.id) ?? {};
+      const { x = 0, y = 0 } = boxes.get(box.id) ?? {};
       return { id: box.id, type: 'box', position: { x, y }, ...boxSize, data: { box } };
     });
   }, [drawing]);

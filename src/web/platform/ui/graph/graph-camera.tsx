@@ -9,7 +9,7 @@ const margin = 24;
 
 /**
  * Shows a new drawing readably: all of it if it fits, or else from its left edge or around `centre`, a box. A box that stays in place
- * (`held`) keeps its place on the screen, so that a click moves nothing from under the pointer.
+ * (`held`) keeps its position on the screen, so that a click moves nothing from under the pointer.
  */
 export function GraphCamera({
   centre,
@@ -34,9 +34,9 @@ export function GraphCamera({
     if (before?.drawing === drawing && before.width === width) return;
     shown.current = { drawing, subject, width };
     const { layout } = drawing;
-    const placeIn = (of: GraphDrawing, id: string | null) => of.layout.boxes.find((box) => box.id === id);
-    const now = placeIn(drawing, held);
-    const then = before && placeIn(before.drawing, held);
+    const boxIn = (of: GraphDrawing, id: string | null) => of.layout.boxes.find((box) => box.id === id);
+    const now = boxIn(drawing, held);
+    const then = before && boxIn(before.drawing, held);
     if (before !== null && before.subject === subject && before.width === width && now && then) {
       const { x, y, zoom } = flow.getViewport();
       const moved = { zoom, x: x + (then.x - now.x) * zoom, y: y + (then.y - now.y) * zoom };
@@ -47,7 +47,7 @@ export function GraphCamera({
     }
     const fit = Math.min((width - 2 * margin) / layout.width, (height - 2 * margin) / layout.height);
     const zoom = Math.min(1, Math.max(readableZoom, fit));
-    const box = placeIn(drawing, centre);
+    const box = boxIn(drawing, centre);
     // The first column of a picture that does not fit is in view, unless `centre` would be out of it.
     const isFar = box !== undefined && (box.x + boxSize.width) * zoom > width - 2 * margin;
     const start = (space: number, size: number, at: number): number =>
@@ -75,19 +75,23 @@ export function GraphCamera({
 }
 
 /** Whether all of a box is in view. */
-function isInView({ x, y }: Place, viewport: Viewport, { height, width }: { width: number; height: number }): boolean {
+function isInView(
+  { x, y }: Position,
+  viewport: Viewport,
+  { height, width }: { width: number; height: number },
+): boolean {
   const left = viewport.x + x * viewport.zoom;
   const top = viewport.y + y * viewport.zoom;
   const right = left + boxSize.width * viewport.zoom;
   return left >= 0 && top >= 0 && right <= width && top + boxSize.height * viewport.zoom <= height;
 }
 
-function centreOn(flow: Pick<ReactFlowInstance, 'setCenter' | 'getViewport'>, { x, y }: Place): void {
+function centreOn(flow: Pick<ReactFlowInstance, 'setCenter' | 'getViewport'>, { x, y }: Position): void {
   const { zoom } = flow.getViewport();
   void flow.setCenter(x + boxSize.width / 2, y + boxSize.height / 2, { zoom: Math.max(zoom, readableZoom) });
 }
 
-interface Place {
+interface Position {
   readonly x: number;
   readonly y: number;
 }

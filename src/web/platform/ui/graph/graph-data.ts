@@ -1,12 +1,12 @@
 /** Size of a box in pixels. */
 export const boxSize = { width: 228, height: 54 };
 
-/** Things of a graph by their places in these lists, which have the same length. Lists: a worker gets a copy, of 50,000 things too. */
+/** Things of a graph by their positions in these lists, which have the same length. Lists: a worker gets a copy, of 50,000 things too. */
 export interface GraphData {
   readonly names: readonly string[];
   /** Second lines. Things with the same parent and the same kind are grouped. */
   readonly kinds: readonly string[];
-  /** By thing: its place in `kinds`. */
+  /** By thing: its position in `kinds`. */
   readonly kindOf: readonly number[];
   /** By thing: the thing that it belongs to, or -1. */
   readonly parents: readonly number[];

@@ -13,7 +13,7 @@ interface Point {
 }
 
 /** Upper left corner of a box, in pixels. */
-export interface BoxPlace extends Point {
+export interface PositionedBox extends Point {
   readonly id: string;
 }
 
@@ -25,7 +25,7 @@ export interface EdgeRoute extends GraphEdge {
 }
 
 export interface GraphLayout {
-  readonly boxes: readonly BoxPlace[];
+  readonly boxes: readonly PositionedBox[];
   readonly edges: readonly EdgeRoute[];
   readonly width: number;
   readonly height: number;
@@ -41,19 +41,19 @@ export function layOutGraph(ids: readonly string[], edges: readonly GraphEdge[],
   const joined = new Set(edges.flatMap(({ from, to }) => [from, to]));
   const tied = ids.filter((id) => joined.has(id));
   const loose = ids.filter((id) => !joined.has(id));
-  const placed = tied.length === 0 ? empty : layOutTied(tied, edges, size);
-  const top = placed.height === 0 ? 0 : placed.height + gap.rows * 2;
+  const tiedLayout = tied.length === 0 ? empty : layOutTied(tied, edges, size);
+  const top = tiedLayout.height === 0 ? 0 : tiedLayout.height + gap.rows * 2;
   const columns = Math.min(loose.length, looseColumns);
   const boxes = loose.map((id, at) => ({
     ...{ id, x: (at % columns) * (size.width + gap.rows) },
     y: top + Math.floor(at / columns) * (size.height + gap.rows),
   }));
-  const all = [...placed.boxes, ...boxes];
+  const all = [...tiedLayout.boxes, ...boxes];
   return {
     boxes: all,
-    edges: placed.edges,
+    edges: tiedLayout.edges,
     width: Math.max(0, ...all.map(({ x }) => x + size.width)),
-    height: Math.max(placed.height, ...all.map(({ y }) => y + size.height)),
+    height: Math.max(tiedLayout.height, ...all.map(({ y }) => y + size.height)),
   };
 }
 
@@ -73,7 +73,7 @@ function layOutTied(ids: readonly string[], edges: readonly GraphEdge[], size: S
   };
 }
 
-/** Columns of boxes by their place in a first layout: layers that are too high become several ones. */
+/** Columns of boxes by their position in a first layout: layers that are too high become several ones. */
 function splitLayers(graph: Graph, ids: readonly string[]): Map<string, number> {
   const layers = [...Map.groupBy(ids, (id) => graph.node(id).x)].sort(([one], [other]) => one - other);
   const columns = new Map<string, number>();

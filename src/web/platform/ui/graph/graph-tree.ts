@@ -30,28 +30,28 @@ export function growTree(data: GraphData): GraphTree {
     for (const need of data.needs[at] ?? []) neededBy[need]?.push(at);
   }
   const order: number[] = [];
-  const isPlaced = new Uint8Array(count);
-  const place = (from: number): void => {
+  const isVisited = new Uint8Array(count);
+  const visit = (from: number): void => {
     const first = order.length;
     order.push(from);
-    isPlaced[from] = 1;
+    isVisited[from] = 1;
     for (let next = first; next < order.length; next++) {
       for (const child of children[order[next] as number] ?? []) {
-        if (isPlaced[child]) continue;
-        isPlaced[child] = 1;
+        if (isVisited[child]) continue;
+        isVisited[child] = 1;
         order.push(child);
       }
     }
   };
-  for (const root of roots) place(root);
+  for (const root of roots) visit(root);
   for (let at = 0; at < count; at++) {
-    if (isPlaced[at]) continue;
+    if (isVisited[at]) continue;
     // A circle of parents: it begins here.
     const circle = children[parents[at] as number] ?? [];
     circle.splice(circle.indexOf(at), 1);
     parents[at] = -1;
     roots.push(at);
-    place(at);
+    visit(at);
   }
   const below = new Array<number>(count).fill(0);
   for (const at of order.toReversed()) {

@@ -214,11 +214,11 @@ export class JournalReplay {
   #changeAdded(operationId: number | null, change: (resource: ResourceText) => ResourceText | null): void {
     if (operationId === null) return;
     const { added, addedBy } = this.#state;
-    const place = addedBy.get(operationId);
-    if (place === undefined) return;
+    const index = addedBy.get(operationId);
+    if (index === undefined) return;
     // A resource that is gone stays gone.
-    const resource = added[place];
-    if (resource) added[place] = change(resource);
+    const resource = added[index];
+    if (resource) added[index] = change(resource);
   }
 
   #position(fields: EntryFields, name: string): number | null {

@@ -1,0 +1,23 @@
+-- Filters of pages that members save by name.
+create table saved_views (
+  id uuid primary key default gen_random_uuid(),
+  organization_id uuid not null references organizations (id) on delete cascade,
+  user_id uuid not null references users (id) on delete cascade,
+  name text not null,
+  -- All members see it, or only its author.
+  is_shared boolean not null,
+  page text not null,
+  -- The parameters of the page's URL.
+  search jsonb not null,
+  created_at timestamptz not null default now(),
+  constraint saved_views_name_key unique (organization_id, user_id, name)
+);
+create index saved_views_user on saved_views (user_id);
+
+-- Views in a member's side bar.
+create table saved_view_pins (
+  view_id uuid not null references saved_views (id) on delete cascade,
+  user_id uuid not null references users (id) on delete cascade,
+  primary key (view_id, user_id)
+);
+create index saved_view_pins_user on saved_view_pins (user_id);

@@ -1,0 +1,146 @@
+import { violatedConstraint } from '../../../shared/platform/db/sqlstate.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+} from '../../../shared/platform/errors/errors.ts';
+import { assertManages, lockAccess } from '../../access/locked-access.ts';
+import { getOrganization } from '../../access/organizations.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import { createSavedViewRepository, type NewView, type SavedViewRow } from './saved-view-repository.ts';
+
+/** Of a member in an organization, and of all members together. */
+const maxViews = { own: 50, shared: 50 } as const;
+
+/** Views of pages that members save: their own, and those that they share with the organization. Only changes of shared ones are recorded. */
+export class SavedViews {
+  readonly #context: Pick<ApiContext, 'db'>;
+
+  constructor(context: Pick<ApiContext, 'db'>) {
+    this.#context = context;
+  }
+
+  /** Throws ForbiddenError. */
+  async list(caller: Caller, organization: string): Promise<readonly SavedViewRow[]> {
+    const userId = userOf(caller);
+    const { db } = this.#context;
+    return createSavedViewRepository(db, (await getOrganization(db, organization)).id, userId).list();
+  }
+
+  /** Pins it for the caller. Returns its id. Throws ForbiddenError, InvalidRequestError, ConflictError. */
+  create(caller: Caller, organization: string, view: NewView, audit: AuditTrail): Promise<string> {
+    const { isShared, viewed } = view;
+    const name = readName(view.name);
+    if (!Object.values(viewed.search).every((value) => value.isWellFormed()))
+      throw new InvalidRequestError('The search is not valid text');
+    return this.#change(caller, organization, async ({ record, views }) => {
+      const { own, shared } = await views.countForNew();
+      if (own >= maxViews.own)
+        throw new ConflictError(`You have ${maxViews.own} views here, the maximum: delete one first`);
+      assertMayShareMore(isShared ? shared : 0);
+      const id = await views.insert({ isShared, name, viewed });
+      await views.pin(id);
+      await record(audit, isShared, { id, name });
+      return id;
+    });
+  }
+
+  /** Renames a view of the caller, or changes who sees it. Throws ForbiddenError, NotFoundError, ConflictError. */
+  change(
+    caller: Caller,
+    organization: string,
+    { id, ...wanted }: { readonly id: string; readonly name?: string; readonly isShared?: boolean },
+    audit: AuditTrail,
+  ): Promise<void> {
+    return this.#change(caller, organization, async ({ record, views }) => {
+      // Before the lock of the view: calls that create one take no other lock after this one.
+      const { shared } = await views.countForNew();
+      const before = await lockView(views, id);
+      if (!before.isOwn) throw new ForbiddenError('Only its author can rename a view, or stop sharing it');
+      const { isShared = before.isShared } = wanted;
+      const name = wanted.name === undefined ? before.name : readName(wanted.name);
+      assertMayShareMore(isShared && !before.isShared ? shared : 0);
+      await views.change(id, { name, isShared });
+      await record(audit, isShared || before.isShared, { id, name, shared: isShared });
+    });
+  }
+
+  /** Shows the view in the caller's side bar, or no longer. Throws ForbiddenError, NotFoundError. */
+  pin(caller: Caller, organization: string, id: string, isPinned: boolean, audit: AuditTrail): Promise<void> {
+    return this.#change(caller, organization, async ({ record, views }) => {
+      await lockView(views, id);
+      await (isPinned ? views.pin(id) : views.unpin(id));
+      await record(audit, false, {});
+    });
+  }
+
+  /** Its author may delete a view; admins may delete a shared one. Throws ForbiddenError, NotFoundError. */
+  remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
+    return this.#change(caller, organization, async ({ record, role, views }) => {
+      const { isOwn, isShared, name } = await lockView(views, id);
+      if (!isOwn) assertManages({ role, isScoped: caller.isScoped }, organization);
+      await views.remove(id);
+      await record(audit, isShared, { id, name });
+    });
+  }
+
+  /** Runs a change in a transaction that holds the caller's membership. */
+  async #change<Result>(
+    caller: Caller,
+    organization: string,
+    run: (change: {
+      readonly views: SavedViewRepository;
+      readonly role: Caller['role'];
+      /** Records the change if others see the view. */
+      readonly record: (audit: AuditTrail, isSeen: boolean, details: object) => Promise<void>;
+    }) => Promise<Result>,
+  ): Promise<Result> {
+    const userId = userOf(caller);
+    try {
+      return await this.#context.db.inTransaction(async (tx) => {
+        const { role } = await lockAccess(tx, organization, caller);
+        const { id } = await getOrganization(tx, organization);
+        return run({
+          role,
+          views: createSavedViewRepository(tx, id, userId),
+          record: async (audit, isSeen, details) =>
+            isSeen ? audit.record(tx, { organization, object: organization, details: { ...details } }) : audit.settle(),
+        });
+      });
+    } catch (error) {
+      if (violatedConstraint(error) !== 'saved_views_name_key') throw error;
+      throw new ConflictError('You have a view of this name already');
+    }
+  }
+}
+
+type SavedViewRepository = ReturnType<typeof createSavedViewRepository>;
+
+/** Throws ForbiddenError unless the caller is a user without scopes. */
+function userOf({ isScoped, policyId, userId }: Caller): string {
+  if (userId === null || isScoped || policyId !== null)
+    throw new ForbiddenError('Saved views belong to users: sign in, or use a personal token without scopes');
+  return userId;
+}
+
+async function lockView(views: SavedViewRepository, id: string) {
+  const view = await views.lock(id);
+  if (!view) throw new NotFoundError('There is no such view');
+  return view;
+}
+
+function assertMayShareMore(shared: number): void {
+  if (shared >= maxViews.shared)
+    throw new ConflictError(`${maxViews.shared} views are shared here, the maximum: delete one first`);
+}
+
+/** Throws InvalidRequestError. */
+function readName(text: string): string {
+  const name = text.trim();
+  if (name === '' || !name.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(name))
+    throw new InvalidRequestError('The name of a view must be one line of text');
+  return name;
+}

@@ -1,0 +1,134 @@
+import { useMutation } from '@tanstack/react-query';
+import { Pencil, Pin, Trash2, Users } from 'lucide-react';
+import { type ReactNode, useState } from 'react';
+import { Button } from '../../ui/button.tsx';
+import { TextField } from '../../ui/field.tsx';
+import type { SavedView } from '../contract.ts';
+import { useMayManage } from '../organization-pages.ts';
+import { trpc } from '../trpc.ts';
+import { maxNameChars, thenReadViews } from './saved-views.ts';
+import styles from './views-dialog.module.css';
+
+/** What the user may do with a view. Its author renames and shares it, and admins may delete shared ones. */
+export function ViewActions({ organization, view }: { readonly organization: string; readonly view: SavedView }) {
+  const { id, isOwn, isPinned, isShared, name } = view;
+  const [open, setOpen] = useState<'rename' | 'delete' | null>(null);
+  const [draft, setDraft] = useState(name);
+  const mayManage = useMayManage(organization);
+  const close = () => setOpen(null);
+  const pin = useMutation(trpc.views.pin.mutationOptions(thenReadViews));
+  const change = useMutation(trpc.views.change.mutationOptions(thenReadViews));
+  const remove = useMutation(trpc.views.remove.mutationOptions(thenReadViews));
+  const isPending = pin.isPending || change.isPending || remove.isPending;
+  const error = pin.error ?? change.error ?? remove.error;
+  const rename = (): void => change.mutate({ organization, id, name: draft.trim() }, { onSuccess: close });
+  return (
+    <>
+      <div className={styles['actions']}>
+        <IconButton
+          text="Pin"
+          name={name}
+          isPressed={isPinned}
+          isDisabled={isPending}
+          onClick={() => pin.mutate({ organization, id, isPinned: !isPinned })}
+        >
+          <Pin size={15} aria-hidden="true" fill={isPinned ? 'currentColor' : 'none'} />
+        </IconButton>
+        {isOwn ? (
+          <>
+            <IconButton
+              text="Share"
+              name={name}
+              isPressed={isShared}
+              isDisabled={isPending}
+              onClick={() => change.mutate({ organization, id, isShared: !isShared })}
+            >
+              <Users size={15} aria-hidden="true" fill={isShared ? 'currentColor' : 'none'} />
+            </IconButton>
+            <IconButton
+              text="Rename"
+              name={name}
+              onClick={() => {
+                setDraft(name);
+                setOpen('rename');
+              }}
+            >
+              <Pencil size={15} aria-hidden="true" />
+            </IconButton>
+          </>
+        ) : null}
+        {isOwn || mayManage ? (
+          <IconButton text="Delete" name={name} onClick={() => setOpen('delete')}>
+            <Trash2 size={15} aria-hidden="true" />
+          </IconButton>
+        ) : null}
+      </div>
+      {open === 'rename' ? (
+        <form
+          className={styles['fields']}
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (draft.trim() !== '' && !isPending) rename();
+          }}
+        >
+          <TextField
+            label="New name"
+            autoFocus
+            value={draft}
+            maxLength={maxNameChars}
+            onChange={({ target }) => setDraft(target.value)}
+          />
+          <Button onClick={close}>Cancel</Button>
+          <Button type="submit" disabled={draft.trim() === '' || isPending}>
+            Rename
+          </Button>
+        </form>
+      ) : null}
+      {open === 'delete' ? (
+        <div className={styles['question']}>
+          <p>{isShared ? 'All members lose this view.' : 'Delete this view?'}</p>
+          <Button onClick={close}>Cancel</Button>
+          <Button kind="danger" disabled={isPending} autoFocus onClick={() => remove.mutate({ organization, id })}>
+            Delete the view
+          </Button>
+        </div>
+      ) : null}
+      {error ? (
+        <p className={styles['error']} role="alert">
+          {error.message}
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+function IconButton({
+  children,
+  isDisabled = false,
+  isPressed,
+  name,
+  onClick,
+  text,
+}: {
+  readonly text: string;
+  readonly name: string;
+  readonly onClick: () => void;
+  readonly children: ReactNode;
+  readonly isPressed?: boolean;
+  readonly isDisabled?: boolean;
+}) {
+  return (
+    <Button
+      kind="quiet"
+      size="icon"
+      className={styles['action']}
+      aria-label={`${text} ${name}`}
+      aria-pressed={isPressed}
+      title={text}
+      disabled={isDisabled}
+      onClick={onClick}
+    >
+      {children}
+    </Button>
+  );
+}
