@@ -89,7 +89,8 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
       [seeded.organization, [seeded.deep, seeded.doomed]],
     );
     await client.query(
-      'create temporary table seed_stacks as select id, row_number() over (order by id) - 1 as at from stacks',
+      `create temporary table seed_stacks as select s.id, p.organization_id, row_number() over (order by s.id) - 1 as at
+       from stacks s join projects p on p.id = s.project_id`,
     );
     await client.query('create unique index on seed_stacks (at)');
     await run(
@@ -100,16 +101,16 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
     );
     await client.query('analyze stacks, seed_stacks');
     const insertUpdates = (source: string): string =>
-      `insert into updates (stack_id, kind, dry_run, exclusive, status, stack_version, message, environment, requested_by,
-         created_at, started_at, ended_at, expires_at, epoch)
-       select s.id, case when n % 5 = 4 then 'preview' else 'update' end, n % 5 = 4, n % 5 <> 4, 'succeeded',
+      `insert into updates (stack_id, organization_id, kind, dry_run, exclusive, status, stack_version, message, environment, requested_by,
+         created_at, started_at, ended_at, expires_at, epoch, events_archived)
+       select s.id, s.organization_id, case when n % 5 = 4 then 'preview' else 'update' end, n % 5 = 4, n % 5 <> 4, 'succeeded',
          case when n % 5 <> 4 then s.version end, 'Change ' || n, '${environment}', u.id,
-         now() - interval '1 year' + n * interval '1 second', now(), now(), now(), 1
+         now() - interval '1 year' + n * interval '1 second', now(), now(), now(), 1, ${sizes.events === 0}
        from (${source}) s, users u where u.login = '${login}'`;
     await run(
       'updates',
       insertUpdates(
-        `select n, s.id, n / c.total + 1 as version from generate_series(0, ${updates} - 1) n
+        `select n, s.id, s.organization_id, n / c.total + 1 as version from generate_series(0, ${updates} - 1) n
          cross join (select count(*)::integer as total from seed_stacks) c join seed_stacks s on s.at = n % c.total`,
       ),
     );
@@ -117,7 +118,8 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
       await run(
         `updates of ${name}`,
         insertUpdates(
-          `select n, s.id, n + 1000000 as version from generate_series(0, ${deep} - 1) n, stacks s where s.name = '${name}'`,
+          `select n, s.id, p.organization_id, n + 1000000 as version from generate_series(0, ${deep} - 1) n,
+             stacks s join projects p on p.id = s.project_id where s.name = '${name}'`,
         ),
       );
     await insertCheckpoints(run, sizes);
@@ -131,7 +133,7 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
       `insert into updates (stack_id, kind, exclusive, status, environment, expires_at, must_end_at, epoch, lease_hash, journal_version,
          organization_id)
        select s.id, 'update', true, 'running', '${environment}', now() + interval '5 minutes', now() + interval '1 day', 1,
-         sha256(s.id::text::bytea), 1, (select p.organization_id from stacks t join projects p on p.id = t.project_id where t.id = s.id)
+         sha256(s.id::text::bytea), 1, s.organization_id
        from seed_stacks s where at >= 100 order by at limit $1`,
       [sizes.running],
     );
@@ -163,8 +165,8 @@ async function insertCheckpoints(
   run: (what: string, sql: string, values?: readonly unknown[]) => Promise<void>,
   { checkpoints, updates }: ScaleSizes,
 ): Promise<void> {
-  const columns = 'stack_id, update_id, sha256, size_bytes, stored_bytes, codec, resource_count';
-  const values = `u.stack_id, u.id, sha256(u.id::text::bytea), 20000, 400, 'zstd', 12`;
+  const columns = 'stack_id, update_id, sha256, size_bytes, stored_bytes, codec, resource_count, encode_at';
+  const values = `u.stack_id, u.id, sha256(u.id::text::bytea), 20000, 400, 'zstd', 12, null::timestamptz`;
   // One or more for each update that is not a preview; in reality there are more than one in its course only.
   const source = `(select *, row_number() over () as at from updates where not dry_run) u
     cross join generate_series(1, ${Math.max(1, Math.round(checkpoints / Math.max(1, updates * 0.8)))}) g`;
