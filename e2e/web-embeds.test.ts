@@ -183,7 +183,8 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
   test(
     'a filter is saved as a view, shared, opened from the side bar, renamed and deleted',
     async () => {
-      await page.goto(`${server.url}/${organization}?status=failed&text=web`);
+      // What is not a filter is not saved.
+      await page.goto(`${server.url}/${organization}?status=failed&text=web&from=chat`);
       const open = () => page.getByRole('button', { name: 'Views', exact: true }).click();
       const pinned = (name: string) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name });
       const isAt = (at: string, search: Readonly<Record<string, string>>) => (url: URL) =>

@@ -48,18 +48,24 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
   beforeEach(answers);
 
   /** Waits for what a page shows when its attempts have failed. Its own time passes faster meanwhile. */
-  const shows = (content: Locator): Promise<unknown> =>
-    pollUntil(`${content} is shown`, async () => {
+  const shows = (content: Locator): Promise<unknown> => {
+    let leftMs = 60_000;
+    return pollUntil(`${content} is shown`, async () => {
       if (await content.isVisible()) return true;
-      await browser.context.clock.fastForward(500);
+      if (leftMs > 0) await browser.context.clock.fastForward(500);
+      leftMs -= 500;
       return false;
     });
+  };
+
+  /** More than a slow machine needs to pause a clock. */
+  const aheadMs = 10_000;
 
   /** Waits for what a page does by itself within half a minute of its own time, which passes faster. */
   async function goesOn(content: Locator, { isGone = false } = {}): Promise<void> {
     const { clock } = browser.context;
-    await clock.pauseAt(((await page.evaluate('Date.now()')) as number) + 1_000);
-    let leftMs = 30_000;
+    await clock.pauseAt(((await page.evaluate('Date.now()')) as number) + aheadMs);
+    let leftMs = 30_000 - aheadMs;
     const look = async (): Promise<boolean> => {
       if ((await content.isVisible()) !== isGone) return true;
       const ms = leftMs > 0 ? 500 : 1;

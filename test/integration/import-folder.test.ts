@@ -6,7 +6,7 @@ import { afterAll, expect, test } from '@jest/globals';
 import { runHoldfast } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { type DiyStack, diyCheckpoint, writeDiyFolder } from '../support/diy-folder.ts';
-import { killAtTenPlaces } from '../support/killed-import.ts';
+import { killAtTenPoints } from '../support/killed-import.ts';
 import { ok } from '../support/state.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';
 
@@ -135,11 +135,11 @@ test('damaged states of the history are left out, and named each time', async ()
   expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/left out: entry \d+/)]);
 });
 
-test('an import that is killed at ten places goes on, and nothing is there twice', async () => {
+test('an import that is killed at ten points goes on, and nothing is there twice', async () => {
   const stacks = Array.from({ length: 40 }, (_, at) => ({ project: `p${at % 3}`, stack: `s${at}`, versions: 3 }));
   const source = await sourceOf('killed', stacks);
   const words = ['--from', `file://${source.directory}`];
-  await killAtTenPlaces({ app, organization: 'killed', words, env: env(), stacks: 40, versions: 120 });
+  await killAtTenPoints({ app, organization: 'killed', words, env: env(), parallel: '1', stacks: 40, versions: 120 });
 });
 
 test('a second pass imports what is new, and no stack that was updated here', async () => {

@@ -3,7 +3,7 @@ import { query } from '../support/database.ts';
 import { base64, encrypt as encryptAt, runUpdate, stateWith, testEnds } from '../support/import-ends.ts';
 import { importEnv, runImport, targetUrl } from '../support/import-run.ts';
 import { creation } from '../support/journal-entries.ts';
-import { killAtTenPlaces } from '../support/killed-import.ts';
+import { killAtTenPoints } from '../support/killed-import.ts';
 import { sendJson, startFront } from '../support/source-front.ts';
 import { ok, startUpdate, type TestStack } from '../support/state.ts';
 import { append, complete } from '../support/update-calls.ts';
@@ -142,14 +142,14 @@ test('an import waits as long as the source asks, and goes on after a response t
   expect((await ends.run('--verify')).code).toBe(0);
 });
 
-test('an import that is killed at ten places goes on, and nothing is there twice', async () => {
+test('an import that is killed at ten points goes on, and nothing is there twice', async () => {
   const ends = await bothEnds('killed');
   for (let at = 0; at < 20; at++) {
     const stack = await ends.createStack(`s${at}`);
     for (const version of [1, 2]) await update(stack, stateWith(stack, await encrypt(stack, '"key"'), version));
   }
   const [words, env] = [['--from', front().url], importEnv(target, ends.token)];
-  await killAtTenPlaces({ app: target, organization: 'killed', words, env, stacks: 20, versions: 40 });
+  await killAtTenPoints({ app: target, organization: 'killed', words, env, parallel: '2', stacks: 20, versions: 40 });
 });
 
 test('a second pass reads no state that is here, and leaves a running update and a stack that was updated here', async () => {

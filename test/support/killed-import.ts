@@ -7,7 +7,7 @@ import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 import { until } from './until.ts';
 
-const places = 10;
+const points = 10;
 /** The last kill is at this share of the versions. */
 const killedShare = 0.6;
 
@@ -27,19 +27,21 @@ interface KilledImport {
   readonly organization: string;
   readonly words: readonly string[];
   readonly env: NodeJS.ProcessEnv;
+  /** How many stacks are imported at once. */
+  readonly parallel: string;
   /** What there is to import. */
   readonly stacks: number;
   readonly versions: number;
 }
 
 /**
- * Kills an import at ten places, each time after it has brought a version, and runs it to its end. Then, everything is there once.
+ * Kills an import at ten points, each time after it has brought a version, and runs it to its end. Then, everything is there once.
  */
-export async function killAtTenPlaces(killed: KilledImport): Promise<void> {
-  const { app, env, organization, stacks, versions } = killed;
+export async function killAtTenPoints(killed: KilledImport): Promise<void> {
+  const { app, env, organization, parallel, stacks, versions } = killed;
   const words = ['import', ...killed.words, '--organization', organization];
-  // On a busy machine, one may have ended before.
-  expect(await killImports({ ...killed, words: [...words, '--apply', '--parallel', '1'] })).toBeGreaterThanOrEqual(8);
+  // An import that is not seen in time ends by itself, and the later ones find nothing to do.
+  expect(await killImports({ ...killed, words: [...words, '--apply', '--parallel', parallel] })).toBeGreaterThan(0);
   const run = async (option: string) => {
     const { code, stderr, stdout } = await runHoldfast(env, ...words, option);
     return { code, text: stdout + stderr };
@@ -54,9 +56,9 @@ export async function killAtTenPlaces(killed: KilledImport): Promise<void> {
 /** Returns how many it has killed. */
 async function killImports({ app, env, organization, versions, words }: KilledImport): Promise<number> {
   let kills = 0;
-  for (let place = 0; place < places; place++) {
+  for (let point = 0; point < points; point++) {
     const before = await importedVersions(app, organization);
-    const atLeast = Math.max(before + 1, Math.floor((place * versions * killedShare) / places));
+    const atLeast = Math.max(before + 1, Math.floor((point * versions * killedShare) / points));
     const child = spawn(process.execPath, [holdfastProgram, ...words], { env, stdio: 'ignore' });
     const ended = once(child, 'exit');
     const isReached = async () => child.exitCode !== null || (await importedVersions(app, organization)) >= atLeast;

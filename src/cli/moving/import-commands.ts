@@ -56,10 +56,10 @@ interface ImportCall {
 /** Adds the options of `holdfast import`. */
 export function addImportOptions(command: Command, run: CommandRun): void {
   command
-    .argument('[place]', 'with `--from archive`: DIR or s3://BUCKET/PREFIX, as for `holdfast export --archive`')
+    .argument('[location]', 'with `--from archive`: DIR or s3://BUCKET/PREFIX, as for `holdfast export --archive`')
     .requiredOption(
-      '--from <place>',
-      'file://DIR, s3://BUCKET/PREFIX or https://HOST, as for `pulumi login`; or `archive`, followed by its place',
+      '--from <location>',
+      'file://DIR, s3://BUCKET/PREFIX or https://HOST, as for `pulumi login`; or `archive`, followed by its location',
     )
     .requiredOption('--organization <name>', 'organization that gets the stacks')
     .option('--source-organization <name>', 'organization of the service https://HOST; by default the same name')
@@ -82,7 +82,7 @@ export function addImportOptions(command: Command, run: CommandRun): void {
       '\nRun it again after an interruption, or for a second pass: it continues. The token for https://HOST is in ' +
         'PULUMI_ACCESS_TOKEN, the passphrase of an archive in PULUMI_CONFIG_PASSPHRASE. See docs/moving.md.',
     )
-    .action((place: string | undefined, options: ImportOptions) => runImport(run, place ?? null, options));
+    .action((location: string | undefined, options: ImportOptions) => runImport(run, location ?? null, options));
 }
 
 async function runImport(run: CommandRun, archive: string | null, options: ImportOptions): Promise<void> {

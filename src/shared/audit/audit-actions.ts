@@ -87,7 +87,7 @@ export const auditActions = {
   'site.promote': 'Made a site the one that writes',
   'site.demote': 'Prepared the switch to another site: new updates are refused',
   'site.replace': 'Another site has taken over: all writes are refused',
-  'bundle.begin': 'Began a break-glass bundle, or changed its place or passphrase',
+  'bundle.begin': 'Began a break-glass bundle, or changed its location or passphrase',
   'database.loss': 'Ended all updates because the database was restored or has failed over',
   'update.expire': 'The lease of an update ended',
   'update.break-glass': 'Created an update in an emergency, whatever rules say',

@@ -4,15 +4,17 @@ import { ViewsButton } from '../platform/app/views/views-button.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { Menu, MenuItem } from '../platform/ui/menu.tsx';
 import { chosenColumns, columnNames, stackColumns, toggleColumn } from './stack-columns.ts';
+import { parseStackFilter } from './stack-filter.ts';
 import styles from './stack-filter-bar.module.css';
 
 /** Saved views, the choice of columns, and the export of the list. */
 export function StackListTools() {
   const { organization } = useParams({ strict: false });
-  const { columns: _, ...filter } = useSearch({ strict: false });
+  const search = useSearch({ strict: false });
+  const { columns: _, ...filter } = search;
   return (
     <div className={styles['tools']}>
-      <ViewsButton page="stacks" />
+      <ViewsButton page="stacks" search={parseStackFilter(search)} />
       <ColumnMenu />
       <a
         className={buttonClass({ kind: 'quiet', size: 'small' })}

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { DriftView } from '../drift/drift-view.tsx';
-import { type CiView, ciPeriods } from '../platform/app/ci-search.ts';
+import { type CiView, ciPeriods, parseCiSearch } from '../platform/app/ci-search.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { ViewsButton } from '../platform/app/views/views-button.tsx';
 import { Page } from '../platform/ui/page.tsx';
@@ -25,7 +25,8 @@ const views: readonly (readonly [CiView, string])[] = [
 /** The runs of an organization: the current queues, and the results of recent runs. */
 export function CiPage() {
   const { organization } = route.useParams();
-  const { days = 7, view = 'queue' } = route.useSearch();
+  const search = route.useSearch();
+  const { days = 7, view = 'queue' } = search;
   useEffect(() => {
     document.title = `CI of ${organization} - Holdfast`;
   }, [organization]);
@@ -43,7 +44,7 @@ export function CiPage() {
       lead="Running, waiting and refused runs, and where pipelines lose time."
       actions={
         <>
-          <ViewsButton page="ci" />
+          <ViewsButton page="ci" search={parseCiSearch(search)} />
           {view === 'queue' ? null : <Period days={days} />}
         </>
       }

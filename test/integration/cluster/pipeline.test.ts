@@ -84,7 +84,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       const before = new Set(await jobKeys());
       const request = { method: 'PATCH', path: `${update.path}/checkpoint`, auth: update.lease, body, sent: 1_000 };
       const socket = await sendRaw(request);
-      await until(async () => (await redis.hlen('holdfast:budget:writes:arriving')) === 1, 'budget is taken');
+      await until(async () => (await redis.hlen('holdfast:budget:writes:arriving')) === 1, 'the budget is taken');
       socket.destroy();
       await until(async () => (await redis.hlen('holdfast:budget:writes:arriving')) === 0, 'the budget is released');
       expect(await redis.keys('holdfast:body:*')).toEqual([]);

@@ -140,7 +140,9 @@ function assertMayShareMore(shared: number): void {
 /** Throws InvalidRequestError. */
 function readName(text: string): string {
   const name = text.trim();
-  if (name === '' || !name.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(name))
+  const isVisible = /[\p{L}\p{N}\p{P}\p{S}]/u.test(name);
+  // Controls of the text's direction would also turn the text around the name.
+  if (!isVisible || !name.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(name))
     throw new InvalidRequestError('The name of a view must be one line of text');
   return name;
 }

@@ -20,7 +20,7 @@ import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { shortCommit, viewKind, viewStatus } from '../../updates/update-status.ts';
-import { type ActivityKind, type ActivitySearch, toActivityQuery } from './activity-search.ts';
+import { type ActivityKind, type ActivitySearch, parseActivitySearch, toActivityQuery } from './activity-search.ts';
 import { noteSeen, readLastSeen } from './last-seen.ts';
 
 const route = getRouteApi('/$organization/~/activity');
@@ -69,7 +69,7 @@ export function ActivityPage() {
   }, [newest, organization]);
   const problem = useProblem(query);
   return (
-    <Page title="Activity" actions={<ViewsButton page="activity" />}>
+    <Page title="Activity" actions={<ViewsButton page="activity" search={parseActivitySearch(search)} />}>
       <Filters
         organization={organization}
         search={search}
@@ -126,7 +126,8 @@ function Filters({
   readonly onChange: (change: ActivitySearch) => void;
 }) {
   const mayManage = useMayManage(organization);
-  const isOffered = ([name]: readonly [ActivityKind, string]): boolean => name !== 'freezes' || mayManage;
+  const isOffered = ([name]: readonly [ActivityKind, string]): boolean =>
+    name !== 'freezes' || mayManage || name === kind;
   return (
     <FilterBar>
       <SelectField

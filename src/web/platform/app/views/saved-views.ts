@@ -11,7 +11,8 @@ export const maxNameChars = 60;
 
 /** Options of a mutation that reads the views again. */
 export const thenReadViews = {
-  onSuccess: () => queryClient.invalidateQueries({ queryKey: trpc.views.pathKey() }),
+  // Also after a refusal: another user may have deleted the view.
+  onSettled: () => queryClient.invalidateQueries({ queryKey: trpc.views.pathKey() }),
 } as const;
 
 /** The organization whose views are offered: the one in the path, or the user's only one. Undefined: none. */

@@ -15,10 +15,23 @@ export function ViewActions({ organization, view }: { readonly organization: str
   const [open, setOpen] = useState<'rename' | 'delete' | null>(null);
   const [draft, setDraft] = useState(name);
   const mayManage = useMayManage(organization);
-  const close = () => setOpen(null);
   const pin = useMutation(trpc.views.pin.mutationOptions(thenReadViews));
   const change = useMutation(trpc.views.change.mutationOptions(thenReadViews));
   const remove = useMutation(trpc.views.remove.mutationOptions(thenReadViews));
+  const forget = (): void => {
+    for (const mutation of [pin, change, remove]) mutation.reset();
+  };
+  const show = (next: typeof open): void => {
+    forget();
+    setOpen(next);
+  };
+  const close = (): void => show(null);
+  /** Ignores clicks meanwhile: a disabled button would lose the focus. */
+  const unlessPending = (act: () => void) => (): void => {
+    if (isPending) return;
+    forget();
+    act();
+  };
   const isPending = pin.isPending || change.isPending || remove.isPending;
   const error = pin.error ?? change.error ?? remove.error;
   const rename = (): void => change.mutate({ organization, id, name: draft.trim() }, { onSuccess: close });
@@ -29,8 +42,7 @@ export function ViewActions({ organization, view }: { readonly organization: str
           text="Pin"
           name={name}
           isPressed={isPinned}
-          isDisabled={isPending}
-          onClick={() => pin.mutate({ organization, id, isPinned: !isPinned })}
+          onClick={unlessPending(() => pin.mutate({ organization, id, isPinned: !isPinned }))}
         >
           <Pin size={15} aria-hidden="true" fill={isPinned ? 'currentColor' : 'none'} />
         </IconButton>
@@ -40,8 +52,7 @@ export function ViewActions({ organization, view }: { readonly organization: str
               text="Share"
               name={name}
               isPressed={isShared}
-              isDisabled={isPending}
-              onClick={() => change.mutate({ organization, id, isShared: !isShared })}
+              onClick={unlessPending(() => change.mutate({ organization, id, isShared: !isShared }))}
             >
               <Users size={15} aria-hidden="true" fill={isShared ? 'currentColor' : 'none'} />
             </IconButton>
@@ -50,7 +61,7 @@ export function ViewActions({ organization, view }: { readonly organization: str
               name={name}
               onClick={() => {
                 setDraft(name);
-                setOpen('rename');
+                show('rename');
               }}
             >
               <Pencil size={15} aria-hidden="true" />
@@ -58,7 +69,7 @@ export function ViewActions({ organization, view }: { readonly organization: str
           </>
         ) : null}
         {isOwn || mayManage ? (
-          <IconButton text="Delete" name={name} onClick={() => setOpen('delete')}>
+          <IconButton text="Delete" name={name} onClick={() => show('delete')}>
             <Trash2 size={15} aria-hidden="true" />
           </IconButton>
         ) : null}
@@ -104,7 +115,6 @@ export function ViewActions({ organization, view }: { readonly organization: str
 
 function IconButton({
   children,
-  isDisabled = false,
   isPressed,
   name,
   onClick,
@@ -115,7 +125,6 @@ function IconButton({
   readonly onClick: () => void;
   readonly children: ReactNode;
   readonly isPressed?: boolean;
-  readonly isDisabled?: boolean;
 }) {
   return (
     <Button
@@ -125,7 +134,6 @@ function IconButton({
       aria-label={`${text} ${name}`}
       aria-pressed={isPressed}
       title={text}
-      disabled={isDisabled}
       onClick={onClick}
     >
       {children}

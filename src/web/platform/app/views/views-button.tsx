@@ -8,7 +8,14 @@ import { useViewOwner } from './saved-views.ts';
 const ViewsDialog = lazyPart(async () => (await import('./views-dialog.tsx')).default);
 
 /** Opens the saved views, and saves the view of this page. */
-export function ViewsButton({ page }: { readonly page: SavedView['page'] }) {
+export function ViewsButton({
+  page,
+  search,
+}: {
+  readonly page: SavedView['page'];
+  /** What the page knows of its URL: other parameters are not saved. */
+  readonly search: object;
+}) {
   const organization = useViewOwner();
   const [isOpen, setIsOpen] = useState(false);
   if (organization === undefined) return null;
@@ -18,7 +25,9 @@ export function ViewsButton({ page }: { readonly page: SavedView['page'] }) {
         <Bookmark size={15} aria-hidden="true" />
         Views
       </Button>
-      {isOpen ? <ViewsDialog organization={organization} page={page} onClose={() => setIsOpen(false)} /> : null}
+      {isOpen ? (
+        <ViewsDialog organization={organization} page={page} search={search} onClose={() => setIsOpen(false)} />
+      ) : null}
     </>
   );
 }

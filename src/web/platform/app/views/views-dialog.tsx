@@ -1,10 +1,11 @@
 import { useMutation } from '@tanstack/react-query';
-import { Link, useSearch } from '@tanstack/react-router';
-import { useState } from 'react';
+import { Link } from '@tanstack/react-router';
+import { useContext, useState } from 'react';
 import { Button } from '../../ui/button.tsx';
 import { CutName } from '../../ui/cut-name.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { CheckboxField, TextField } from '../../ui/field.tsx';
+import { SubmitBlock } from '../../ui/submit-block.ts';
 import type { SavedView, ViewedPage } from '../contract.ts';
 import { trpc } from '../trpc.ts';
 import { maxNameChars, thenReadViews, useSavedViews, viewLink } from './saved-views.ts';
@@ -18,25 +19,28 @@ export default function ViewsDialog({
   onClose,
   organization,
   page,
+  search,
 }: {
   readonly organization: string;
   readonly page: SavedView['page'];
+  readonly search: object;
   readonly onClose: () => void;
 }) {
   const { data, error } = useSavedViews(organization);
+  const halt = useContext(SubmitBlock) ?? error?.message ?? null;
   return (
     <Dialog
       title="Views"
-      description="A view keeps the filters of a page, and is pinned to the side bar."
+      description="A view keeps the filters of a page. Pinned views are in the side bar."
       isOpen
       onClose={onClose}
     >
-      <SaveForm organization={organization} page={page} />
-      {error ? (
+      <SaveForm organization={organization} page={page} search={search} />
+      {halt === null ? null : (
         <p className={styles['error']} role="alert">
-          {error.message}
+          {halt}
         </p>
-      ) : null}
+      )}
       {data === undefined || data.items.length === 0 ? null : (
         <ul className={styles['views']} aria-label="Saved views">
           {data.items.map((view) => (
@@ -59,8 +63,15 @@ export default function ViewsDialog({
   );
 }
 
-function SaveForm({ organization, page }: { readonly organization: string; readonly page: SavedView['page'] }) {
-  const search = useSearch({ strict: false });
+function SaveForm({
+  organization,
+  page,
+  search,
+}: {
+  readonly organization: string;
+  readonly page: SavedView['page'];
+  readonly search: object;
+}) {
   const [name, setName] = useState('');
   const [isShared, setIsShared] = useState(false);
   const create = useMutation(trpc.views.create.mutationOptions(thenReadViews));
