@@ -21,3 +21,13 @@ create table saved_view_pins (
   primary key (view_id, user_id)
 );
 create index saved_view_pins_user on saved_view_pins (user_id);
+
+-- Shared views of a former member stay, until an admin deletes them.
+create function forget_views() returns trigger language plpgsql as $$
+begin
+  delete from saved_view_pins p using saved_views v
+  where p.user_id = old.user_id and v.id = p.view_id and v.organization_id = old.organization_id;
+  delete from saved_views where organization_id = old.organization_id and user_id = old.user_id and not is_shared;
+  return null;
+end $$;
+create trigger memberships_forget_views after delete on memberships for each row execute function forget_views();

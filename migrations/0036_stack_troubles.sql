@@ -92,6 +92,20 @@ create index concurrently stack_changes_troubled on stack_changes (organization_
   include (project_name, stack_name) where trouble is not null;
 
 -- Next statement
+-- The stacks of an organization in which drift was ever found: one look into the index for each, however often it was found.
+create or replace function drifted_stacks(of_organization uuid) returns setof uuid language sql stable rows 10 as $$
+  with recursive found as (
+    (select d.stack_id from drift_runs d where d.organization_id = of_organization and d.is_detected order by d.stack_id limit 1)
+    union all
+    select (
+      select d.stack_id from drift_runs d
+      where d.organization_id = of_organization and d.is_detected and d.stack_id > f.stack_id order by d.stack_id limit 1)
+    from found f where f.stack_id is not null
+  )
+  select stack_id from found where stack_id is not null
+$$;
+
+-- Next statement
 drop index concurrently if exists drift_runs_found;
 
 -- Next statement

@@ -69,6 +69,11 @@ beforeAll(async () => {
   journaled = update.id;
   await ok(append(app, update, creation(1, 'saved', other)));
   await ok(complete(app, update));
+  await sql(
+    `insert into drift_runs (update_id, stack_id, organization_id, number, state)
+     select id, stack_id, organization_id, number, 'done' from updates where id = $1`,
+    [journaled],
+  );
   await importState(other, 1, 'twin');
   twin = await createStack(app);
   await importState(twin, 1, 'twin');
@@ -210,6 +215,11 @@ const damages: Record<string, Damage & { readonly kind: FindingKind }> = {
   'an update that counts for no organization': {
     kind: 'update-organization',
     make: () => sql(`update updates set organization_id = null where id = $1`, [journaled]),
+    object: /^update /,
+  },
+  'a drift run that counts for no organization': {
+    kind: 'update-organization',
+    make: () => sql(`update drift_runs set organization_id = null where update_id = $1`, [journaled]),
     object: /^update /,
   },
   'a journal of another stack': {

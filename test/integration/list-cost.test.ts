@@ -362,7 +362,7 @@ describe('a page about few stacks does not read the others', () => {
     const chosen = { ...allStacks, organizations: organizations.slice(0, 1), ...filter };
     const plan = await planOf(client, (db) => createStackQueryRepository(db).list(chosen));
     expect(plan.returned).toBe(returned);
-    expect(plan.read).toBeLessThanOrEqual(13 * returned);
+    expect(plan.read).toBeLessThanOrEqual(16 * returned);
     expect(plan.pages).toBeLessThanOrEqual(40 * returned + 4 * organizations.length);
   });
 
@@ -372,7 +372,7 @@ describe('a page about few stacks does not read the others', () => {
     expect(plan.read).toBeLessThanOrEqual(8 * 5 + organizations.length);
     expect(plan.pages).toBeLessThanOrEqual(20 * 5 + 8 * organizations.length);
     const more = await planOf(client, (db) => createAttentionRepository(db).hasMore(organizations, 50));
-    expect(more.read).toBeLessThanOrEqual(4 * 5 + organizations.length);
+    expect(more.read).toBeLessThanOrEqual(6 * 5 + organizations.length);
   });
 
   const page = { after: null, days: 90, limit: 51 };

@@ -119,7 +119,7 @@ test('each migration that is killed at any statement is completed by the next ru
     }
   }
   // Once for each file with a transaction, and once for each statement of the others.
-  const ofStackTroubles = 15;
+  const ofStackTroubles = 16;
   expect(kills).toBe(baseline - 1 + ofStackTroubles + 1 + 2 + 6);
   await using client = await connect(database);
   expect((await client.query('select count(*)::int as n from stack_places')).rows).toEqual([{ n: 1_200 }]);

@@ -48,7 +48,7 @@ test('each migration of this release is sent as one text, in a transaction, or i
     expect({ name, ...(await readMigration(folder.pathOf(name))) }).toEqual({
       name,
       hasTransaction: !isSplit,
-      statements: Array.from({ length: isSplit ? 15 : 1 }, () => expect.any(String)),
+      statements: Array.from({ length: isSplit ? 16 : 1 }, () => expect.any(String)),
     });
   }
 });

@@ -45,11 +45,18 @@ test('Stack, StackTag and StackTags are created, read, changed and deleted', asy
 });
 
 test('tags of a provider obey the rules for tags', async () => {
-  const { path } = await scene();
-  const { auth } = await createStack(app);
-  const { auth: owner } = await createStack(app);
-  expect((await app.call('POST', `${path}/tags`, { auth, body: { name: 'a', value: 'b' } })).status).toBe(404);
-  expect((await app.call('DELETE', `${path}/tags/a`, { auth: owner })).status).toBe(404);
+  const { auth, call, path } = await scene();
+  for (const body of [
+    { name: 'a b', value: 'c' },
+    { name: 'a'.repeat(41), value: 'c' },
+    { name: 'a', value: 'c'.repeat(257) },
+    { name: 'a' },
+  ])
+    expect((await app.call('POST', `${path}/tags`, { auth, body })).status).toBe(400);
+  for (let at = 0; at < 200; at++) await call('POST', `${path}/tags`, { name: `t${at}`, value: 'v' });
+  expect((await app.call('POST', `${path}/tags`, { auth, body: { name: 'more', value: 'v' } })).status).toBe(400);
+  await call('DELETE', `${path}/tags/t0`);
+  await call('POST', `${path}/tags`, { name: 'more', value: 'v' });
 });
 
 test('Team, TeamStackPermission and the tokens are created, read, changed and deleted', async () => {

@@ -99,10 +99,29 @@ test('a view that is not shared does not exist for others, admins included', asy
   for (const each of [id, named]) expect((await call(bob, 'remove', { id: each })).error).toBeNull();
 });
 
+test('a member who leaves leaves the shared views only', async () => {
+  const leaver = await person(app, organization, 'member');
+  const [shared, own] = [await save(leaver, 'left behind', true), await save(leaver, 'own')];
+  const ofOthers = await save(ada, 'of ada', true);
+  expect((await call(leaver, 'pin', { id: ofOthers, isPinned: true })).error).toBeNull();
+  await ok(app.call('DELETE', `/api/orgs/${organization}/members/${leaver.login}`, { auth: ada.auth }));
+  const rows = (of: string) => query<{ id: string }>(app, of, [leaver.login]);
+  expect(await rows('select v.id from saved_views v join users u on u.id = v.user_id and u.login = $1')).toEqual([
+    { id: shared },
+  ]);
+  expect(
+    await rows('select p.view_id as id from saved_view_pins p join users u on u.id = p.user_id and u.login = $1'),
+  ).toEqual([]);
+  expect((await list(ada)).map(({ id }: { id: string }) => id)).not.toContain(own);
+  for (const id of [shared, ofOthers]) expect((await call(ada, 'remove', { id })).error).toBeNull();
+});
+
 const name = 'view';
 const wrongs: readonly (readonly [string, object, number])[] = [
   ['without a name', { name: ' ' }, 400],
   ['a name of two lines', { name: 'a\nb' }, 400],
+  ['a name that nobody sees', { name: '\u200b' }, 400],
+  ['a name that turns the text', { name: 'a\u202eb' }, 400],
   ['a name that is not text', { name: '\ud800' }, 400],
   ['a long name', { name: 'n'.repeat(61) }, 400],
   ['another page', { viewed: { page: 'members', search: {} } }, 400],

@@ -128,6 +128,8 @@ export const recipes = {
       module: 'oapi-codegen',
       isSeldomRun: true,
       packagePath: 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen',
+      // What its clients import.
+      morePackages: ['github.com/oapi-codegen/runtime'],
     },
     'oapi-codegen',
   ),

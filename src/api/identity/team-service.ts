@@ -152,13 +152,9 @@ export class TeamService {
       audit.settle();
       const teamRef = { organization, organizationId, team };
       await this.#rename(tx, teamRef, request, audit);
-      const ofMembers = [
-        { member: request.member, memberAction: request.memberAction },
-        ...(request.memberChanges ?? []),
-      ];
-      const changes = ofMembers.flatMap(({ member, memberAction }) =>
-        member && memberAction ? [{ login: member, action: memberAction }] : [],
-      );
+      const { member, memberAction, memberChanges } = request;
+      const ofMembers = [...(member && memberAction ? [{ member, memberAction }] : []), ...(memberChanges ?? [])];
+      const changes = ofMembers.map((change) => ({ login: change.member, action: change.memberAction }));
       await changeMembers(tx, teamRef, changes, audit);
       for (const given of [request.addStackPermission, request.editStackPermission])
         if (given) await giveStack(tx, teamRef, caller, given, audit);

@@ -56,8 +56,9 @@ export function createAttentionRepository(db: Queryable) {
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
   /** Those in which drift was ever found. */
   const everDrifted = (maxScanned: number) => sql.fragment`
-    select c.* from (select distinct d.stack_id from drift_runs d where d.organization_id = o.id and d.is_detected) d
-    join stack_changes c on c.stack_id = d.stack_id order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
+    select c.* from drifted_stacks(o.id) as d (stack_id)
+    cross join lateral (select e.* from stack_changes e where e.stack_id = d.stack_id offset 0) c
+    order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
   /** Stacks that may have a trouble: at most `maxScanned` of each kind. Reads no others. */
   const looked = (organizations: readonly ListedOrganization[], maxScanned: number) => sql.fragment`
     select * from (

@@ -119,8 +119,7 @@ export function createStackQueryRepository(db: Queryable) {
               select distinct u.stack_id from updates u where u.organization_id = o.id and u.status in ('not started', 'running')) u
             join stack_changes c on c.stack_id = u.stack_id`
           : status === 'drifted'
-            ? sql.fragment`(
-                select distinct d.stack_id from drift_runs d where d.organization_id = o.id and d.is_detected) d
+            ? sql.fragment`drifted_stacks(o.id) as d (stack_id)
               join stack_changes c on c.stack_id = d.stack_id`
             : sql.fragment`stack_changes c`;
     const later =

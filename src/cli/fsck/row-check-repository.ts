@@ -89,7 +89,11 @@ export function createRowCheckRepository(db: Queryable): Readonly<Record<string,
       db.any(sql.rows(CheckedRow)`
         /* rowChecks.updates */
         select u.id::text as id, 'update ' || u.id as object, ${problems(
-          ['update-organization', sql.fragment`u.organization_id is distinct from p.organization_id`],
+          [
+            'update-organization',
+            sql.fragment`u.organization_id is distinct from p.organization_id
+              or d.update_id is not null and d.organization_id is distinct from p.organization_id`,
+          ],
           [
             'foreign-state',
             sql.fragment`exists (

@@ -79,8 +79,11 @@ export function createRowRepairRepository(tx: Queryable) {
     setUpdateOrganization: (updateId: string) =>
       tx.query(sql.nothing`
         /* rowRepairs.setUpdateOrganization */
-        update updates u set organization_id = p.organization_id from stacks s join projects p on p.id = s.project_id
-        where u.id = ${updateId}::uuid and s.id = u.stack_id`),
+        with own as (
+          select u.id, p.organization_id from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
+          where u.id = ${updateId}::uuid),
+        drift as (update drift_runs d set organization_id = own.organization_id from own where d.update_id = own.id)
+        update updates u set organization_id = own.organization_id from own where u.id = own.id`),
 
     setStatisticsStack: (updateId: string) =>
       tx.query(sql.nothing`
