@@ -33,7 +33,7 @@ describe('a request', () => {
       isOperator: false,
       mayAddMembers: true,
       invitations: 0,
-      organizations: [{ name: 'same-answer', role: 'admin', stackCount: 1 }],
+      organizations: [{ name: 'same-answer', role: 'admin', stackCount: 1, hasMoreStacks: false }],
       version: expect.any(String),
       readOnly: null,
     });
@@ -193,7 +193,7 @@ describe('the token of a session', () => {
       );
     expect(await names()).toEqual(['seen']);
     expect((await askFrom(user.browser, 'me.get')).data.organizations).toEqual([
-      { name: 'granted-sessions', role: 'viewer', stackCount: null },
+      { name: 'granted-sessions', role: 'viewer', stackCount: null, hasMoreStacks: false },
     ]);
     await query(app, 'delete from memberships where user_id = $1', [user.userId]);
     expect(await askFrom(user.browser, 'stacks.list', { organization: 'granted-sessions' })).toMatchObject({
