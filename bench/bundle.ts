@@ -17,8 +17,8 @@ import { sendCall } from './support/send-call.ts';
 
 /**
  * The break-glass bundle of stacks with secrets: written, used without the server, and returned.
- * Every state and configuration is decrypted and compared, and for some stacks the CLI finds no changes and updates them. Then, `holdfast bundle return`, with some stacks that moved on both
- * sides. Ends with an error if a secret or a version is lost, or a conflict is not named.
+ * Every state and configuration is decrypted and compared, and for some stacks the CLI finds no changes and updates them. Then,
+ * `holdfast bundle return`, with some stacks that moved on both sides. Ends with an error if a secret or a version is lost, or a conflict is not named.
  * Usage: npm run bench bundle -- [--stacks 1000] [--cli 20] [--conflicts 3] [--resources 10]
  */
 const { values } = parseArgs({
