@@ -261,7 +261,7 @@ function ofLease(of: Samples, stack: string, world: World): Sample {
 }
 
 const known =
-  /^:(organization|project|stack|kind\(.*\)|updateId|stackVersion|pack|versionTag|group|login|issuerId|policyId|ruleId|deletedStackId|team|role|tokenId|grant|hook|deliveryId|approvalId|versionId|name|id)$/;
+  /^:(organization|project|stack|kind\(.*\)|updateId|stackVersion|tag|pack|versionTag|group|login|issuerId|policyId|ruleId|deletedStackId|team|role|tokenId|grant|hook|deliveryId|approvalId|versionId|name|id)$/;
 /** Called by the other walk. */
 const elsewhere = ['GET /trpc/:procedures', 'POST /trpc/:procedures'];
 
@@ -343,7 +343,7 @@ function fill(pattern: string, stack: string, world: World): string {
       versionTag: '1',
     },
     ...{ group: 'default-policy-group', login: 'viewer', issuerId: ids['issuerId'], policyId: ids['policyId'] },
-    ...{ ruleId: ids['ruleId'], team: 'team1', role: ids['roleId'], hook: 'hook1', id: randomUUID() },
+    ...{ ruleId: ids['ruleId'], team: 'team1', role: ids['roleId'], hook: 'hook1', tag: 't1', id: randomUUID() },
   };
   return pattern.replace(/:kind\(.*\)/, 'update').replace(/:(\w+)/g, (_, name: string) => values[name] ?? randomUUID());
 }
