@@ -139,7 +139,16 @@ test('an import that is killed at ten points goes on, and nothing is there twice
   const stacks = Array.from({ length: 40 }, (_, at) => ({ project: `p${at % 3}`, stack: `s${at}`, versions: 3 }));
   const source = await sourceOf('killed', stacks);
   const words = ['--from', `file://${source.directory}`];
-  await killAtTenPoints({ app, organization: 'killed', words, env: env(), parallel: '1', stacks: 40, versions: 120 });
+  await killAtTenPoints({
+    app,
+    organization: 'killed',
+    words,
+    env: env(),
+    parallel: '1',
+    leastKills: 8,
+    stacks: 40,
+    versions: 120,
+  });
 });
 
 test('a second pass imports what is new, and no stack that was updated here', async () => {

@@ -149,7 +149,16 @@ test('an import that is killed at ten points goes on, and nothing is there twice
     for (const version of [1, 2]) await update(stack, stateWith(stack, await encrypt(stack, '"key"'), version));
   }
   const [words, env] = [['--from', front().url], importEnv(target, ends.token)];
-  await killAtTenPoints({ app: target, organization: 'killed', words, env, parallel: '2', stacks: 20, versions: 40 });
+  await killAtTenPoints({
+    app: target,
+    organization: 'killed',
+    words,
+    env,
+    parallel: '2',
+    leastKills: 5,
+    stacks: 20,
+    versions: 40,
+  });
 });
 
 test('a second pass reads no state that is here, and leaves a running update and a stack that was updated here', async () => {

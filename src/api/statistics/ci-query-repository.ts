@@ -144,7 +144,8 @@ export function createCiQueryRepository(db: Queryable) {
         select f.id::text as id, ${micros(sql.fragment`f.refused_at`)}, c.project_name as project, c.stack_name as stack, f.reason, f.kind,
           f.message, f.requested_by as by, f.commit_id as commit, f.branch, f.ci_url as "ciUrl", f.update_id as "updateId",
           f.waited_ms::float8 as "waitedMs", f.times, f.refused_at as "refusedAt"
-        from refused_runs f join stack_changes c on c.stack_id = f.stack_id
+        from refused_runs f
+        cross join lateral (select * from stack_changes e where e.stack_id = f.stack_id offset 0) c
         where f.organization_id = ${organization.id} and f.refused_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'
           and ${reasons === null ? sql.fragment`true` : sql.fragment`f.reason = any (${sql.array([...reasons], 'text')})`}
           and (${project}::text is null or c.project_name = ${project})

@@ -86,7 +86,7 @@ export class RequestCalls {
   }
 
   /** Runs a call once the other calls of the request leave capacity for it. */
-  inSequence<T>(call: () => Promise<T>): Promise<T> {
+  whenAdmitted<T>(call: () => Promise<T>): Promise<T> {
     return this.#calls.add(call);
   }
 

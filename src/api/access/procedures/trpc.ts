@@ -39,7 +39,7 @@ const observed = t.procedure
   .use(async ({ ctx, next, path }) => {
     const startedAt = performance.now();
     const result = await inSpan(`procedure ${path}`, {}, async () => {
-      const ended = await ctx.request.inSequence(() => next());
+      const ended = await ctx.request.whenAdmitted(() => next());
       const span = currentSpan();
       if (span && !ended.ok) failSpan(span, causeOf(ended.error));
       return ended;
