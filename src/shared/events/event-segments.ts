@@ -143,7 +143,7 @@ export class EventSegments {
     const proof = damage && (await this.#prove(segment));
     if (damage && proof === 'damaged') return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
     if (!this.#readOnly.isFenced) await this.#rows.markIntact(id);
-    return proof === 'mended' ? 'repaired' : segment.damaged ? 'restored' : 'intact';
+    return proof === 'repaired' ? 'repaired' : segment.damaged ? 'restored' : 'intact';
   }
 
   async #findDamage(segment: SegmentRow, signal?: AbortSignal): Promise<Error | null> {
@@ -260,9 +260,9 @@ export class EventSegments {
     }
   }
 
-  #prove(segment: SegmentRow, mends = true): Promise<Proof> {
+  #prove(segment: SegmentRow, repairs = true): Promise<Proof> {
     const index = parseIndex(segment.frames);
-    return this.#copies.prove((documents) => this.verify(segment, index, segment.sha256, { documents }), { mends });
+    return this.#copies.prove((documents) => this.verify(segment, index, segment.sha256, { documents }), { repairs });
   }
 
   async #refuse(segment: SegmentRow, damage: Error): Promise<never> {

@@ -105,7 +105,7 @@ export class PolicyArchives {
     const proof = damage && (await this.#prove(archive));
     if (damage && proof === 'damaged') return (await this.#report(archive, damage)) ? 'damaged' : 'gone';
     if (!this.#readOnly.isFenced) await this.#rows.markIntact(id);
-    return proof === 'mended' ? 'repaired' : archive.isDamaged ? 'restored' : 'intact';
+    return proof === 'repaired' ? 'repaired' : archive.isDamaged ? 'restored' : 'intact';
   }
 
   /** See PolicyArchiveRepository. */
@@ -129,11 +129,11 @@ export class PolicyArchives {
     return this.#rows.readStatistics();
   }
 
-  #prove(archive: ArchiveRow, mends = true): Promise<Proof> {
+  #prove(archive: ArchiveRow, repairs = true): Promise<Proof> {
     const read = async (documents: DocumentStore): Promise<void> => {
       for await (const _ of documents.open(archive));
     };
-    return this.#copies.prove(read, { mends });
+    return this.#copies.prove(read, { repairs });
   }
 
   async #refuse(archive: ArchiveRow, error: unknown): Promise<never> {

@@ -81,11 +81,11 @@ export class JournalSnapshots {
     return true;
   }
 
-  #prove(snapshot: JournalSnapshotRow, mends = true): Promise<Proof> {
+  #prove(snapshot: JournalSnapshotRow, repairs = true): Promise<Proof> {
     const read = async (documents: DocumentStore): Promise<void> => {
       for await (const _ of documents.open(snapshot));
     };
-    return this.#copies.prove(read, { mends });
+    return this.#copies.prove(read, { repairs });
   }
 
   /** See JournalSnapshotRepository. */
