@@ -19,10 +19,10 @@ const maxShown = 20;
 
 /** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
-  const on = async <T>(place: string, work: (call: BackupCall) => Promise<T>, mustExist = true): Promise<T> => {
+  const on = async <T>(location: string, work: (call: BackupCall) => Promise<T>, mustExist = true): Promise<T> => {
     const session = new AdminSession(run.loadConfig(), run);
     await session.assertMayRun();
-    const target = await openTarget(place, session.config, { mustExist });
+    const target = await openTarget(location, session.config, { mustExist });
     try {
       return await work({ session, target });
     } finally {

@@ -60,7 +60,7 @@ export async function verify(call: BackupCall, id: string | null, identity: stri
         () => true,
         () => false,
       );
-    const note = isNoted ? '' : ' This could not be noted in the place of the backups.';
+    const note = isNoted ? '' : ' This could not be noted in the location of the backups.';
     return { ...verification, text: `${verification.text}${note}` };
   } finally {
     try {

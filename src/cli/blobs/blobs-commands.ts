@@ -172,6 +172,6 @@ async function status({ config, locations }: Call, json: true | undefined): Prom
     switched: `moved from ${other}`,
     settled: row ? 'as the database says' : 'as the settings say',
   };
-  const found = { place: location, other, phase, verifiedAt: row?.verifiedAt ?? null };
+  const found = { location, other, phase, verifiedAt: row?.verifiedAt ?? null };
   printResult('blobs status', found, { json, text: `The blobs are at ${location}: ${state[phase]}.` });
 }

@@ -66,7 +66,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
     if (bundle === null) throw new MovingError('No worker has begun a bundle: set HOLDFAST_BUNDLE_URL');
     const errors = stacks.flatMap(({ error, ...row }) => (error === null ? [] : [{ stack: nameOf(row), error }]));
     const result = {
-      place: bundle.location,
+      location: bundle.location,
       stacks: stacks.length,
       behind: lag.stacks,
       behindSeconds: lag.seconds,

@@ -26,14 +26,14 @@ export function storeChecks(visit: Visit): Check[] {
   const { backup, blobs, secondStore } = visit.config;
   const checks: Check[] = [
     { name: 'blob-store', run: () => tryStore(visit, blobs, openBlobStore) },
-    { name: 'blob-place', run: () => checkLocation(visit) },
+    { name: 'blob-location', run: () => checkLocation(visit) },
   ];
   if (secondStore !== null)
     checks.push({
       name: 'second-store',
       run: () => {
-        const { place, ...use } = parseSecondStore(secondStore, blobs);
-        return tryStore(visit, place, openBlobStore, use);
+        const { location, ...use } = parseSecondStore(secondStore, blobs);
+        return tryStore(visit, location, openBlobStore, use);
       },
     });
   const { to } = backup;

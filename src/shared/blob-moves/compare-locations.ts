@@ -19,7 +19,7 @@ export interface PassOptions {
 export interface CopyOptions {
   /** Also compares the blobs that are in both locations. */
   readonly again?: boolean;
-  /** Replaces the copy that does not have the hash of its row. Returns false if there is no hash: then the main place is right. */
+  /** Replaces the copy that does not have the hash of its row. Returns false without a hash: the main location is right. */
   readonly repair?: (key: string) => Promise<boolean>;
 }
 

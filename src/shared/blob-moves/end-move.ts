@@ -14,7 +14,7 @@ export async function switchLocations(locations: BlobLocationRepository): Promis
 
 export interface EmptyOptions {
   readonly empty?: boolean;
-  /** Repairs the main place if the one that was left has the bytes with the hash in the database. Returns whether the main place is right. */
+  /** Repairs the main location if the one that was left has the bytes with the hash in the database. Returns whether it is right. */
   readonly repair?: (key: string) => Promise<boolean>;
 }
 

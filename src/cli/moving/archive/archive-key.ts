@@ -51,7 +51,7 @@ export async function keyForExport(
     throw new MovingError('The secrets need protection: name an age --recipient, or set PULUMI_CONFIG_PASSPHRASE');
   if (known.some(({ salt }) => (salt === null) !== recipients.length > 0))
     throw new MovingError(
-      'The archive is protected in another way: use the same recipients or passphrase, or name another place',
+      'The archive is protected in another way: use the same recipients or passphrase, or name another location',
     );
   const found = recipients.length > 0 ? null : (known[0] ?? null);
   if (found !== null) return { key: await openKey(found, { identities: null, passphrase }), keys: known };
