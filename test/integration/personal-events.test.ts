@@ -18,7 +18,7 @@ let other: string;
 let someone: Person;
 let admin: Person;
 
-/** Where each action shows. */
+/** The audit log in which each action is recorded. */
 const decisions: Readonly<Record<AuditAction, AuditLogRule>> = {
   ...(Object.fromEntries(
     [

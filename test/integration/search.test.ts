@@ -417,9 +417,9 @@ describe('a secret', () => {
   const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270' };
   let stack: TestStack;
   const urn = 'urn:pulumi:dev::proj::test:index:Bucket::box';
-  const reveal = (place: object, as = stack.auth.replace('token ', '')) => {
+  const reveal = (location: object, as = stack.auth.replace('token ', '')) => {
     const { organization, project, stack: name } = stack;
-    return command(app, as, 'secrets.reveal', { organization, project, stack: name, place });
+    return command(app, as, 'secrets.reveal', { organization, project, stack: name, location });
   };
   const events = () =>
     query<{ details: string; outcome: string; login: string }>(
@@ -464,7 +464,7 @@ describe('a secret', () => {
   });
 
   test('is shown to a user who may decrypt, and each read is recorded with its location', async () => {
-    const shown = async (place: object) => (await reveal(place)).data?.value;
+    const shown = async (location: object) => (await reveal(location)).data?.value;
     expect(await shown({ of: 'output', name: 'url' })).toBe('https://a.example');
     expect(JSON.parse(await shown({ of: 'output', name: 'mixed' }))).toEqual({ a: 1, b: { deep: [true] } });
     expect(await shown({ of: 'resource', urn, part: 'inputs', path: ['list', 1, 'pass'] })).toBe('hidden text');

@@ -34,7 +34,7 @@ const scanning: Record<string, object | (() => object)> = {
   'resources.get': { urn },
   'resources.blame': { urn },
   'resources.graph': {},
-  'secrets.reveal': { place: { of: 'resource', urn, part: 'outputs', path: ['key'] } },
+  'secrets.reveal': { location: { of: 'resource', urn, part: 'outputs', path: ['key'] } },
   'stacks.get': {},
   'stacks.pending': {},
   'stacks.repair': { headVersion: 2, repairs: [{ index: 0, urn, repair: { action: 'clear' } }] },

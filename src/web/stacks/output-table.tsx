@@ -57,7 +57,7 @@ function Output({
       </th>
       <td className={styles['value']}>
         {isRedacted ? (
-          <Secret stack={stack} name={name} place={{ of: 'output', name }} />
+          <Secret stack={stack} name={name} location={{ of: 'output', name }} />
         ) : (
           <Value name={name} text={value} isCut={isCut} />
         )}
