@@ -173,8 +173,8 @@ function describe({
 }: ManifestHead | Manifest): string {
   const missing = missingBlobs.length + wrongBlobs.length;
   const lacks = missing === 0 ? '' : `, ${missing} blobs missing`;
-  const sealed = recipients.length === 0 ? '' : ', encrypted';
-  return `${takenAt}, ${blobs.count} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB${sealed}${lacks}`;
+  const encrypted = recipients.length === 0 ? '' : ', encrypted';
+  return `${takenAt}, ${blobs.count} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB${encrypted}${lacks}`;
 }
 
 function counted(count: number, noun: string): string {

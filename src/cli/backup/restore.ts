@@ -92,7 +92,7 @@ function findMissingKeys({ masterKeys }: AdminSession, manifest: Manifest): stri
 async function restoreInto(
   url: string,
   { session, target }: BackupCall,
-  { manifest, unseal }: OpenedBackup,
+  { decrypt, manifest }: OpenedBackup,
   { compareWith }: RestoreOptions,
 ): Promise<Pick<Restoration, 'endedUpdates' | 'writtenAfter'>> {
   const { config, logger, startWait } = session;
@@ -111,7 +111,7 @@ async function restoreInto(
       const blobs = await openOwnBlobs(config, logger);
       try {
         const onProgress = (done: number, total: number) => progress.report('blobs', done, total);
-        await copyBlobs(target, blobs, manifest, { onProgress, unseal });
+        await copyBlobs(target, blobs, manifest, { onProgress, decrypt });
       } finally {
         await blobs.close();
       }
@@ -119,7 +119,7 @@ async function restoreInto(
       await restoreTables(copies, target, manifest, {
         onTable: (done, total) => progress.report('tables', done, total),
         beforeCommit: () => copies.markRestore(manifest.id),
-        unseal,
+        decrypt,
       });
     }
     await migrate(start);
