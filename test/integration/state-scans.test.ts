@@ -85,7 +85,7 @@ test('every procedure that reads whole states is in the table', () => {
   expect(names.sort()).toEqual(Object.keys(scanning).sort());
 });
 
-test.each(Object.keys(scanning))('%s is told to come again when the line is long', async (name) => {
+test.each(Object.keys(scanning))('%s reports a full queue', async (name) => {
   await fillTheQueue();
   const refused = await call(name);
   emptyTheQueue();
