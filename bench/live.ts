@@ -161,7 +161,10 @@ async function measureTabs(): Promise<void> {
       ['notifications of starts received', String(delays.length)],
       ['from the response to the notification, ms: p50', percentile(delays, 0.5)],
       ['p99', percentile(delays, 0.99)],
-      ['CPU of the server per notification sent to a tab, with the calls that caused them, µs', cpuPerNotification * 1e6],
+      [
+        'CPU of the server per notification sent to a tab, with the calls that caused them, µs',
+        cpuPerNotification * 1e6,
+      ],
       ['batch of 50 events, ms: without tabs', median(quiet)],
       ['with the tabs, 50 of which watch the update', median(busy)],
     ],

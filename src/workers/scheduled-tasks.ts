@@ -30,7 +30,7 @@ import { createStackDeletion } from './stacks/delete-stacks.ts';
 import { encodeInSlices } from './state/encode-versions.ts';
 import { reconcileInSlices } from './state/reconcile.ts';
 import { sweepRetention } from './state/retention/sweep-retention.ts';
-import { secondStoreTasks } from './state/second-store.ts';
+import { secondStoreTasks } from './state/second-store-tasks.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
 import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';

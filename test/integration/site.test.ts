@@ -9,7 +9,7 @@ import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { checkSite } from '../../src/shared/platform/site/site-watch.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
-import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
+import { secondStoreTasks } from '../../src/workers/state/second-store-tasks.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminWith } from '../support/admin.ts';
 import { readEverything, writeEverything } from '../support/all-documents.ts';

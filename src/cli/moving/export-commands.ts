@@ -14,11 +14,12 @@ import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { operator } from '../admin/operator.ts';
 import type { CommandRun } from '../command-run.ts';
+import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
+import { counted } from '../output/text.ts';
 import { exportArchive } from './archive/archive-export.ts';
+import { forEachStack } from './for-each-stack.ts';
 import { messageOf } from './import-plan.ts';
-import { collect, forEachStack, toCount } from './moving-options.ts';
-import { counted } from './moving-report.ts';
 
 const pageRows = 500;
 

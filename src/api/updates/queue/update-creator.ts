@@ -155,7 +155,7 @@ export class UpdateCreator {
           deferred = created;
           if (created instanceof FrozenError && !isFreezeNotified)
             isFreezeNotified = await this.#notifyOfWait(creation, entry, { error: created, caller });
-          if (created) await this.#queue.holdBack(entry, created instanceof LimitError ? created.limit : null);
+          if (created) await this.#queue.defer(entry, created instanceof LimitError ? created.limit : null);
           continue;
         }
         const { updateId } = created;
