@@ -248,7 +248,8 @@ export class EventSegments {
       };
       const found = await text(false).catch(async (error: unknown) => {
         if (!isDamage(error)) throw error;
-        if ((await this.#prove(segment)) === 'damaged') return this.#refuse(segment, error);
+        if (this.#copies.seen.isTrusted(segment.id) || (await this.#prove(segment)) === 'damaged')
+          return this.#refuse(segment, error);
         return text(true).catch((again: unknown) => {
           if (!isDamage(again)) throw again;
           // Right bytes were just found.
@@ -266,7 +267,7 @@ export class EventSegments {
   }
 
   async #refuse(segment: SegmentRow, damage: Error): Promise<never> {
-    await this.#report(segment, damage);
+    if (!this.#copies.seen.isTrusted(segment.id)) await this.#report(segment, damage);
     throw new EventsDamagedError(
       `The server's copy of events ${segment.firstSequence} to ${segment.lastSequence} of this update is damaged. Ask an administrator to see docs/runbook.md#holdfastdocumentsdamaged.`,
       { cause: damage },
@@ -275,7 +276,9 @@ export class EventSegments {
 
   /** Returns false if the segment is gone. */
   async #report(segment: SegmentRow, damage: Error): Promise<boolean> {
-    const marked = this.#readOnly.isFenced ? { isNew: !segment.damaged } : await this.#rows.markDamaged(segment.id);
+    const marked = this.#readOnly.isFenced
+      ? { isNew: this.#copies.seen.note(segment.id) && !segment.damaged }
+      : await this.#rows.markDamaged(segment.id);
     if (!marked) return false;
     const owner = await this.#rows.findOwner(segment.id);
     const facts = {

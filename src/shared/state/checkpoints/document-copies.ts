@@ -6,6 +6,7 @@ import type { BlobRepository } from './blob-repository.ts';
 import type { ChunkRepository } from './chunks/chunk-repository.ts';
 import { isDamage } from './document-damage.ts';
 import type { DocumentStore } from './document-store.ts';
+import { SeenDamage } from './seen-damage.ts';
 import { copyKeptBlob } from './settle-copy.ts';
 
 /** Reads a document, and throws if it does not have the hash in its row. */
@@ -47,11 +48,14 @@ type BlobReader = Pick<BlobStore, 'open' | 'put'>;
  * the stores with other bytes. While it cannot, `open` reads what is right elsewhere.
  */
 export class DocumentCopies {
+  /** For readers, which ask before they call `prove`. */
+  readonly seen: SeenDamage;
   readonly #parts: Parts;
   readonly #right = new LRUCache<string, BlobStore>({ max: maxRight, ttl: rightMs });
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.seen = new SeenDamage(parts.isFenced);
   }
 
   /** Opens a blob as the blob store does, but not in a store in which it was just found wrong. */

@@ -152,7 +152,8 @@ export class DocumentVerifier {
         return proof === 'repaired' ? 'repaired' : checkpoint.damaged ? 'restored' : 'intact';
       }
       if (this.#readOnly.isFenced) {
-        await this.#report(checkpoint, !checkpoint.damaged, damage);
+        const isNew = this.#copies.seen.note(checkpoint.id) && !checkpoint.damaged;
+        await this.#report(checkpoint, isNew, damage);
         return 'damaged';
       }
       const quarantined = await this.#checks.quarantine(checkpoint);
@@ -168,8 +169,10 @@ export class DocumentVerifier {
 
   /** Returns a row that is not known to be damaged. A damaged one is checked again, at most once a minute. */
   async #usable(checkpoint: CheckpointRow): Promise<CheckpointRow> {
-    if (!checkpoint.damaged) return checkpoint;
-    if (!checkpoint.checkedJustNow) return this.#recovered(checkpoint.id);
+    if (!this.#copies.seen.isTrusted(checkpoint.id)) {
+      if (!checkpoint.damaged) return checkpoint;
+      if (!checkpoint.checkedJustNow) return this.#recovered(checkpoint.id);
+    }
     throw new DocumentDamagedError(await this.#checks.findOwner(checkpoint.id));
   }
 
