@@ -162,6 +162,15 @@ export function createStorageRepository(db: Queryable) {
           sum(event_bytes)::float8 as "eventBytes"
         from organization_storage where day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int group by day order by day`),
 
+    /** What an organization kept on each of the last days on which it was measured. */
+    listDaysOf: (organization: string, days: number) =>
+      db.any(sql.rows(DayRow)`
+        /* storage.listDaysOf */
+        select s.day::text as day, s.state_bytes::float8 as "stateBytes", s.journal_bytes::float8 as "journalBytes",
+          s.event_bytes::float8 as "eventBytes"
+        from organizations o join organization_storage s on s.organization_id = o.id
+        where o.name = ${organization} and s.day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int order by s.day`),
+
     /** The largest tables with their indexes; the number of rows is an estimate. */
     listTables: (limit: number) =>
       db.any(sql.rows(TableRow)`
