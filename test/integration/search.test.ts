@@ -389,10 +389,8 @@ describe('references', () => {
       reference(place('net', 'prod')),
       reference(place('gone', 'prod')),
     ]);
-    await write(await addStack(net, 'stock', 'prod'), [
-      reference(place('shop', 'prod')),
-      reference(place('net', 'prod')),
-    ]);
+    const stock = await addStack(net, 'stock', 'prod');
+    await write(stock, [reference(place('shop', 'prod')), reference(place('net', 'prod'))]);
     const as = net.auth.replace('token ', '');
     const graph = await read('references.graph', { organization }, as);
     expect(graph).toMatchObject({ isCut: false });
@@ -410,6 +408,20 @@ describe('references', () => {
     expect(JSON.stringify(await read('references.graph', { organization }, limited.token))).not.toContain('stock');
     const ofNet = await read('references.ofStack', { organization, project: 'net', stack: 'prod' }, limited.token);
     expect(names(ofNet.readBy)).toEqual(['shop/prod']);
+    const referring = async () => {
+      const marked = await query<{ name: string }>(
+        app,
+        `select l.project_name as name from state_indexes i join stack_changes l using (stack_id)
+         where i.referring_in = l.organization_id and l.organization_id = (select id from organizations where name = $1) order by 1`,
+        [organization],
+      );
+      return marked.map(({ name }) => name);
+    };
+    expect(await referring()).toEqual(['shop', 'stock']);
+    await write(stock, [reference(place('net', 'prod'))]);
+    expect(await referring()).toEqual(['shop', 'stock']);
+    await write(stock, []);
+    expect(await referring()).toEqual(['shop']);
   });
 });
 

@@ -121,6 +121,7 @@ export const procedureTable: Record<
   'embeds.create': { needs: 'manager' },
   'embeds.revoke': { needs: 'manager', input: { id: randomUUID() } },
   'views.list': { needs: 'people' },
+  'views.everywhere': { needs: 'owner' },
   'views.create': {
     needs: 'people',
     input: () => ({ name: randomUUID(), isShared: true, viewed: { page: 'stacks', search: { status: 'failed' } } }),
@@ -161,6 +162,7 @@ export const procedureTable: Record<
   'access.list': { needs: 'manage', input: { holders: 'users' } },
   'access.policy': { needs: 'manager' },
   'access.managed': { needs: 'manager', input: { kind: 'Team' } },
+  'access.declaration': { needs: 'manager', input: { kind: 'Team', object: 'blue' } },
   'access.changePolicy': { needs: 'manager', input: { decryptByRole: true } },
   'access.mine': { needs: 'read' },
   'tokens.mine': { needs: 'owner' },

@@ -34,14 +34,21 @@ export const versionsRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /** Resources that differ between two versions; 0 is the stack before its first one. Secrets are redacted. */
+  /** Resources that differ between two versions, all or those whose types begin so; 0 is the stack before its first one. Secrets are redacted. */
   diff: stackScan('read')
-    .input(input(Type.Object({ from: VersionNumber, to: VersionNumber, ...page })))
-    .query(async ({ ctx: { scan, services }, input: { cursor, from, limit = defaultPage, to, ...ref } }) => {
-      const [offset] = decodeCursor(cursor, Type.Tuple([VersionNumber])) ?? [0];
-      const found = await services.versions.diff(scan, ref, { from, to, offset, limit });
-      return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
-    }),
+    .input(
+      input(Type.Object({ from: VersionNumber, to: VersionNumber, typePrefix: Type.Optional(text(200)), ...page })),
+    )
+    .query(
+      async ({
+        ctx: { scan, services },
+        input: { cursor, from, limit = defaultPage, to, typePrefix = '', ...ref },
+      }) => {
+        const [offset] = decodeCursor(cursor, Type.Tuple([VersionNumber])) ?? [0];
+        const found = await services.versions.diff(scan, ref, { from, to, typePrefix, offset, limit });
+        return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
+      },
+    ),
 
   /**
    * Differing resources of two stacks, paired by type and name, of their newest states or of versions. Secrets are redacted;

@@ -59,6 +59,7 @@ export type IssuerItem = Outputs['issuers']['list']['items'][number];
 export type IssuerDetails = Outputs['issuers']['get'];
 export type ActivityItem = Outputs['activity']['list']['items'][number];
 export type AuditItem = Outputs['audit']['list']['items'][number];
+export type Declaration = NonNullable<Outputs['access']['declaration']['declaration']>;
 export type AccessPolicy = Outputs['access']['policy'];
 export type AccessHolder = Outputs['access']['list']['items'][number];
 
@@ -68,9 +69,12 @@ export type Approval = Outputs['approvals']['list']['items'][number];
 export type Webhook = Outputs['webhooks']['list']['items'][number];
 export type Delivery = Outputs['webhooks']['deliveries']['items'][number];
 export type PolicyGroup = Outputs['policies']['groups']['items'][number];
+export type GroupChange = Omit<Inputs['policies']['changeGroup'], 'organization' | 'group'>;
 export type PolicyPack = Outputs['policies']['packs']['items'][number];
 export type SetupStep = Outputs['setup']['list']['items'][number]['step'];
 export type SavedView = Outputs['views']['list']['items'][number];
+/** A view with its organization. */
+export type OwnedView = Outputs['views']['everywhere']['items'][number];
 export type ViewedPage = Inputs['views']['create']['viewed'];
 export type EmbedItem = Outputs['embeds']['list']['items'][number];
 export type DeletedStack = Outputs['deletedStacks']['list']['items'][number];
