@@ -216,7 +216,7 @@ describe('activity', () => {
       readonly next: string | null;
     };
   /** Action and place of each event. */
-  const told = ({ items }: { readonly items: readonly Item[] }) =>
+  const said = ({ items }: { readonly items: readonly Item[] }) =>
     items.map(
       ({ action, scope, stack: of, update }) =>
         `${action} ${of === null ? scope : `${of.project}/${of.stack}`}${update === null ? '' : ` ${update.status}`}`,
@@ -250,12 +250,12 @@ describe('activity', () => {
   ];
 
   test('is the newest first, each update once with its status, and page by page', async () => {
-    expect(told(await list(token))).toEqual(all());
+    expect(said(await list(token))).toEqual(all());
     const pages: string[] = [];
     let cursor: string | null = null;
     do {
       const page = await list(token, { limit: 2, cursor });
-      pages.push(...told(page));
+      pages.push(...said(page));
       cursor = page.next;
     } while (cursor !== null);
     expect(pages).toEqual(all());
@@ -272,19 +272,19 @@ describe('activity', () => {
     [{ project: 'we' }, /nothing/],
     [{ by: 'nobody' }, /nothing/],
   ])('is filtered by %j', async (filter, matched) => {
-    expect(told(await list(token, filter))).toEqual(all().filter((each) => matched.test(each)));
+    expect(said(await list(token, filter))).toEqual(all().filter((each) => matched.test(each)));
   });
 
   test('of a person', async () => {
     const [{ by = '' } = {}] = (await list(token)).items;
-    expect(told(await list(token, { by }))).toEqual(all());
+    expect(said(await list(token, { by }))).toEqual(all());
   });
 
   test('is of the stacks that the reader may read, and of no former stack of their names', async () => {
     const reader = await person(app, stack.organization, 'member');
     await grant(app, reader.organizationId, { userId: reader.userId }, 'deny', ['read'], { stacks: 'web/*' });
     const seen = await list(reader.token);
-    expect(told(seen)).toEqual(all().filter((each) => !/web|update-rule/.test(each)));
+    expect(said(seen)).toEqual(all().filter((each) => !/web|update-rule/.test(each)));
     expect(JSON.stringify(seen)).not.toContain('web');
     // Another stack of the name does not show what happened to the first one.
     await query(
@@ -293,9 +293,9 @@ describe('activity', () => {
       ['api'],
     );
     await ok(app.call('DELETE', api.path, { auth: stack.auth }));
-    expect(told(await list(reader.token)).filter((each) => each.includes('api'))).toEqual([]);
+    expect(said(await list(reader.token)).filter((each) => each.includes('api'))).toEqual([]);
     await another('api', 'prod');
-    expect(told(await list(reader.token)).filter((each) => each.includes('api'))).toEqual(['stack.create api/prod']);
-    expect(told(await list(token)).filter((each) => each.includes('api')).length).toBeGreaterThan(2);
+    expect(said(await list(reader.token)).filter((each) => each.includes('api'))).toEqual(['stack.create api/prod']);
+    expect(said(await list(token)).filter((each) => each.includes('api')).length).toBeGreaterThan(2);
   });
 });

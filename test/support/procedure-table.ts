@@ -66,7 +66,7 @@ export const procedureTable: Record<
   'search.providers': { needs: 'user' },
   'references.graph': { needs: 'organization' },
   'references.ofStack': { needs: 'read' },
-  'secrets.reveal': { needs: 'decrypt', input: { place: { of: 'output', name: 'none' } } },
+  'secrets.reveal': { needs: 'decrypt', input: { location: { of: 'output', name: 'none' } } },
   'versions.list': { needs: 'read' },
   'versions.diff': { needs: 'read', input: { from: 1, to: 2 } },
   'policies.packs': { needs: 'organization' },

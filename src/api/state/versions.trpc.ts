@@ -4,15 +4,15 @@ import { assertAuthorized } from '../access/authorize-call.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, StackInput, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan, stackScanMutation } from '../access/procedures/trpc.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
+import type { ManualEdits } from './manual-edits.ts';
 import type { StackDiff } from './stack-diff.ts';
-import type { StateChanges } from './state-changes.ts';
 import type { StateView } from './state-view.ts';
 import type { VersionService } from './version-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly stackDiff: StackDiff;
-    readonly stateChanges: StateChanges;
+    readonly manualEdits: ManualEdits;
     readonly stateView: StateView;
     readonly versions: VersionService;
   }
@@ -118,6 +118,6 @@ export const versionsRouter = router({
   restore: stackScanMutation('write', 'stack.restore')
     .input(input(Type.Object({ version: Version, headVersion: VersionNumber })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, version, ...ref } }) => ({
-      version: await services.stateChanges.restore(ref, version, { audit, caller, headVersion, scan }),
+      version: await services.manualEdits.restore(ref, version, { audit, caller, headVersion, scan }),
     })),
 });

@@ -81,7 +81,7 @@ function LimitRow({
         <span className={styles['about']}>{names[name].about}</span>
       </dt>
       <dd className={styles['value']}>
-        <span className={styles['figures']}>
+        <span className={styles['numbers']}>
           {used === null ? name === 'requestsPerSecond' ? '' : 'not measured' : <b>{show(used)}</b>}
           {limit === null ? (
             <span className={styles['about']}>no limit</span>

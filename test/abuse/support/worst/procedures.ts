@@ -76,9 +76,9 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'references.graph': {},
   'references.ofStack': {},
   'secrets.reveal': (stack) => [
-    { place: { of: 'output', name: 's1' } },
-    { place: { of: 'resource', ...thing(stack), part: 'inputs', path: ['s1'] } },
-    { place: { of: 'config', key: 'proj:k1' } },
+    { location: { of: 'output', name: 's1' } },
+    { location: { of: 'resource', ...thing(stack), part: 'inputs', path: ['s1'] } },
+    { location: { of: 'config', key: 'proj:k1' } },
   ],
   'versions.list': page,
   'versions.diff': [
