@@ -4,7 +4,7 @@ import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { createEmptyDatabase } from '../support/empty-database.ts';
 import { readMigration } from '../support/migration-file.ts';
-import { MigrationFolder, manyStacks } from '../support/next-migrations.ts';
+import { MigrationFolder, manyStacks, splitMigrations } from '../support/next-migrations.ts';
 import { createTestDatabase } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
@@ -40,9 +40,6 @@ test('two processes that migrate an empty database at once apply each migration 
   const unlogged = await client.query(`select relname from pg_class where relpersistence = 'u'`);
   expect(unlogged.rows).toEqual([]);
 });
-
-/** How many statements they have. */
-const splitMigrations: Readonly<Record<string, number>> = { '0036_stack_troubles': 16, '0037_delivery': 6 };
 
 test('each migration of this release is sent as one text, in a transaction, or in the statements that its lines separate', async () => {
   await using folder = await MigrationFolder.create();

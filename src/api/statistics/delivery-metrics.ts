@@ -17,9 +17,9 @@ export function registerDeliveryGauges(metrics: Metrics, db: Database): void {
     ['organization', 'result'],
     async () =>
       (await list()).flatMap(({ changed, failed, finished, organization }) => [
-        { labels: { organization, result: 'finished' }, figure: finished },
-        { labels: { organization, result: 'failed' }, figure: failed },
-        { labels: { organization, result: 'changed' }, figure: changed },
+        { labels: { organization, result: 'finished' }, value: finished },
+        { labels: { organization, result: 'failed' }, value: failed },
+        { labels: { organization, result: 'changed' }, value: changed },
       ]),
     everyMs,
   );
@@ -29,8 +29,8 @@ export function registerDeliveryGauges(metrics: Metrics, db: Database): void {
     ['organization', 'time'],
     async () =>
       (await list()).flatMap(({ leadSeconds, organization, restoreSeconds }) => [
-        ...(leadSeconds === null ? [] : [{ labels: { organization, time: 'lead' }, figure: leadSeconds }]),
-        ...(restoreSeconds === null ? [] : [{ labels: { organization, time: 'restore' }, figure: restoreSeconds }]),
+        ...(leadSeconds === null ? [] : [{ labels: { organization, time: 'lead' }, value: leadSeconds }]),
+        ...(restoreSeconds === null ? [] : [{ labels: { organization, time: 'restore' }, value: restoreSeconds }]),
       ]),
     everyMs,
   );
