@@ -6,8 +6,10 @@ const derived: Readonly<Record<string, string>> = {
     select s.id, p.organization_id, p.name, s.name, now() - random() * interval '300 days'
     from stacks s join projects p on p.id = s.project_id on conflict do nothing`,
   'active updates': `update stacks s set active_update_id = u.id from updates u where u.stack_id = s.id and u.status = 'running'`,
-  'days of stacks': `insert into stack_days (organization_id, day, stack_id, runs, failed, run_ms, longest_ms, longest_id)
-    select u.organization_id, (now() - ((u.number % 90) || ' days')::interval)::date, u.stack_id, 1, (u.number % 20 = 0)::int, 60000, 60000, u.id
+  'days of stacks': `insert into stack_days (organization_id, day, stack_id, runs, failed, run_ms, longest_ms, longest_id,
+      changed, lead_seconds, restore_seconds)
+    select u.organization_id, (now() - ((u.number % 90) || ' days')::interval)::date, u.stack_id, 1, (u.number % 20 = 0)::int, 60000, 60000, u.id,
+      1, array[3600], case when u.number % 20 = 0 then array[600] else '{}' end
     from updates u where u.status = 'succeeded' and not u.dry_run on conflict do nothing`,
   'statistics of updates': `insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, seconds, creates, updates,
       deletes, replaces, steps)

@@ -220,6 +220,7 @@ test('organizations are managed by their admins only, with tokens that have no s
   const read = [
     'GET /members',
     'GET /policypacks',
+    'GET /delivery',
     'GET /search/resources',
     'GET /search/resourcesv2',
     'GET /policygroups',

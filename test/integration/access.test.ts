@@ -30,6 +30,7 @@ const expected: Record<
   'PUT /policy-packs/:versionId': 'public',
   'GET /policy-packs/:versionId': 'public',
   'GET /api/orgs/:organization/policypacks': 'viewer',
+  'GET /api/orgs/:organization/delivery': 'viewer',
   'GET /api/orgs/:organization/search/resources': 'viewer',
   'GET /api/orgs/:organization/search/resourcesv2': 'viewer',
   'POST /api/orgs/:organization/policypacks': 'admin',

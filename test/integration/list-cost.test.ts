@@ -7,6 +7,7 @@ import { createResourceRepository } from '../../src/api/search/resource-reposito
 import { createAttentionRepository } from '../../src/api/stacks/attention-repository.ts';
 import { createStackQueryRepository, type OverviewFilter } from '../../src/api/stacks/stack-query-repository.ts';
 import { createCiQueryRepository } from '../../src/api/statistics/ci-query-repository.ts';
+import { createDeliveryRepository } from '../../src/api/statistics/delivery-repository.ts';
 import {
   type ApprovalFilter,
   createApprovalQueryRepository,
@@ -418,6 +419,21 @@ describe('a page about few stacks does not read the others', () => {
     expect(plan.returned).toBe(returned);
     expect(plan.read).toBeLessThanOrEqual(perRow * returned);
     expect(plan.pages).toBeLessThanOrEqual(30 * returned);
+  });
+
+  test('deliveries', async () => {
+    await client.query(`insert into stack_days (organization_id, day, stack_id, runs, changed, lead_seconds)
+      select l.organization_id, (now() at time zone 'UTC')::date - n, l.stack_id, 2, 1, array[60]
+      from stack_listings l, generate_series(1, 20) n where l.tag_name = '' on conflict do nothing`);
+    await client.query('vacuum (index_cleanup on) stack_days');
+    await analyzeExactly(client, 'stack_days');
+    const plan = await planOf(client, (db) =>
+      createDeliveryRepository(db).sum(organizations[0] as ListedOrganization, 4),
+    );
+    // By project, and of all. Each row is read in three steps, of ten organizations and twenty days.
+    expect(plan.returned).toBe(31);
+    expect(plan.read).toBeLessThanOrEqual(8 * 3 * 600);
+    expect(plan.pages).toBeLessThanOrEqual(200);
   });
 
   test('those in which drift was found again and again are looked at once', async () => {

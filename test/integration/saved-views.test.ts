@@ -185,6 +185,7 @@ test.each(wrongs)('%s is refused', async (_what, input, status) => {
 test.each([
   { page: 'activity', search: { kind: 'freezes', who: 'ada', stack: 'web/prod' } },
   { page: 'ci', search: { view: 'runs', days: '90', sort: 'failures', project: 'web' } },
+  { page: 'ci', search: { view: 'delivery', days: '30' } },
   { page: 'stacks', search: {} },
 ])('views of the page $page keep its URL', async (viewed) => {
   const id = await save(bob, name, false, viewed);

@@ -99,6 +99,7 @@ export const withoutDialects: readonly string[] = [
   'POST /api/oauth/token',
   ...hookRoutes('/api/orgs/:organization'),
   ...hookRoutes(S),
+  'GET /api/orgs/:organization/delivery',
   'GET /api/orgs/:organization/search/resources',
   'GET /api/orgs/:organization/search/resourcesv2',
   `GET ${S}/drift/status`,

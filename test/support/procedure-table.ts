@@ -42,6 +42,7 @@ export const procedureTable: Record<
   'queue.list': { needs: 'organization' },
   'queue.evict': { needs: 'write', input: { placeId: randomUUID() } },
   'ci.statistics': { needs: 'organization', input: { days: 7 } },
+  'ci.delivery': { needs: 'organization', input: { days: 7 } },
   'ci.refusals': { needs: 'organization', input: { days: 7 } },
   'ci.drift': { needs: 'organization', input: { days: 7 } },
   'operator.health': { needs: 'operator' },

@@ -23,6 +23,7 @@ export function listRoutes(app: App): string[] {
 export const procedureRoutes = [
   'GET /trpc/:procedures',
   'POST /trpc/:procedures',
+  'GET /trpc/download/delivery.csv',
   'GET /trpc/download/stacks.csv',
   'GET /trpc/states/:organization/:project/:stack/:stackVersion',
 ];

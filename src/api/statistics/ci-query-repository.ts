@@ -72,18 +72,24 @@ export type DriftedRow = Row<typeof DriftedRow>;
 /** A position in a list: microseconds since the epoch, and an id. */
 export type CiPosition = readonly [string, string];
 
-/** Results of an organization's runs, on readable live stacks. */
-export function createCiQueryRepository(db: Queryable) {
-  const readable = ({ facts, id }: ListedOrganization, stacks = sql.fragment`stack_changes c`) => sql.fragment`
+/** The live stacks of an organization that its caller may read. */
+export const readableStacks = (
+  { facts, id }: ListedOrganization,
+  stacks = sql.fragment`stack_changes c`,
+) => sql.fragment`
     select c.stack_id, c.project_name, c.stack_name from ${stacks}
     where c.organization_id = ${id}
       and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
+
+// As of the start of the statement: Postgres can then use the index for the days.
+export const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
+
+/** Results of an organization's runs, on readable live stacks. */
+export function createCiQueryRepository(db: Queryable) {
   /** Of these stacks, each once; the others of the organization are not read. */
   const among = (ids: ReturnType<typeof sql.fragment>) => sql.fragment`
     (select distinct m.stack_id from (${ids}) m) m
     cross join lateral (select * from stack_changes c where c.stack_id = m.stack_id offset 0) c`;
-  // As of the start of the statement: Postgres can then use the index for the days.
-  const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
   const moment = (position: CiPosition) =>
     sql.fragment`'epoch'::timestamptz + ${position[0]}::bigint * interval '1 microsecond'`;
   const micros = (column: ReturnType<typeof sql.fragment>) =>
@@ -100,7 +106,7 @@ export function createCiQueryRepository(db: Queryable) {
     sum: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
         /* ciQueries.sum */
-        with r as materialized (${readable(organization)}),
+        with r as materialized (${readableStacks(organization)}),
         -- First the many rows by a hash, then the few that are left by day and by project.
         d as materialized (
           select d.day, r.project_name, sum(d.runs) as runs, sum(d.failed) as failed, sum(d.cancelled) as cancelled,
@@ -124,7 +130,7 @@ export function createCiQueryRepository(db: Queryable) {
           from refused_runs f
           where f.organization_id = ${organization.id} and f.refused_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'
           group by 1, 2, 3),
-        r as materialized (${readable(organization, among(sql.fragment`select stack_id from f`))})
+        r as materialized (${readableStacks(organization, among(sql.fragment`select stack_id from f`))})
         select f.day::text as day, r.project_name as project, f.reason, sum(f.times)::int as times, sum(f.waited_ms)::float8 as "waitedMs"
         from f join r on r.stack_id = f.stack_id
         group by grouping sets ((f.day), (r.project_name), (f.reason))`),
@@ -181,7 +187,7 @@ export function createCiQueryRepository(db: Queryable) {
     ) =>
       db.any(sql.rows(DriftedRow)`
         /* ciQueries.listDrifted */
-        with r as materialized (${readable(
+        with r as materialized (${readableStacks(
           organization,
           among(sql.fragment`select d.stack_id from drifted_stacks(${organization.id}::uuid) as d (stack_id)`),
         )})

@@ -95,7 +95,8 @@ export function createRowCheckRepository(db: Queryable): Readonly<Record<string,
           [
             'update-organization',
             sql.fragment`u.organization_id is distinct from p.organization_id
-              or d.update_id is not null and d.organization_id is distinct from p.organization_id`,
+              or d.update_id is not null and d.organization_id is distinct from p.organization_id
+              or f.organization_id <> p.organization_id`,
           ],
           [
             'foreign-state',

@@ -130,6 +130,7 @@ const operationIds: Readonly<Record<string, string>> = {
   'POST /api/orgs/{organization}/hooks/{hook}/ping': 'PingOrganizationWebhook',
   'GET /api/orgs/{organization}/hooks/{hook}/deliveries': 'GetOrganizationWebhookDeliveries',
   'POST /api/orgs/{organization}/hooks/{hook}/deliveries/{deliveryId}/redeliver': 'RedeliverOrganizationWebhookEvent',
+  'GET /api/orgs/{organization}/delivery': 'GetDelivery',
   'GET /api/orgs/{organization}/search/resources': 'GetOrgResourceSearch',
   'GET /api/orgs/{organization}/search/resourcesv2': 'GetOrgResourceSearchQuery',
   'GET /api/stacks/{organization}/{project}/{stack}/drift/status': 'GetStackDriftStatus',

@@ -53,19 +53,24 @@ export function gaugesOf(registers: Registry[]) {
       help: string,
       labelNames: readonly L[],
       read: () => Promise<readonly { readonly labels: Readonly<Record<L, string>>; readonly value: number }[]>,
-    ) =>
-      new Gauge({
+      everyMs = 0,
+    ) => {
+      let readAt = Number.NEGATIVE_INFINITY;
+      return new Gauge({
         name,
         help,
         labelNames: [...labelNames],
         registers,
         async collect() {
+          if (performance.now() - readAt < everyMs) return;
+          readAt = performance.now();
           const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
           if (!values) return;
           this.reset();
           for (const { labels, value } of values) this.set(labels, value);
         },
-      }),
+      });
+    },
     /** A gauge read when metrics are scraped. */
     gauge: (name: string, help: string, read: () => number) =>
       new Gauge({

@@ -25,6 +25,7 @@ export type UpdateStatistics = Outputs['updates']['statistics'];
 export type UpdateTrend = Outputs['updates']['trend']['items'][number];
 export type CiStatistics = Outputs['ci']['statistics'];
 export type CiRefusal = Outputs['ci']['refusals']['items'][number];
+export type CiDelivery = Outputs['ci']['delivery'];
 export type CiDrift = Outputs['ci']['drift']['items'][number];
 export type OperatorHealth = Outputs['operator']['health'];
 export type OperatorQueues = Outputs['operator']['queues'];

@@ -49,6 +49,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'queue.list': {},
   'queue.evict': { placeId: randomUUID() },
   'ci.statistics': { days: 90 },
+  'ci.delivery': { days: 90 },
   'ci.refusals': { days: 90 },
   'ci.drift': { days: 90 },
   'operator.health': {},

@@ -172,6 +172,8 @@ const samples: Readonly<Record<string, Samples>> = {
   [`PATCH ${O}/hooks/:hook`]: { body: hook },
   [`POST ${O}/hooks/:hook/deliveries/:deliveryId/redeliver`]: {},
   [`POST ${O}/hooks/:hook/ping`]: {},
+  [`GET ${O}/delivery`]: { query: '?days=90' },
+  'GET /trpc/download/delivery.csv': { query: '?organization=worst&days=90' },
   [`GET ${O}/search/resources`]: { query: `?query=${search}&size=100` },
   [`GET ${O}/search/resourcesv2`]: { query: `?query=${search}&size=100` },
   'POST /api/oauth/token': {
