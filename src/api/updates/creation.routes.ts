@@ -127,12 +127,12 @@ async function create(
   const warnings = request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [];
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
-  const waiting = { entryId: query.place ?? null, hop: query.hop ?? 0, gone: gone.signal };
+  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone: gone.signal };
   const created = await updateCreator.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
     audit.settle();
     // Relative, so that it is right behind every proxy.
-    void reply.code(307).header('location', `?place=${created.entryId}&hop=${created.hop}`);
+    void reply.code(307).header('location', `?entry=${created.entryId}&hop=${created.hop}`);
     return null;
   }
   const { messages, updateId } = created;

@@ -82,7 +82,7 @@ export const BeginUpdateResponse = component(
 
 /** Where a call waits that its client repeats after a response 307. */
 export const QueueEntry = Type.Object({
-  place: Type.Optional(Type.String({ format: 'uuid' })),
+  entry: Type.Optional(Type.String({ format: 'uuid' })),
   hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
 });
 export type QueueEntry = Type.Static<typeof QueueEntry>;
