@@ -397,6 +397,16 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     status: 204,
   },
   ...Object.fromEntries(updateKinds.map((kind) => [`POST ${S}/${kind}`, createUpdate])),
+  [`POST ${S}/begin-update`]: {
+    beyond: true,
+    body: same({ updateKind: 'update', program: { ...program, config }, tags: { a: 'b' }, journalVersion: 2 }),
+    status: 200,
+    answer: alike({
+      updateID: uuid,
+      ...{ requiredPolicies: [], messages: [], version: 1, token: text, tokenExpiration: seconds, journalVersion: 1 },
+      stack: { id: uuid, ...named, tags: { a: 'b' }, version: 0, activeUpdate: uuid },
+    }),
+  },
   [`GET ${S}/updates`]: {
     needs: 'ended',
 
@@ -423,6 +433,18 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
   'GET /api/orgs/:organization/auditlogs/export': {
     beyond: true,
     query: '?format=jsonl&eventType=audit.export',
+    status: 200,
+    contentType: 'application/jsonl',
+  },
+  'GET /api/orgs/:organization/auditlogs/v2': {
+    beyond: true,
+    query: '?eventFilter=stack.create',
+    status: 200,
+    answer: alike({ auditLogEvents: expect.arrayContaining([expect.objectContaining({ event: 'stack.create' })]) }),
+  },
+  'GET /api/orgs/:organization/auditlogs/v2/export': {
+    beyond: true,
+    query: '?format=jsonl&eventFilter=audit.export',
     status: 200,
     contentType: 'application/jsonl',
   },

@@ -40,6 +40,7 @@ export const bodySamples: Readonly<Record<string, object>> = {
   decrypt: { ciphertext: 'QQ==' },
   'batch-encrypt': { plaintexts: ['QQ=='] },
   'batch-decrypt': { ciphertexts: ['QQ=='] },
+  'begin-update': { updateKind: 'update', program: {} },
   complete: { status: 'succeeded' },
   renew_lease: { duration: 300 },
 };

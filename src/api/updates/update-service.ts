@@ -1,6 +1,7 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { JournalFaultError, JournalGapError } from '../../shared/state/journal/journal-fault.ts';
@@ -86,6 +87,27 @@ export class UpdateService {
     } catch (error) {
       if (error instanceof JournalFaultError) await this.withdraw(updateId, audit);
       if (error instanceof JournalNeededError) await this.withdraw(updateId, audit, 'journal-needed');
+      throw error;
+    }
+  }
+
+  /** The same for an update that its client does not know of yet: if it cannot be started, it is withdrawn. */
+  async startNew(
+    ref: StackRef,
+    updateId: string,
+    caller: Caller,
+    request: StartRequest,
+    audit: AuditTrail,
+  ): Promise<StartedUpdate & { readonly stack: StackRow }> {
+    try {
+      // First, because a client without a response would not know of a started update.
+      const stack = await this.#context.stacks.find(ref);
+      if (!stack) throw updateNotFound(updateId);
+      const started = await this.start(ref, updateId, caller, request, audit);
+      const { tags } = request;
+      return { ...started, stack: { ...stack, ...(tags ? { tags: JSON.stringify(tags) } : {}) } };
+    } catch (error) {
+      await this.withdraw(updateId, audit, 'not-started');
       throw error;
     }
   }

@@ -195,6 +195,7 @@ const samples: Readonly<Record<string, Samples>> = {
   [`POST ${S}/preview`]: { body: program },
   [`POST ${S}/refresh`]: { body: program },
   [`POST ${S}/destroy`]: { body: program },
+  [`POST ${S}/begin-update`]: { body: { updateKind: 'update', program, journalVersion: 1 } },
   [`POST ${S}/encrypt`]: { body: { plaintext: bytes(8_000_000) } },
   [`POST ${S}/decrypt`]: (_stack, { ciphertexts }) => ({ body: { ciphertext: ciphertexts[0] } }),
   [`POST ${S}/decrypt/log-decryption`]: { body: { secretName: 'x'.repeat(1_000) } },
