@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type Queryable, sql } from '../../src/shared/platform/db/sql.ts';
+import { createRetentionRepository } from '../../src/shared/state/retention/retention-repository.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { sweepRetention } from '../../src/workers/state/retention/sweep-retention.ts';
@@ -124,6 +125,22 @@ describe('versions', () => {
     expect(left).toEqual({ useless: 0, checkpoints: 3 });
     // Nothing is left to do.
     expect(await sweep()).toBe(0);
+  });
+
+  test('that are pinned after they were listed stay', async () => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 3);
+    await age(stack, 1);
+    const stackId = await idOf(stack);
+    const listed = await query<{ id: string }>(
+      app,
+      'select id from updates where stack_id = $1 and stack_version < 3',
+      [stackId],
+    );
+    await query(app, `update updates set pinned_by = 'ada' where stack_id = $1 and stack_version = 1`, [stackId]);
+    const ids = listed.map(({ id }) => id);
+    expect((await createRetentionRepository(app.context.db).markStates(stackId, ids)).count).toBe(1);
+    expect(await readable(stack, 3)).toEqual([1, 3]);
   });
 
   test('that are the newest, or that a running update needs, stay', async () => {
