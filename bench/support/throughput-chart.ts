@@ -75,7 +75,7 @@ function drawPanel({ bars, title }: Panel, left: number, panelWidth: number): st
     });
     return [
       `<rect class="b" x="${x}" y="${(top + barsHeight - tall).toFixed(1)}" width="${barWidth.toFixed(1)}" height="${tall.toFixed(1)}"/>`,
-      text(top + barsHeight - tall - 5, bar.perSecond.toFixed(0)),
+      text(top + barsHeight - tall - 5, bar.perSecond.toFixed(bar.perSecond < 10 ? 1 : 0)),
       text(top + barsHeight + 16, bar.label, 'n s'),
       ...stack,
       text(y - 5, coresOf(bar).toFixed(2)),
