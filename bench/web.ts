@@ -9,13 +9,13 @@ import { buildWeb } from '../testkit/web-build.ts';
 import { enter } from '../testkit/web-session.ts';
 import { DataFolder } from './support/footprint.ts';
 import { loadAverage, median, percentile, printTable } from './support/measures.ts';
-import { loadAll, scrollFrames, timeUntil } from './support/page-measures.ts';
+import { dragFrames, loadAll, scrollFrames, timeUntil } from './support/page-measures.ts';
 import { RawClient } from './support/raw-client.ts';
 import { seedWeb } from './support/web-seed.ts';
 
 /**
  * The web UI: weight, pages, procedures and scrolling.
- * The weight of its pages, the time until they show what they are about, procedures, and frames while long lists scroll.
+ * The weight of its pages, the time until they show what they are about, procedures, and frames while long lists scroll and a graph is dragged.
  * Frames are compared with the frames of an empty page, in the same run.
  * Usage: npm run bench web -- [--stacks 10000] [--resources 50000] [--events 100000] [--calls 200] [--seconds 5]
  */
@@ -32,13 +32,14 @@ const sizes = { stacks: Number(values.stacks), resources: Number(values.resource
 const calls = Number(values.calls);
 const scrollMs = Number(values.seconds) * 1000;
 const pixelsPerFrame = 60;
+const graphBox = '.react-flow__node';
 
 await buildWeb();
 await printWeight();
 await using server = await startOwnHoldfast({ HOLDFAST_LOG_LEVEL: 'warn' });
 const client = new RawClient(server.url, server.token);
 const large = await seedWeb(new DataFolder(server.dataDir), client, sizes);
-const { organization, project, stack, updateId, version } = large;
+const { graphed, organization, project, stack, updateId, version } = large;
 console.log(`\nload ${await loadAverage()}\n`);
 await printProcedures();
 await printPages();
@@ -129,6 +130,7 @@ async function printPages(): Promise<void> {
     ['stacks', '/', '[role="row"][aria-rowindex="2"]'],
     ['stack', base, 'text=https://example.org/'],
     ['resources', `${base}?tab=resources`, 'text=/bucket-\\d/'],
+    ['graph of resources', `${graphed}?tab=resources&shape=graph`, graphBox],
     ['updates of a stack', `${base}?tab=updates`, `main a[href$="/updates/${version}"]`],
     ['update, events', `${base}/updates/${version}?view=events`, 'text=/Message \\d/'],
     ['update, details', `${base}/updates/${version}?view=details`, 'h2:has-text("Environment")'],
@@ -146,10 +148,15 @@ async function printPages(): Promise<void> {
   }
   printTable(['page', 'ms until it shows, without the cache of the browser', 'with it'], shown);
   console.log('');
+  await page.goto(`${server.url}${graphed}?tab=resources&shape=graph`);
+  await page.locator(graphBox).first().waitFor();
+  const dragged = await dragFrames(page, '.react-flow__pane', '.react-flow__viewport', scrollMs);
+  console.error('graph of resources', dragged);
+  frames.push(['graph of resources, dragged', dragged.perSecond, dragged.p99Ms, dragged.longestMs]);
   const lists: readonly (readonly [string, string, string, number])[] = [
     ['stacks', pages[0]?.[1] as string, pages[0]?.[2] as string, sizes.stacks],
     ['resources', pages[2]?.[1] as string, pages[2]?.[2] as string, sizes.resources],
-    ['events', pages[4]?.[1] as string, pages[4]?.[2] as string, sizes.events],
+    ['events', pages[5]?.[1] as string, pages[5]?.[2] as string, sizes.events],
   ];
   for (const [name, address, selector, count] of lists) {
     await page.goto(`${server.url}${address}`);
@@ -158,5 +165,8 @@ async function printPages(): Promise<void> {
     const height = await loadAll(page, count * 30, 90_000);
     await addFrames(`${name}, ${Math.round(height / 1000)},000 pixels high`);
   }
-  printTable([`scrolling, ${pixelsPerFrame} pixels a frame`, 'frames per second', 'p99 ms', 'longest ms'], frames);
+  printTable(
+    [`moving; lists by ${pixelsPerFrame} pixels a frame`, 'frames per second', 'p99 ms', 'longest ms'],
+    frames,
+  );
 }

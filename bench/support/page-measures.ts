@@ -39,6 +39,45 @@ export async function scrollFrames(page: Page, pixelsPerFrame: number, ms: numbe
   };
 }
 
+/** Drags `selector` around by its left upper corner, for `ms`. `moved`: what must be elsewhere after that. */
+export async function dragFrames(page: Page, selector: string, moved: string, ms: number): Promise<Frames> {
+  const before = await page.locator(moved).getAttribute('style');
+  const box = await page.locator(selector).boundingBox();
+  if (box === null) throw new Error(`${selector} is not shown`);
+  const [x, y] = [box.x + 12, box.y + 12];
+  const script = `new Promise((resolve) => {
+    const times = [];
+    let last = null, began = null;
+    const step = (now) => {
+      began ??= now;
+      if (last !== null) times.push(now - last);
+      last = now;
+      if (now - began < ${ms}) requestAnimationFrame(step); else resolve(times);
+    };
+    requestAnimationFrame(step);
+  })`;
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  let isOver = false;
+  const sampled = page.evaluate(script).finally(() => {
+    isOver = true;
+  }) as Promise<number[]>;
+  let pixels = 0;
+  for (let turn = 0; !isOver; turn += 0.1) {
+    await page.mouse.move(x + 150 * Math.abs(Math.sin(turn)), y + 100 * Math.abs(Math.sin(turn / 2)));
+    pixels += 15;
+  }
+  await page.mouse.up();
+  const times = await sampled;
+  if ((await page.locator(moved).getAttribute('style')) === before) throw new Error(`${moved} has not moved`);
+  return {
+    perSecond: (times.length * 1000) / times.reduce((sum, time) => sum + time, 0),
+    p99Ms: percentile(times, 0.99),
+    longestMs: Math.max(...times),
+    pixels,
+  };
+}
+
 /** Scrolls to the end again and again, so that the page loads more, until it is `pixels` high or `maxMs` are over. Returns its height in pixels. */
 export async function loadAll(page: Page, pixels: number, maxMs: number): Promise<number> {
   const script = `new Promise((resolve) => {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { largeState } from '../../testkit/large-state.ts';
 import type { DataFolder } from './footprint.ts';
 import type { RawClient } from './raw-client.ts';
 
@@ -16,6 +17,8 @@ interface SeededStack {
   readonly stack: string;
   readonly updateId: string;
   readonly version: number;
+  /** The path of a stack with as many resources, in components that depend on each other. */
+  readonly graphed: string;
 }
 
 const organization = 'dev-org';
@@ -76,8 +79,13 @@ export async function seedWeb(folder: DataFolder, client: RawClient, sizes: WebS
     [update.id, sizes.events],
   );
   await client.complete(update);
+  const graphed = { project: 'graphed', stack: 'prod' };
+  const graphedPath = await client.createStack(ref.organization, graphed.project, graphed.stack);
+  const state = { version: 3, deployment: { manifest, resources: largeState(graphed, sizes.resources) } };
+  await client.call('POST', `${graphedPath}/import`, state, { gzip: true });
   await untilIndexed(folder);
-  return { ...ref, updateId: update.id, version: update.version };
+  const page = `/${ref.organization}/${graphed.project}/${graphed.stack}`;
+  return { ...ref, updateId: update.id, version: update.version, graphed: page };
 }
 
 async function untilIndexed(folder: DataFolder): Promise<void> {
