@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { updateKinds } from '../platform/http/paths.ts';
 import { component } from '../platform/protocol/components.ts';
 import { AnyObject, Maybe, StringMap, UnixSeconds } from '../platform/protocol/core.ts';
 import { RequiredPolicy } from '../policies/policies.schemas.ts';
@@ -53,7 +52,10 @@ export const BeginUpdateRequest = component(
   'BeginUpdateRequest',
   Type.Object({
     updateKind: Type.Union([
-      ...updateKinds.map((kind) => Type.Literal(kind)),
+      Type.Literal('update'),
+      Type.Literal('preview'),
+      Type.Literal('refresh'),
+      Type.Literal('destroy'),
       Type.Literal('resource-import', { description: 'Creates an update of kind update' }),
     ]),
     program: CreateUpdateRequest,
