@@ -86,7 +86,7 @@ function environment(home: string): Record<string, string> {
   return { PATH: path, HOME: home, TERM: 'xterm', NO_COLOR: '1', DISPLAY: ':0', PULUMI_SKIP_UPDATE_CHECK: 'true' };
 }
 
-await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.255', 'chromium'] }, () => {
+await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.276', 'chromium'] }, () => {
   const server = fileServer(() => startOwnHoldfast());
 
   test(
@@ -94,7 +94,7 @@ await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.255', '
     async () => {
       const holdfast = await server();
       await setPassword(holdfast, 'ada');
-      const pulumi = (await ensureToolchain({ only: ['pulumi-3.255'] }))['pulumi-3.255'];
+      const pulumi = (await ensureToolchain({ only: ['pulumi-3.276'] }))['pulumi-3.276'];
       await using cli = await TerminalLogin.start(pulumi, holdfast.url);
       await using chromium = await startChromium();
       const page = await chromium.context.newPage();

@@ -3,7 +3,7 @@ import { testBundle } from './bundle-suite.ts';
 
 await suite('the break-glass bundle', { ownServer: true }, () => {
   const passphrase = 'correct horse battery';
-  testBundle('a passphrase', '3.255', async () => ({
+  testBundle('a passphrase', '3.276', async () => ({
     settings: { HOLDFAST_BUNDLE_PASSPHRASE: passphrase },
     env: { PULUMI_CONFIG_PASSPHRASE: passphrase },
   }));

@@ -14,7 +14,7 @@ async function changeSmallState({ workspace, project }: Scenario): Promise<void>
 }
 
 await suite('servers in each mode', { ownServer: true }, () => {
-  testModes('3.255', [
+  testModes('3.276', [
     { mode: 'journal', writes: ['journalentries'] },
     { mode: 'delta', writes: ['checkpointdelta', 'checkpointverbatim'] },
     { mode: 'full', writes: ['checkpoint'] },

@@ -10,7 +10,7 @@ const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</s
 
 await suite('pages of stacks and updates', {
   ownServer: true,
-  tools: ['pulumi-3.255', 'test-provider', 'chromium'],
+  tools: ['pulumi-3.276', 'test-provider', 'chromium'],
 }, () => {
   const web = fileWebServer({ viewers: ['vera'] });
 

@@ -9,7 +9,7 @@ import { signIn } from '../testkit/web-session.ts';
 const up = ['up', ...unattended];
 const removal = ['stack', 'rm', '--force', '--preserve-config', '--yes', '--non-interactive'];
 
-await suite('deleted stacks', { ownServer: true, tools: ['pulumi-3.255', 'test-provider', 'chromium'] }, () => {
+await suite('deleted stacks', { ownServer: true, tools: ['pulumi-3.276', 'test-provider', 'chromium'] }, () => {
   const web = fileWebServer({ viewers: ['vera'] });
 
   /** A stack with resources and secrets that was removed by force, and the names of its history before. */

@@ -31,7 +31,7 @@ await suite('the documented commands', { ownServer: true }, () => {
           await writeFile(join(bin, name), `#!/bin/sh\n${line}\n`);
           await chmod(join(bin, name), 0o755);
         }
-        const { 'pulumi-3.255': pulumi } = await ensureToolchain({ only: ['pulumi-3.255'] });
+        const { 'pulumi-3.276': pulumi } = await ensureToolchain({ only: ['pulumi-3.276'] });
         const env = {
           PATH: [bin, dirname(pulumi), '/usr/bin', '/bin'].join(delimiter),
           HOME: home,

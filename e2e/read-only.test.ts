@@ -7,7 +7,7 @@ import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
 import { signIn } from '../testkit/web-session.ts';
 
-const tools = ['pulumi-3.255', 'test-provider', 'chromium'] as const;
+const tools = ['pulumi-3.276', 'test-provider', 'chromium'] as const;
 
 await suite('a read-only installation', { ownServer: true, tools }, () => {
   const web = fileWebServer();

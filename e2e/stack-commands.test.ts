@@ -1,13 +1,11 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { delimiter, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
-import { pollUntil } from '../testkit/poll.ts';
 import { resourcesOfType } from '../testkit/pulumi-state.ts';
-import { expectFailure, expectNothingToDo, newProject, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
+import { expectFailure, newProject, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret, stashProgram, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { ensureToolchain } from '../testkit/toolchain/toolchain.ts';
 
 await suite('commands for users and stacks', {}, () => {
   const server = fileServer();
@@ -111,7 +109,6 @@ await suite('commands for users and stacks', {}, () => {
       expect(JSON.parse(shown.stdout)).toEqual({ value: '1', echo: 'hush' });
       await workspace.runOk(['stack', 'graph', 'graph.dot']);
       expect(await readFile(join(workspace.programDir, 'graph.dot'), 'utf8')).toContain('::a"');
-      await workspace.runOk(['logs']);
 
       await workspace.runOk(['stack', 'tag', 'set', 'colour', 'light blue']);
       await workspace.runOk(['stack', 'tag', 'set', 'shape', 'round']);
@@ -208,34 +205,6 @@ await suite('commands for users and stacks', {}, () => {
       expect((await workspace.runOk(['project', 'ls'])).stdout).toContain(project);
       const output = await expectFailure(workspace, ['package', 'add', 'no-such-package'], 'not found');
       expect(output).not.toContain('registry query error');
-    },
-    scenarioTimeoutMs,
-  );
-
-  test.concurrent(
-    'watch updates the stack whenever the program changes',
-    async () => {
-      await using scenario = await Scenario.create(await server());
-      const { workspace, project } = scenario;
-      // The CLI gets change notifications from a helper program that is not built with it.
-      const tools = join(workspace.dir, 'tools');
-      await mkdir(tools);
-      const helper = '#!/bin/sh\nwhile sleep 0.1; do if [ -e saved ]; then rm saved; echo Pulumi.yaml; fi; done\n';
-      await writeFile(join(tools, 'pulumi-watch'), helper, { mode: 0o755 });
-      const cli = dirname((await ensureToolchain({ only: ['pulumi-3.255'] }))['pulumi-3.255']);
-      const watch = await workspace.spawn(['watch'], {
-        env: { PATH: [tools, cli, '/usr/bin', '/bin'].join(delimiter) },
-      });
-      for (const value of ['1', '2', '3']) {
-        await workspace.writeProgram(thingProgram({ project, things: { a: { value } } }));
-        await writeFile(join(workspace.programDir, 'saved'), '');
-        const completions = Number(value);
-        const isDone = (): boolean => watch.stdout.split('Update complete').length > completions;
-        await pollUntil(`update ${value}`, isDone);
-        expect((await workspace.cloud.objects()).get('a-1')).toMatchObject({ value });
-      }
-      await watch.killAll();
-      await expectNothingToDo(workspace);
     },
     scenarioTimeoutMs,
   );

@@ -4,11 +4,11 @@ import { testRulesWithoutJournal, testSuperseding } from './update-queue-suite.t
 
 await suite('the queue and rules, with the old CLI', {
   ownServer: true,
-  tools: ['pulumi-3.200', 'test-provider'],
+  tools: ['pulumi-3.142', 'test-provider'],
 }, () => {
   const server = fileServer<OwnHoldfastServer>(() =>
     startOwnHoldfast({ HOLDFAST_LOCK_WAIT_SECONDS: '3600', HOLDFAST_HOLD_SECONDS: '2' }),
   );
-  testSuperseding(server, '3.200');
-  testRulesWithoutJournal(server, '3.200');
+  testSuperseding(server, '3.142');
+  testRulesWithoutJournal(server, '3.142');
 });

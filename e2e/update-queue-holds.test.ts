@@ -49,5 +49,5 @@ await suite('calls that wait longer than one is held', { ownServer: true }, () =
     scenarioTimeoutMs,
   );
 
-  testSuperseding(server, '3.255');
+  testSuperseding(server, '3.276');
 });

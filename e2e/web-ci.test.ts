@@ -23,7 +23,7 @@ const up = ['up', '--skip-preview', ...unattended];
 
 await suite('pages about CI and for operators', {
   ownServer: true,
-  tools: ['pulumi-3.255', 'test-provider', 'chromium'],
+  tools: ['pulumi-3.276', 'test-provider', 'chromium'],
 }, () => {
   const web = fileWebServer({ settings: { HOLDFAST_LOCK_WAIT_SECONDS: '3600' }, viewers: ['vera'] });
 

@@ -5,7 +5,7 @@ import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { findBarriers } from '../testkit/web-session.ts';
 
-await suite('the first minutes of a server', { ownServer: true, tools: ['pulumi-3.255', 'chromium'] }, () => {
+await suite('the first minutes of a server', { ownServer: true, tools: ['pulumi-3.276', 'chromium'] }, () => {
   const server = fileServer(() => startOwnHoldfast());
 
   test(

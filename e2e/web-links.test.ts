@@ -9,7 +9,7 @@ import { findFlaws, signIn } from '../testkit/web-session.ts';
 
 await suite('links to pages, and pages without a server', {
   ownServer: true,
-  tools: ['pulumi-3.255', 'test-provider', 'chromium'],
+  tools: ['pulumi-3.276', 'test-provider', 'chromium'],
 }, () => {
   const web = fileWebServer();
 

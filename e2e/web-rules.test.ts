@@ -37,7 +37,7 @@ async function expectSafe(page: Page): Promise<void> {
 
 await suite('pages of what an organization has set', {
   ownServer: true,
-  tools: ['pulumi-3.255', 'test-provider', 'chromium'],
+  tools: ['pulumi-3.276', 'test-provider', 'chromium'],
 }, () => {
   const web = fileWebServer({ reviewer: true, settings: { HOLDFAST_OUTGOING_ALLOW: target }, viewers: ['vera'] });
 

@@ -13,7 +13,7 @@ const hidden = 'the-hidden-value';
 
 await suite('search, references and secrets in the web UI', {
   ownServer: true,
-  tools: ['pulumi-3.255', 'chromium'],
+  tools: ['pulumi-3.276', 'chromium'],
 }, () => {
   const web = fileWebServer({ viewers: ['vera'] });
   let producer: Scenario;

@@ -42,7 +42,7 @@ async function gitOf({ programDir }: PulumiWorkspace) {
 
 await suite('the state of a stack in the browser', {
   ownServer: true,
-  tools: ['pulumi-3.255', 'test-provider', 'chromium'],
+  tools: ['pulumi-3.276', 'test-provider', 'chromium'],
 }, () => {
   const web = fileWebServer({ viewers: ['vera'] });
 

@@ -72,7 +72,7 @@ export class PulumiWorkspace implements AsyncDisposable {
 
   /** Creates a workspace in a temporary directory. First builds the CLI and the provider if needed. */
   static async create(options: WorkspaceOptions = {}): Promise<PulumiWorkspace> {
-    const tools = await ensureToolchain({ only: [`pulumi-${options.cli ?? '3.255'}`, 'test-provider'] });
+    const tools = await ensureToolchain({ only: [`pulumi-${options.cli ?? '3.276'}`, 'test-provider'] });
     const workspace = new PulumiWorkspace(await mkdtemp(join(tmpdir(), 'holdfast-cli-')), options);
     const pluginDir = join(workspace.dir, 'pulumi-home', 'plugins', 'resource-holdfast-v1.0.0');
     for (const dir of [pluginDir, workspace.programDir, workspace.stateDir, workspace.cloud.dir]) {
@@ -90,7 +90,7 @@ export class PulumiWorkspace implements AsyncDisposable {
 
   /** Starts the CLI in the project directory without waiting for it. */
   async spawn(args: readonly string[], options: Omit<RunOptions, 'timeoutMs'> = {}): Promise<CliProcess> {
-    const tool = `pulumi-${options.cli ?? this.#options.cli ?? '3.255'}` as const;
+    const tool = `pulumi-${options.cli ?? this.#options.cli ?? '3.276'}` as const;
     const file = (await ensureToolchain({ only: [tool] }))[tool];
     const env = this.#environment(dirname(file), options.env ?? {});
     const input = options.input === undefined ? {} : { input: options.input };

@@ -45,7 +45,7 @@ export interface StashProgramOptions {
 }
 
 /**
- * Returns a program with many `pulumi:index:Stash` resources, which need no plugin. CLI 3.200 does not support them.
+ * Returns a program with many `pulumi:index:Stash` resources, which need no plugin. CLI 3.142 does not support them.
  */
 export function stashProgram(options: StashProgramOptions): PulumiProgram {
   const { project = 'holdfast-e2e', count, inputOf = (index) => `input of ${index}`, chained = false } = options;

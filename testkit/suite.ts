@@ -24,7 +24,7 @@ export async function suite(name: string, needs: SuiteNeeds, declare: () => void
   const reason = process.env['HOLDFAST_TEST_LEFT_OUT'];
   if (reason !== undefined) return skip(name, reason, declare);
   try {
-    await ensureToolchain({ only: needs.tools ?? ['pulumi-3.255', 'test-provider'] });
+    await ensureToolchain({ only: needs.tools ?? ['pulumi-3.276', 'test-provider'] });
   } catch (error) {
     const inCi = (process.env['CI'] ?? '') !== '';
     if (!(error instanceof ToolUnavailableError) || inCi) throw error;

@@ -36,12 +36,12 @@ describe('a Pulumi CLI on PATH', () => {
     return file;
   }
 
-  test.each(['v3.255.0', 'v3.255.7', 'v3.300.1'])('is used when it is %s', async (version) => {
+  test.each(['v3.276.0', 'v3.276.7', 'v3.300.1'])('is used when it is %s', async (version) => {
     const file = install(version);
     expect(await findFittingPulumi()).toBe(file);
   });
 
-  test.each(['v3.254.9', 'v3.200.0', 'v4.0.0', 'v3.256.0-alpha.1', 'nonsense', ''])(
+  test.each(['v3.275.9', 'v3.142.0', 'v4.0.0', 'v3.277.0-alpha.1', 'nonsense', ''])(
     'is not used when its version is «%s»',
     async (version) => {
       install(version);
@@ -50,12 +50,12 @@ describe('a Pulumi CLI on PATH', () => {
   );
 
   test('is not used without the YAML host', async () => {
-    install('v3.255.0', { withYamlHost: false });
+    install('v3.276.0', { withYamlHost: false });
     expect(await findFittingPulumi()).toBeNull();
   });
 
   test('is not used when the pinned one is requested', async () => {
-    install('v3.255.0');
+    install('v3.276.0');
     env['HOLDFAST_TEST_PULUMI'] = 'build';
     expect(await findFittingPulumi()).toBeNull();
   });

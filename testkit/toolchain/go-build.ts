@@ -49,7 +49,7 @@ export async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
   const runGo = async (command: string, args: readonly string[]): Promise<void> => {
     const go = await findOnPath('go', ['/usr/local/go/bin']);
     if (go === null) {
-      throw new ToolUnavailableError(`${label} is built with Go: install Go 1.26 or newer and put it on PATH.`);
+      throw new ToolUnavailableError(`${label} is built with Go: install Go 1.26.6 or newer and put it on PATH.`);
     }
     const scratch = await mkdtemp(join(tmpdir(), 'holdfast-go-'));
     try {
@@ -60,7 +60,7 @@ export async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
       });
     } catch (error) {
       if (error instanceof CommandFailedError && error.message.includes('requires go >=')) {
-        throw new ToolUnavailableError(`${label} needs a newer Go: install Go 1.26 or newer.`, { cause: error });
+        throw new ToolUnavailableError(`${label} needs a newer Go: install Go 1.26.6 or newer.`, { cause: error });
       }
       throw error;
     } finally {

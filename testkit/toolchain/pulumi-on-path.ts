@@ -5,10 +5,10 @@ import { dirname, join } from 'node:path';
 import { CommandFailedError, findOnPath, report, runCommand } from './command.ts';
 
 /** Oldest CLI with which the tests for the current one pass. */
-const oldest = { major: 3, minor: 255 };
+const oldest = { major: 3, minor: 276 };
 
 /**
- * Returns the CLI on PATH if it can be used instead of building one: version 3.255 or a later 3.x, with the YAML host
+ * Returns the CLI on PATH if it can be used instead of building one: version 3.276 or a later 3.x, with the YAML host
  * in the same directory. With HOLDFAST_TEST_PULUMI=build only the pinned version is used.
  */
 export async function findFittingPulumi(): Promise<string | null> {
@@ -34,5 +34,5 @@ async function reasonAgainst(file: string): Promise<string | null> {
   }
   const [, major, minor] = /^v?(\d+)\.(\d+)\.\d+$/.exec(version) ?? [];
   if (Number(major) === oldest.major && Number(minor) >= oldest.minor) return null;
-  return `its version is ${version}, but the tests need a release from 3.255 on`;
+  return `its version is ${version}, but the tests need a release from 3.276 on`;
 }

@@ -14,7 +14,7 @@ const clientPackages = join(import.meta.dirname, 'npm/openapi-typescript');
 const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
 /** Versions that the Pulumi CLI reports. The go.mod in go/pulumi-<minor> must require the same version. */
-const pulumiVersions = { '3.255': '3.255.0', '3.200': '3.200.0' } as const;
+const pulumiVersions = { '3.276': '3.276.0', '3.142': '3.142.0' } as const;
 const oldPostgres = '17.10.0-beta.17';
 const schemathesisVersion = '4.32.5';
 
@@ -40,7 +40,6 @@ const withoutClouds: StandIns = {
     'github.com/pulumi/pulumi/pkg/v3',
     'github.com/aws/aws-sdk-go-v2/service/s3',
     'github.com/ccojocar/zxcvbn-go',
-    'github.com/nbutton23/zxcvbn-go',
   ],
 };
 
@@ -50,7 +49,7 @@ const withoutClouds: StandIns = {
 const yamlHost: GoBuild = {
   label: 'pulumi-language-yaml-1.38.0',
   typicalSeconds: 270,
-  module: 'pulumi-3.255',
+  module: 'pulumi-3.276',
   packagePath: 'github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml',
 };
 
@@ -97,8 +96,8 @@ export const recipes = {
     { label: 'pulumi-resource-holdfast-1.0.0', typicalSeconds: 90, module: 'test-provider', packagePath: '.' },
     'pulumi-resource-holdfast',
   ),
-  'pulumi-3.255': pulumi('3.255', { typicalSeconds: 400, standIns: withoutClouds }),
-  'pulumi-3.200': pulumi('3.200', { typicalSeconds: 340 }),
+  'pulumi-3.276': pulumi('3.276', { typicalSeconds: 400, standIns: withoutClouds }),
+  'pulumi-3.142': pulumi('3.142', { typicalSeconds: 340 }),
   /** The S3 server of the compose file: versitygw with a store that syncs. */
   versitygw: goTool(
     {

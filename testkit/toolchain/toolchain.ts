@@ -118,7 +118,7 @@ let pulumiOnPath: Promise<string | null> | undefined;
 
 /** Returns the path of a program on this machine that can be used instead of a build; null if there is none. */
 async function findSubstitute(name: ToolName): Promise<string | null> {
-  if (name !== 'pulumi-3.255') return null;
+  if (name !== 'pulumi-3.276') return null;
   pulumiOnPath ??= findFittingPulumi();
   return pulumiOnPath;
 }

@@ -1,3 +1,0 @@
-module github.com/nbutton23/zxcvbn-go
-
-go 1.25
