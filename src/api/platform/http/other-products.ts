@@ -41,7 +41,23 @@ const products: readonly Product[] = [
       'An administrator creates users and tokens with `holdfast admin`; then set PULUMI_ACCESS_TOKEN.',
     ),
   ),
-  product('/api/(?:ai|preview/agents)', notProvided('Pulumi Neo (Copilot) is', 'The other commands do not need it.')),
+  product(
+    '/api/(?:ai|preview/agents)|/api/orgs/[^/]+/neo',
+    notProvided('Pulumi Neo (Copilot) is', 'The other commands do not need it.'),
+  ),
+  product('/api/orgs/[^/]+/services', notProvided('The catalog of services is', 'Tags group stacks.')),
+  product(
+    '/api/orgs/[^/]+/saml',
+    'This server has no SAML. An operator sets up sign-in by OpenID Connect, for all organizations.',
+  ),
+  product(
+    '/api/user/organizations/[^/]+/default',
+    'This server keeps no default organization. The CLI does: `pulumi org set-default ORG`.',
+  ),
+  product(
+    '/api/orgs/[^/]+/auditlogs/export/config',
+    'This server does not send the audit log to a bucket. GET /api/orgs/ORG/auditlogs/export exports it.',
+  ),
   product('/api/preview/insights', notProvided('Pulumi Insights is', '`pulumi stack` shows the resources of a stack.')),
   product(
     '/api/orgs/[^/]+/(?:policyresults|policy/exceptions)',
@@ -67,6 +83,13 @@ const products: readonly Product[] = [
     'This server has no registry of packages and templates. Use their URLs, e.g. of a Git repository.',
   ),
   product(
+    '/api/change-gates',
+    notProvided(
+      'The approval of changes to ESC environments is',
+      'Rules of this server limit what updates of stacks change without an approval: POST /api/orgs/ORG/update-rules.',
+    ),
+  ),
+  product(
     '/api/orgs/[^/]+/teams/github',
     'This server does not import teams from GitHub. Create a team here (`POST /api/orgs/ORG/teams/pulumi`).',
   ),
@@ -76,7 +99,7 @@ const products: readonly Product[] = [
     'This server lists the audit log at another address, which older versions of the CLI call: GET /api/orgs/ORG/auditlogs. The page Audit log of the organization has all of it.',
   ),
   product(
-    `/api/orgs/[^/]+/policygroups/[^/]+/(?:batch|stacks|accounts)|/api/orgs/[^/]+/policypacks/[^/]+/versions/[^/]+|${stack}/policygroups`,
+    `/api/orgs/[^/]+/policygroups/[^/]+/(?:stacks|accounts)|/api/orgs/[^/]+/registry/policypacks|/api/registry/policypacks|${stack}/policygroups`,
     'This server does not have this call about policies. The page Policies of the organization shows policy packs and groups, and changes them.',
   ),
   product(
@@ -93,6 +116,7 @@ const products: readonly Product[] = [
     'Stacks are created and listed elsewhere: POST /api/stacks/ORG/PROJECT, GET /api/user/stacks?organization=ORG.',
     true,
   ),
+  product(`${stack}/tags/[^/]+`, 'This server sets a tag by another call: POST …/tags, with its name and value.'),
   product(`${stack}/config`, `Nothing was changed: ${noRemoteConfig}.`),
 ];
 
