@@ -134,6 +134,19 @@ await suite('pages about CI and for operators', {
       await again.goto(`${ciUrl}?view=drift`);
       await again.getByRole('heading', { name: 'No drift was found' }).waitFor();
       expect(await findBarriers(again)).toEqual([]);
+
+      await again.getByRole('navigation', { name: 'Views of CI' }).getByRole('link', { name: 'Delivery' }).click();
+      await again.waitForURL(/view=delivery/);
+      await again.getByRole('link', { name: '30 days', exact: true }).click();
+      const delivered = again.getByRole('table', { name: 'Delivery of projects' }).getByRole('row', { name: project });
+      await delivered.getByText('0 %', { exact: true }).waitFor();
+      await again.getByText('Median time from the first run of a commit').waitFor();
+      expect(await findBarriers(again)).toEqual([]);
+      const [download] = await Promise.all([
+        again.waitForEvent('download'),
+        again.getByRole('link', { name: 'CSV' }).click(),
+      ]);
+      expect(download.suggestedFilename()).toBe('delivery.csv');
       expect([...refused, ...refusedAgain]).toEqual([]);
     },
     scenarioTimeoutMs,

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { holdfastProgram } from './holdfast-program.ts';
 import { pollUntil } from './poll.ts';
+import { copyPreparedPostgres } from './postgres-template.ts';
 import { sendSignal } from './process-session.ts';
 import { PulumiWorkspace, type WorkspaceOptions } from './pulumi-cli.ts';
 import { type RequestCounts, readRequestCounts } from './request-counts.ts';
@@ -65,7 +66,7 @@ export function hasExternalServer(): boolean {
 
 /** Returns the server of HOLDFAST_TEST_URL, or starts one with default settings. */
 export async function startHoldfast(): Promise<HoldfastServer> {
-  if (!hasExternalServer()) return startOwnHoldfast({}, { reviewer: true });
+  if (!hasExternalServer()) return startOwnHoldfast({}, { prepared: true, reviewer: true });
   const url = process.env['HOLDFAST_TEST_URL'] as string;
   const token = process.env['HOLDFAST_TEST_TOKEN'] ?? '';
   if (token === '') throw new Error('HOLDFAST_TEST_URL needs HOLDFAST_TEST_TOKEN, a token of an admin of dev-org');
@@ -76,8 +77,8 @@ export async function startHoldfast(): Promise<HoldfastServer> {
 }
 
 /**
- * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `nodeFlags` replaces the
- * options that `npm start` passes to Node; `port` is that of the service, by default a free one; `program` is what Node runs;
+ * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `prepared`: its database exists
+ * already, which saves most of a first start. `nodeFlags` replaces the options that `npm start` passes to Node; `port` is that of the service, by default a free one; `program` is what Node runs;
  * `viewers` are the logins of members who may only look; `reviewer` adds a second admin, rita.
  */
 export async function startOwnHoldfast(
@@ -85,12 +86,14 @@ export async function startOwnHoldfast(
   {
     nodeFlags = usualNodeFlags,
     port: wanted,
+    prepared = false,
     program = holdfastProgram,
     reviewer = false,
     viewers = [],
   }: {
     nodeFlags?: readonly string[];
     port?: number;
+    prepared?: boolean;
     program?: string;
     reviewer?: boolean;
     viewers?: readonly string[];
@@ -107,6 +110,7 @@ export async function startOwnHoldfast(
     ...viewers.map((login) => ({ login, role: 'viewer', token: `e2e-${randomBytes(20).toString('hex')}` })),
   ];
   await mkdir(dataDir);
+  if (prepared) await copyPreparedPostgres(dataDir);
   await writeFile(bootstrap, JSON.stringify({ organizations: [{ name: organization, members }] }));
   const [port, managementPort] = [wanted ?? (await findFreePort()), await findFreePort()];
   const url = `http://127.0.0.1:${port}`;

@@ -30,7 +30,7 @@ export function fileWebServer({
   afterAll(async () => (await browser)?.[Symbol.asyncDispose]());
   const server = fileServer(async () => {
     await buildWeb();
-    const started = await startOwnHoldfast(settings, { reviewer, viewers });
+    const started = await startOwnHoldfast(settings, { prepared: true, reviewer, viewers });
     await Promise.all(['ada', ...viewers].map((login) => setPassword(started, login)));
     return started;
   });

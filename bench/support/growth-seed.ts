@@ -6,8 +6,10 @@ const derived: Readonly<Record<string, string>> = {
     select s.id, p.organization_id, p.name, s.name, now() - random() * interval '300 days'
     from stacks s join projects p on p.id = s.project_id on conflict do nothing`,
   'active updates': `update stacks s set active_update_id = u.id from updates u where u.stack_id = s.id and u.status = 'running'`,
-  'days of stacks': `insert into stack_days (organization_id, day, stack_id, runs, failed, run_ms, longest_ms, longest_id)
-    select u.organization_id, (now() - ((u.number % 90) || ' days')::interval)::date, u.stack_id, 1, (u.number % 20 = 0)::int, 60000, 60000, u.id
+  'days of stacks': `insert into stack_days (organization_id, day, stack_id, runs, failed, run_ms, longest_ms, longest_id,
+      changed, lead_seconds, restore_seconds)
+    select u.organization_id, (now() - ((u.number % 90) || ' days')::interval)::date, u.stack_id, 1, (u.number % 20 = 0)::int, 60000, 60000, u.id,
+      1, array[3600], case when u.number % 20 = 0 then array[600] else '{}' end
     from updates u where u.status = 'succeeded' and not u.dry_run on conflict do nothing`,
   'statistics of updates': `insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, seconds, creates, updates,
       deletes, replaces, steps)
@@ -28,6 +30,9 @@ const derived: Readonly<Record<string, string>> = {
     from stacks s, generate_series(0, 2) n
     cross join lateral (select case n when 0 then 'pulumi:providers:aws' when 1 then 'aws:s3/bucket:Bucket' else 'aws:ec2/instance:Instance' end as type) t
     on conflict do nothing`,
+  'stacks that refer to others': `update state_indexes i set referring_in = p.organization_id from stacks s join projects p on p.id = s.project_id
+    where s.id = i.stack_id and exists (select 1 from stack_resources r where r.stack_id = i.stack_id and r.reads is not null)`,
+  'looked at projects': `update projects p set may_be_empty = false where exists (select 1 from stacks s where s.project_id = p.id)`,
   'versions of indexes': `insert into version_changes (stack_id, version, created, updated, replaced, deleted, resource_count)
     select id, stack_version, 0, 1, 0, 0, 3 from stacks on conflict do nothing`,
   'changes of resources': `insert into resource_changes (stack_id, version, key, urn, type, change, path_count)

@@ -30,7 +30,12 @@ import { registerReadOnly } from './platform/http/read-only.ts';
 import { registerAddressRate, registerCallerRate } from './platform/http/request-rate.ts';
 import { registerRequestSpans } from './platform/http/request-span.ts';
 import { type RouteScope, toRouteScope } from './platform/http/route-scope.ts';
-import { compileValidator, describeIssues, type SchemaIssue } from './platform/http/schema-issues.ts';
+import {
+  compileSerializer,
+  compileValidator,
+  describeIssues,
+  type SchemaIssue,
+} from './platform/http/schema-issues.ts';
 import { registerSecurityHeaders } from './platform/http/security-headers.ts';
 import { registerWebAssets } from './platform/http/web-assets.ts';
 import { createFront } from './platform/server/http-server.ts';
@@ -84,6 +89,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     return503OnClosing: false,
   }) as unknown as App;
   app.setValidatorCompiler(compileValidator);
+  app.setSerializerCompiler(compileSerializer);
   app.setSchemaErrorFormatter((issues, part) => new Error(describeIssues(issues as SchemaIssue[], part)));
   registerRequestSpans(app);
   registerAccessLog(app, context.metrics);

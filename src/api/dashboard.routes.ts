@@ -20,6 +20,7 @@ import { clientGone } from './platform/server/client-gone.ts';
 import { appRouter } from './router.ts';
 import { registerStacksCsv } from './stacks/stacks-csv.routes.ts';
 import { registerStateDownload } from './state/state-download.ts';
+import { registerDeliveryCsv } from './statistics/delivery-csv.routes.ts';
 
 /** Services of procedures and the code around them. */
 type DashboardServices = ProcedureServices &
@@ -66,6 +67,7 @@ export async function registerTrpc(scope: FastifyInstance, services: DashboardSe
   };
   scope.get(`${endpoint}/:procedures`, { config, exposeHeadRoute: false, schema: { hide: true } }, handler);
   registerStacksCsv(scope, services, refusals);
+  registerDeliveryCsv(scope, services, refusals);
   scope.post(
     `${endpoint}/:procedures`,
     { config: { ...config, audit: { none: 'procedures declare their actions' } }, schema: { hide: true } },

@@ -30,6 +30,7 @@ const expected: Record<
   'PUT /policy-packs/:versionId': 'public',
   'GET /policy-packs/:versionId': 'public',
   'GET /api/orgs/:organization/policypacks': 'viewer',
+  'GET /api/orgs/:organization/delivery': 'viewer',
   'GET /api/orgs/:organization/search/resources': 'viewer',
   'GET /api/orgs/:organization/search/resourcesv2': 'viewer',
   'POST /api/orgs/:organization/policypacks': 'admin',
@@ -106,6 +107,7 @@ const expected: Record<
   [`POST ${S}/preview`]: 'member',
   [`POST ${S}/refresh`]: 'member',
   [`POST ${S}/destroy`]: 'member',
+  [`POST ${S}/begin-update`]: 'member',
   [`GET ${S}/approvals`]: 'viewer',
   [`POST ${S}/approvals`]: 'member',
   [`POST ${S}/approvals/:approvalId`]: 'admin',
@@ -166,6 +168,8 @@ const expected: Record<
   [`GET ${S}/collaborators`]: 'admin',
   'GET /api/orgs/:organization/auditlogs': 'admin',
   'GET /api/orgs/:organization/auditlogs/export': 'admin',
+  'GET /api/orgs/:organization/auditlogs/v2': 'admin',
+  'GET /api/orgs/:organization/auditlogs/v2/export': 'admin',
   ...Object.fromEntries(
     [
       ...['ServiceProviderConfig', 'ResourceTypes', 'Schemas', 'Users', 'Groups'].map((name) => `GET ${P}/${name}`),
@@ -205,6 +209,7 @@ const bodies: Record<string, object> = {
   [`POST ${S}/decrypt`]: { ciphertext: 'QQ==' },
   [`POST ${S}/batch-encrypt`]: { plaintexts: [] },
   [`POST ${S}/batch-decrypt`]: { ciphertexts: [] },
+  [`POST ${S}/begin-update`]: { updateKind: 'update', program: {} },
   [`POST ${U}/complete`]: { status: 'succeeded' },
   [`PATCH ${O}/members/:login`]: { role: 'viewer' },
 };

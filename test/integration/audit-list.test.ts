@@ -68,9 +68,35 @@ describe('the list', () => {
     expect((await list('?startTime=2199-01-01T00:00:00Z')).auditLogEvents.length).toBe(100);
   });
 
+  test('can be filtered from and up to a time with v2', async () => {
+    const filtered = async (search: string) => (await list(`/v2?${search}`)).auditLogEvents;
+    const [created] = await filtered('eventFilter=stack.create');
+    const { timestamp = 0, user } = created ?? {};
+    expect(await filtered(`userFilter=${user?.githubLogin}`)).toMatchObject([{ event: 'stack.create' }]);
+    const ofCreation = 'eventFilter=stack.create';
+    const found = async (range: string) => (await filtered(`${ofCreation}&${range}`)).length;
+    expect(await found(`startTime=${timestamp}&endTime=${timestamp}`)).toBe(1);
+    expect(await found(`startTime=${timestamp + 1}`)).toBe(0);
+    expect(await found(`endTime=${timestamp - 1}`)).toBe(0);
+    expect(await found('startTime=2199-01-01T00:00:00Z')).toBe(0);
+    const page = await list('/v2?eventFilter=member.add');
+    expect(page.auditLogEvents.length).toBe(100);
+    const next = await list(`/v2?eventFilter=member.add&continuationToken=${page.continuationToken}`);
+    expect(next.auditLogEvents[0]?.number).toBeLessThan(page.auditLogEvents.at(-1)?.number as number);
+    const csv = (await ok(get(`/v2/export?${ofCreation}&startTime=${timestamp}&endTime=${timestamp}`))).text;
+    expect(csv.trimEnd().split('\r\n').length).toBe(2);
+  });
+
   test('rejects filters that are not valid', async () => {
     const years = ['?startTime=0000-01-01', '?startTime=9999-12-31T23:59:59-14:00'];
-    for (const search of [...years, '?startTime=yesterday', '?continuationToken=x', '?user=%00', '/export?format=xml'])
+    for (const search of [
+      ...years,
+      '?startTime=yesterday',
+      '?continuationToken=x',
+      '?user=%00',
+      '/export?format=xml',
+      '/v2?endTime=later',
+    ])
       expect({ search, status: (await get(search)).status }).toEqual({ search, status: 400 });
   });
 

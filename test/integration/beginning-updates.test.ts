@@ -23,10 +23,18 @@ afterAll(async () => {
 
 const environment = { 'ci.system': 'GitHub', 'ci.build.id': '7' };
 
-/** Creates an update, and starts it with `tags`. Returns its id and lease. */
-async function begin(stack: TestStack, tags: object | null) {
+const beginUpdate = ({ auth, path }: TestStack, body: object) =>
+  app.call('POST', `${path}/begin-update`, { auth, body: { updateKind: 'update', program: {}, ...body } });
+
+/** Creates an update, and starts it with `tags`, by two calls or one. Returns its id and lease. */
+async function begin(stack: TestStack, tags: object | null, { atOnce = false } = {}) {
   const { auth } = stack;
   const body = { metadata: { message: 'Add "a" \\ b', environment }, config: { a: 1 } };
+  if (atOnce) {
+    const { updateID: id, ...started } = (await ok(beginUpdate(stack, { program: body, tags, journalVersion: 1 })))
+      .json;
+    return { id: id as string, path: `${stack.path}/update/${id}`, started, lease: `update-token ${started.token}` };
+  }
   const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth, body }));
   const path = `${stack.path}/update/${json.updateID}`;
   const started = await ok(app.call('POST', path, { auth, body: { tags, journalVersion: 1 } }));
@@ -87,6 +95,66 @@ test('an update is recorded as it has begun, with and without rules and new tags
   expect((await getStack(app, stack)).tags).toMatchObject({ a: '2' });
   expect(Object.keys(second.started)).toEqual(Object.keys(first.started));
   expect(second.started.version).toBe(first.started.version + 1);
+});
+
+describe('one call that creates and starts an update', () => {
+  test('sends few statements', async () => {
+    const stack = await createStack(app);
+    const names = await sentStatements(() => ok(beginUpdate(stack, { journalVersion: 1 })));
+    expect(names).toEqual([
+      ...['START TRANSACTION', 'journals.findFaults', 'updates.insert', 'audit.insert', 'COMMIT'],
+      ...['stacks.find', 'updates.start'],
+    ]);
+  });
+
+  test('records the same as two calls', async () => {
+    const stack = await createStack(app);
+    const { auth } = stack;
+    await ok(app.call('POST', `${stack.path}/import`, { auth, body: deployment(2) }));
+    const one = await begin(stack, { a: '1' }, { atOnce: true });
+    const ofOne = await recordOf(stack, one.id);
+    expect(ofOne.updates).toMatchObject([{ status: 'running', holds: true }]);
+    await ok(complete(app, { ...one, version: 1 }));
+    const two = await begin(stack, { a: '1' });
+    expect(await recordOf(stack, two.id)).toEqual(ofOne);
+    const { requiredPolicies, messages, stack: shown, ...started } = one.started;
+    expect({ requiredPolicies, messages }).toEqual({ requiredPolicies: [], messages: [] });
+    expect(Object.keys(started).toSorted()).toEqual(Object.keys(two.started).toSorted());
+    expect(shown).toMatchObject({ stackName: 'dev', tags: { a: '1' }, version: 1, activeUpdate: one.id });
+  });
+
+  test('begins updates of each kind that the CLI has', async () => {
+    const stack = await createStack(app);
+    const kinds: Record<string, string> = {};
+    for (const updateKind of ['update', 'refresh', 'destroy', 'resource-import', 'preview']) {
+      const { json } = await ok(beginUpdate(stack, { updateKind }));
+      const [row] = await query<{ kind: string }>(app, 'select kind from updates where id = $1', [json.updateID]);
+      kinds[updateKind] = row?.kind ?? '';
+      await ok(cancel(app, stack, { path: `${stack.path}/update/${json.updateID}` }));
+    }
+    expect(kinds).toEqual({
+      ...{ update: 'update', refresh: 'refresh', destroy: 'destroy', preview: 'preview' },
+      'resource-import': 'update',
+    });
+    expect((await beginUpdate(stack, { updateKind: 'rename' })).status).toBe(400);
+  });
+
+  test('leaves nothing behind that holds the stack where it cannot be started', async () => {
+    const stack = await createStack(app);
+    expect((await beginUpdate(stack, { tags: { '': 'x' } })).status).toBe(400);
+    const [row] = await query<{ status: string; events: string[] }>(
+      app,
+      `select u.status, array(select action from audit_events where update_id = u.id order by number) as events
+       from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
+         join organizations o on o.id = p.organization_id where o.name = $1`,
+      [stack.organization],
+    );
+    expect(row).toEqual({ status: 'cancelled', events: ['update.create', 'update.cancel'] });
+    const begun = await ok(beginUpdate(stack, {}));
+    const busy = await beginUpdate(stack, {});
+    expect(busy.status).toBe(409);
+    expect((await getStack(app, stack)).activeUpdate).toBe(begun.json.updateID);
+  });
 });
 
 test('starting an ended update reports how it ended', async () => {

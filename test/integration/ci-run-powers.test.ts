@@ -34,6 +34,7 @@ const changedByRuns: Record<string, string> = {
   [`POST ${S}/preview`]: 'updates',
   [`POST ${S}/refresh`]: 'updates',
   [`POST ${S}/destroy`]: 'updates',
+  [`POST ${S}/begin-update`]: 'updates',
   [`POST ${U}`]: 'updates',
   [`POST ${U}/cancel`]: 'whoever may update the stack ends its updates',
   [`POST ${U}/drain`]: 'whoever may update the stack ends its updates',

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { Type } from 'typebox';
 import { isFirst } from '../../src/shared/platform/db/connection-gate.ts';
+import { sql } from '../../src/shared/platform/db/sql.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { sentStatements } from '../support/sent-statements.ts';
@@ -50,6 +52,35 @@ test('a journaled update ends with few statements', async () => {
     ].toSorted(),
   );
   expect(await exportedNames(app, stack)).toEqual(['new', 'r0', 'r1']);
+});
+
+test('the statements in functions and triggers of an update are planned once, all others as usual', async () => {
+  const modes = 'plan_modes';
+  await query(app, `create table ${modes} (mode text)`, []);
+  await query(
+    app,
+    `create function note_plan_mode() returns trigger language plpgsql as $$
+     begin insert into ${modes} values (current_setting('plan_cache_mode')); return null; end $$`,
+    [],
+  );
+  await query(
+    app,
+    `create trigger updates_note_plan_mode after update of status, checkpoint_id on updates
+     for each row when (new.journal_version > 0) execute function note_plan_mode()`,
+    [],
+  );
+  try {
+    const update = await journaledUpdate();
+    await ok(complete(app, update));
+    await readBack(update.id);
+    // The start, the commit of the compaction, the end.
+    expect(await query(app, `select mode from ${modes}`, [])).toEqual(Array(3).fill({ mode: 'force_generic_plan' }));
+    const setting = sql.rows(Type.Object({ mode: Type.String() }));
+    const mode = () => app.context.db.oneFirst(setting`select current_setting('plan_cache_mode') as mode`);
+    expect(new Set(await Promise.all(Array.from({ length: 10 }, mode)))).toEqual(new Set(['auto']));
+  } finally {
+    await query(app, 'drop trigger updates_note_plan_mode on updates', []);
+  }
 });
 
 test('entries that arrive after the compaction are compacted before the update ends', async () => {

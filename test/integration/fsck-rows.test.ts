@@ -153,7 +153,8 @@ const damages: Readonly<Record<keyof typeof rowKinds, Damage | null>> = {
     object: /org.*\/proj\/dev$/,
   },
   'day-counter': {
-    make: () => sql('update stack_days set runs = runs + 2, run_ms = 1 where stack_id = $1', [id]),
+    make: () =>
+      sql('update stack_days set runs = runs + 2, run_ms = 1, changed = changed + 3 where stack_id = $1', [id]),
     object: /org.*\/proj\/dev$/,
   },
   storage: {
@@ -347,8 +348,8 @@ test('every kind of finding about rows has its damage; exactly these are found, 
   for (const { undo } of all) await undo?.();
   expect(found(await run(true))).toEqual([]);
   expect((await run(false)).findings).toEqual([]);
-  const [day] = await sql('select runs, longest_ms from stack_days where stack_id = $1', [id]);
-  expect(day).toMatchObject({ runs: 1 });
+  const [day] = await sql('select runs, longest_ms, changed from stack_days where stack_id = $1', [id]);
+  expect(day).toMatchObject({ runs: 1, changed: 0 });
   expect(
     await sql('select 1 from policy_groups where is_default and organization_id in (select id from organizations)'),
   ).toHaveLength(3);

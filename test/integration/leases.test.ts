@@ -58,6 +58,20 @@ describe('renew', () => {
     expect(await secondsLeft(update)).toBeLessThan(301);
   });
 
+  test('ends with the time limit of the update, and revives no lease that ended after its check', async () => {
+    const update = await startUpdate(app, await createStack(app));
+    const { updates } = app.context;
+    const epoch = (await updates.find(update.id))?.epoch ?? Number.NaN;
+    await setSecondsLeft(update, 60);
+    const limit = `update updates set must_end_at = clock_timestamp() + interval '100 seconds' where id = $1`;
+    await query(app, limit, [update.id]);
+    await ok(renew(update));
+    expect(Math.abs((await secondsLeft(update)) - 100)).toBeLessThan(40);
+    await expire(app, update.id);
+    expect(await updates.renewLease(update.id, epoch, 300)).toBeNull();
+    expect(await secondsLeft(update)).toBeLessThanOrEqual(0);
+  });
+
   test('works for previews too', async () => {
     const update = await startUpdate(app, await createStack(app), { kind: 'preview' });
     expect((await renew(update)).status).toBe(200);

@@ -74,6 +74,7 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`POST ${S}/preview`]: emptyBody,
   [`POST ${S}/refresh`]: emptyBody,
   [`POST ${S}/destroy`]: emptyBody,
+  [`POST ${S}/begin-update`]: async () => ({ body: { updateKind: 'update', program: {} } }),
   [`POST ${U}`]: async ({ stack }) => {
     const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));
     return { parameters: { updateId: json.updateID }, body: {} };

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import fastJsonStringify from 'fast-json-stringify';
 import Schema from 'typebox/schema';
 import { resolvedDocument, resolveSchemas } from '../support/openapi.ts';
 import { listRoutes, procedureRoutes } from '../support/routes.ts';
@@ -230,6 +231,24 @@ describe('the OpenAPI document', () => {
     // Their form is that of a document, or of an identity provider.
     expect(unnamed.filter((name) => !/\/openapi|\/scim\//.test(name))).toEqual([]);
     expect(Object.keys(document.components['schemas'] ?? {}).length).toBeGreaterThan(100);
+  });
+
+  test('has responses that can be written', () => {
+    // The server compiles a schema for its first response only.
+    const schemas = operations.flatMap(({ name, operation }) =>
+      Object.entries(operation.responses).flatMap(([status, { content = {} }]) =>
+        Object.values(content).map(({ schema }) => ({ of: `${name} ${status}`, schema })),
+      ),
+    );
+    expect(schemas.length).toBeGreaterThan(100);
+    const refused = schemas.filter(({ schema }) => {
+      try {
+        return typeof fastJsonStringify(schema) !== 'function';
+      } catch {
+        return true;
+      }
+    });
+    expect(refused.map(({ of }) => of)).toEqual([]);
   });
 
   test('has an example of each named schema, which the schema allows', () => {

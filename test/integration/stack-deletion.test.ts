@@ -39,6 +39,7 @@ const bodies: Readonly<Record<string, object>> = {
   decrypt: { ciphertext: 'QQ==' },
   'batch-encrypt': { plaintexts: ['QQ=='] },
   'batch-decrypt': { ciphertexts: ['QQ=='] },
+  'begin-update': { updateKind: 'update', program: {} },
   renew_lease: { duration: 300 },
   complete: { status: 'succeeded' },
   import: deployment(1),

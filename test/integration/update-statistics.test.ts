@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { findUnusualOfUpdate } from '../../src/shared/statistics/update-counts.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { query } from '../support/database.ts';
+import { grant, person } from '../support/grants.ts';
 import { ask } from '../support/procedures.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -25,6 +26,9 @@ const urn = (name: string) => `urn:pulumi:dev::proj::t:i:T::${name}`;
 
 interface Run {
   readonly kind?: string;
+  /** Instead of the stack of the test. */
+  readonly on?: TestStack;
+  readonly environment?: object;
   readonly changes?: object;
   /** As in `[name, operation, from, to]`. */
   readonly steps?: readonly (readonly [string, string, number, number])[];
@@ -34,12 +38,19 @@ interface Run {
 }
 
 /** A run of the CLI with its events and its state. Returns the path of the update. */
-async function run({ changes = {}, kind = 'update', state, status, steps = [] }: Run = {}): Promise<string> {
-  const { json } = await ok(
-    app.call('POST', `${stack.path}/${kind}`, { auth: stack.auth, body: { metadata: { message: '', environment } } }),
-  );
-  const path = `${stack.path}/update/${json.updateID}`;
-  const started = await ok(app.call('POST', path, { auth: stack.auth, body: {} }));
+async function run({
+  changes = {},
+  environment: checkout = environment,
+  kind = 'update',
+  on: { auth, path: stackPath } = stack,
+  state,
+  status,
+  steps = [],
+}: Run = {}): Promise<string> {
+  const body = { metadata: { message: '', environment: checkout } };
+  const { json } = await ok(app.call('POST', `${stackPath}/${kind}`, { auth, body }));
+  const path = `${stackPath}/update/${json.updateID}`;
+  const started = await ok(app.call('POST', path, { auth, body: {} }));
   const update = {
     id: json.updateID,
     path,
@@ -227,4 +238,156 @@ test('the trend of a stack has the duration, the queue and the resources of each
     `update updates set ended_at = ended_at - interval '91 days' where stack_version = 1 and kind = 'update'`,
   );
   expect((await trend()).items).toHaveLength(2);
+});
+
+/** Pretends that a run took place some hours ago. */
+const earlier = (path: string, hours: number) =>
+  query(
+    app,
+    `update updates set created_at = created_at - d.by, started_at = started_at - d.by, ended_at = ended_at - d.by
+     from make_interval(hours => $2) as d (by) where id = $1`,
+    [path.split('/').at(-1), hours],
+  );
+
+describe('deliveries', () => {
+  const tokenOf = ({ auth }: TestStack) => auth.slice('token '.length);
+  const delivery = async (token = tokenOf(stack)) =>
+    (await ask(app, token, 'ci.delivery', { organization: stack.organization, days: 7 })).data;
+  let web: TestStack;
+  beforeEach(async () => {
+    const { auth, organization } = stack;
+    await ok(app.call('POST', `/api/stacks/${organization}/web`, { auth, body: { stackName: 'dev' } }));
+    web = { auth, organization, project: 'web', stack: 'dev', path: `/api/stacks/${organization}/web/dev` };
+  });
+
+  const hours = (count: number) => ({ from: 3600 * count, to: 3600 * count + 600 });
+  const expectTimes = (
+    times: { count: number; medianSeconds: number; p90Seconds: number },
+    middle: number,
+    long: number,
+  ) => {
+    for (const [seconds, { from, to }] of [
+      [times.medianSeconds, hours(middle)],
+      [times.p90Seconds, hours(long)],
+    ] as const) {
+      expect(seconds).toBeGreaterThanOrEqual(from);
+      expect(seconds).toBeLessThanOrEqual(to);
+    }
+  };
+
+  test('a commit is delivered once to each stack, from its first run; a failure ends with the next success', async () => {
+    const elsewhere = await createStack(app);
+    await earlier(await run({ on: elsewhere, kind: 'preview' }), 90);
+    await earlier(await run({ on: web, kind: 'preview' }), 5);
+    await earlier(await run({ status: 'failed' }), 3);
+    await earlier(await run({ status: 'failed' }), 1);
+    await run({ changes: { create: 1 } });
+    // Again, with and without changes.
+    await run({ changes: { update: 1 } });
+    await run({ changes: { same: 4 } });
+    await run({ kind: 'refresh', changes: { update: 1 } });
+    await run({ kind: 'destroy', changes: { delete: 1 } });
+    const changed = { 'git.head': 'cd34'.repeat(10), 'git.dirty': 'true' };
+    await run({ changes: { create: 1 }, environment: changed });
+    await run({ on: web, changes: { create: 1 } });
+    await run({ on: web, status: 'failed' });
+    // Two processes at once, and once more: nothing is counted again.
+    await Promise.all([pack(), pack()]);
+    await pack();
+
+    const found = await delivery();
+    expect(found).toMatchObject({
+      days: 7,
+      isTrimmed: false,
+      total: {
+        finished: 10,
+        failed: 3,
+        changed: 5,
+        failureRate: 0.3,
+        leadTime: { count: 2 },
+        timeToRestore: { count: 1 },
+      },
+      projects: [
+        { project: 'proj', finished: 8, failed: 2, changed: 4, leadTime: { count: 1 }, timeToRestore: { count: 1 } },
+        { project: 'web', finished: 2, failed: 1, changed: 1, leadTime: { count: 1 }, timeToRestore: null },
+      ],
+    });
+    expect(found.total.changesPerDay).toBeCloseTo(5 / 7);
+    expectTimes(found.total.leadTime, 5, 5);
+    expectTimes(found.total.timeToRestore, 3, 3);
+
+    const { auth, organization } = stack;
+    const at = `/api/orgs/${organization}/delivery`;
+    expect((await ok(app.call('GET', `${at}?days=7`, { auth }))).json).toEqual(found);
+    expect((await ok(app.call('GET', at, { auth }))).json).toMatchObject({
+      days: 30,
+      total: { changesPerDay: 5 / 30 },
+    });
+    expect((await app.call('GET', `${at}?days=91`, { auth })).status).toBe(400);
+    const csv = (search: string) => app.call('GET', `/trpc/download/delivery.csv?${search}`, { auth, accept: null });
+    const { headers, text } = await ok(csv(`organization=${organization}&days=7`));
+    expect(headers['content-type']).toContain('text/csv');
+    const [names, ...lines] = text.trimEnd().split('\r\n');
+    expect(names).toMatch(/^project,finished runs,failed runs,failure rate,changes,changes per day,lead times,/);
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(/^proj,8,2,0\.25,4,0\.57\d*,1,1\d{4},1\d{4},1,1\d{4},1\d{4}$/);
+    expect(lines[1]).toMatch(/^web,2,1,0\.5,1,0\.14\d*,1,1\d{4},1\d{4},0,,$/);
+    expect((await csv(`organization=${organization}&days=8`)).status).toBe(400);
+    expect((await csv(`organization=${elsewhere.organization}&days=7`)).status).toBe(404);
+
+    const metrics = await app.context.metrics.registry.metrics();
+    const figure = (name: string, label: string) =>
+      new RegExp(`^${name}{organization="${organization}",${label}} (\\d+)$`, 'm').exec(metrics)?.[1];
+    expect(figure('holdfast_delivery_runs', 'result="finished"')).toBe('10');
+    expect(figure('holdfast_delivery_runs', 'result="failed"')).toBe('3');
+    expect(figure('holdfast_delivery_runs', 'result="changed"')).toBe('5');
+    expect(figure('holdfast_delivery_seconds', 'time="lead"')).toBe(`${found.total.leadTime.medianSeconds}`);
+    expect(figure('holdfast_delivery_seconds', 'time="restore"')).toBe(`${found.total.timeToRestore.medianSeconds}`);
+
+    const blind = await person(app, organization, 'member');
+    await grant(app, blind.organizationId, { userId: blind.userId }, 'deny', ['read'], { stacks: 'web/*' });
+    expect(await delivery(blind.token)).toMatchObject({
+      isTrimmed: true,
+      total: { finished: 8 },
+      projects: [{ project: 'proj' }],
+    });
+    await ok(app.call('POST', `${web.path}/rename`, { auth, body: { newProject: 'site' } }));
+    expect((await delivery()).projects).toMatchObject([{ project: 'proj' }, { project: 'site', changed: 1 }]);
+    await ok(app.call('DELETE', `/api/stacks/${organization}/site/dev?force=true`, { auth }));
+    expect(await delivery()).toMatchObject({ total: { finished: 8 }, projects: [{ project: 'proj' }] });
+  });
+
+  test('what an import has copied is counted neither as the first run of a commit, nor as a failure', async () => {
+    const preview = await run({ kind: 'preview' });
+    const succeeded = await run({ changes: { create: 1 } });
+    const failed = await run({ status: 'failed' });
+    for (const path of [preview, failed, succeeded]) await earlier(path, 5);
+    const ids = [failed, succeeded].map((path) => path.split('/').at(-1));
+    await query(app, `insert into imported_versions (update_id, entry) select unnest($1::uuid[]), ''`, [ids]);
+    await query(
+      app,
+      `insert into imported_previews (stack_id, entry, update_id) select stack_id, '', id from updates where id = $1`,
+      [preview.split('/').at(-1)],
+    );
+    await run({ changes: { create: 1 } });
+    await pack();
+    const { total } = await delivery();
+    expect(total).toMatchObject({ changed: 1, leadTime: { count: 1 }, timeToRestore: null });
+    expectTimes(total.leadTime, 0, 0);
+  });
+
+  test('a day of a stack keeps 50 times', async () => {
+    await run({ status: 'failed' });
+    await query(
+      app,
+      `update stack_days d set lead_seconds = array_fill(60, array[50]), restore_seconds = array_fill(60, array[50])
+       from organizations o where o.id = d.organization_id and o.name = $1`,
+      [stack.organization],
+    );
+    await run({ changes: { create: 1 } });
+    await pack();
+    expect((await delivery()).total).toMatchObject({
+      ...{ changed: 1, leadTime: { count: 50, medianSeconds: 60, p90Seconds: 60 }, timeToRestore: { count: 50 } },
+    });
+  });
 });

@@ -100,6 +100,7 @@ export const withoutDialects: readonly string[] = [
   'POST /api/oauth/token',
   ...hookRoutes('/api/orgs/:organization'),
   ...hookRoutes(S),
+  'GET /api/orgs/:organization/delivery',
   'GET /api/orgs/:organization/search/resources',
   'GET /api/orgs/:organization/search/resourcesv2',
   `GET ${S}/drift/status`,
@@ -411,6 +412,16 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     status: 204,
   },
   ...Object.fromEntries(updateKinds.map((kind) => [`POST ${S}/${kind}`, createUpdate])),
+  [`POST ${S}/begin-update`]: {
+    beyond: true,
+    body: same({ updateKind: 'update', program: { ...program, config }, tags: { a: 'b' }, journalVersion: 2 }),
+    status: 200,
+    answer: alike({
+      updateID: uuid,
+      ...{ requiredPolicies: [], messages: [], version: 1, token: text, tokenExpiration: seconds, journalVersion: 1 },
+      stack: { id: uuid, ...named, tags: { a: 'b' }, version: 0, activeUpdate: uuid },
+    }),
+  },
   [`GET ${S}/updates`]: {
     needs: 'ended',
 
@@ -437,6 +448,18 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
   'GET /api/orgs/:organization/auditlogs/export': {
     beyond: true,
     query: '?format=jsonl&eventType=audit.export',
+    status: 200,
+    contentType: 'application/jsonl',
+  },
+  'GET /api/orgs/:organization/auditlogs/v2': {
+    beyond: true,
+    query: '?eventFilter=stack.create',
+    status: 200,
+    answer: alike({ auditLogEvents: expect.arrayContaining([expect.objectContaining({ event: 'stack.create' })]) }),
+  },
+  'GET /api/orgs/:organization/auditlogs/v2/export': {
+    beyond: true,
+    query: '?format=jsonl&eventFilter=audit.export',
     status: 200,
     contentType: 'application/jsonl',
   },

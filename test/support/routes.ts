@@ -23,6 +23,7 @@ export function listRoutes(app: App): string[] {
 export const procedureRoutes = [
   'GET /trpc/:procedures',
   'POST /trpc/:procedures',
+  'GET /trpc/download/delivery.csv',
   'GET /trpc/download/stacks.csv',
   'GET /trpc/states/:organization/:project/:stack/:stackVersion',
 ];
@@ -40,6 +41,7 @@ const bodySamples: Readonly<Record<string, object>> = {
   decrypt: { ciphertext: 'QQ==' },
   'batch-encrypt': { plaintexts: ['QQ=='] },
   'batch-decrypt': { ciphertexts: ['QQ=='] },
+  'begin-update': { updateKind: 'update', program: {} },
   complete: { status: 'succeeded' },
   renew_lease: { duration: 300 },
 };

@@ -20,7 +20,6 @@ export interface AuditSearch extends AuditSelection {
   /** Part of the object, in any case. */
   readonly object: string | null;
   readonly outcome: string | null;
-  readonly from: Date | null;
 }
 
 /** Searches the events of an organization. */
@@ -33,7 +32,7 @@ export function createAuditSearchRepository(db: Queryable) {
      */
     find: (
       organizationId: string,
-      { from, object, outcome, ...selection }: AuditSearch,
+      { object, outcome, ...selection }: AuditSearch,
       { limit, maxRead }: { readonly limit: number; readonly maxRead: number },
     ) =>
       db.any(sql.rows(FoundRow)`
@@ -45,7 +44,6 @@ export function createAuditSearchRepository(db: Queryable) {
           from (
             select number, occurred_at, object, outcome from audit_events
             where organization_id = ${organizationId}
-              and ${from === null ? everything : sql.fragment`occurred_at >= ${from.toISOString()}::timestamptz`}
               and ${isInSelection(selection)}
             order by occurred_at desc, number desc limit ${maxRead}) read
         ), chosen as (

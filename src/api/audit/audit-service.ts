@@ -24,11 +24,12 @@ const exportedPart = 2_000;
 /** The number of events that are scanned for fields without an index. */
 const readAtOnce = 5_000;
 
-/** The filters of a list, as in the query string. */
+/** The filters of a list. */
 export interface AuditQuery {
   readonly eventType?: string;
   readonly user?: string;
-  readonly startTime?: string;
+  readonly from?: string;
+  readonly until?: string;
   readonly continuationToken?: string;
 }
 
@@ -119,8 +120,8 @@ export class AuditService {
   ): Promise<AsyncGenerator<string>> {
     const selection = selectionOf(query);
     const id = await this.#getId(organization);
-    const { eventType, startTime, user } = query;
-    const details = { format, eventType, startTime, user };
+    const { eventType, from, until, user } = query;
+    const details = { format, eventType, user, from, until };
     await audit.recordRead(this.#db, { organization, object: organization, details });
     return this.#lines(id, selection, format);
   }
@@ -153,7 +154,7 @@ export class AuditService {
 const operatorPrefix = 'operator:';
 const serverName = 'server:';
 
-function selectionOf({ continuationToken, eventType, startTime, user }: AuditQuery): AuditSelection {
+function selectionOf({ continuationToken, eventType, from, until, user }: AuditQuery): AuditSelection {
   for (const text of [eventType, user]) {
     if (text !== undefined && (text.length > 300 || text.includes('\0') || !text.isWellFormed()))
       throw new InvalidRequestError('eventType and user must be names');
@@ -163,23 +164,24 @@ function selectionOf({ continuationToken, eventType, startTime, user }: AuditQue
     action: eventType || null,
     login: user ? (isOperator ? user.slice(operatorPrefix.length) : user) : null,
     actor: user ? (isOperator ? 'operator' : 'user') : null,
-    until: startTime ? timeOf(startTime) : null,
+    from: from ? timeOf(from, 0) : null,
+    until: until ? timeOf(until, 999) : null,
     after: continuationToken ? positionOf(continuationToken) : null,
   };
 }
 
 function searchOf({ after, from, object, outcome, until, ...query }: AuditFilter): AuditSearch {
-  const { action, actor, login } = selectionOf({
+  const { actor, login, ...selection } = selectionOf({
     ...(query.action ? { eventType: query.action } : {}),
     ...(query.user ? { user: query.user } : {}),
+    ...(from ? { from } : {}),
+    ...(until ? { until } : {}),
   });
   return {
-    action,
+    ...selection,
     ...(query.user === serverName ? { actor: 'server', login: null } : { actor, login }),
     object: object || null,
     outcome: outcome ?? null,
-    from: from ? timeOf(from) : null,
-    until: until ? timeOf(until) : null,
     after,
   };
 }
@@ -188,12 +190,13 @@ function searchOf({ after, from, object, outcome, until, ...query }: AuditFilter
 const maxTimeMs = 253_402_300_800_000;
 const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
-function timeOf(text: string): Date {
-  if (/^\d{1,11}$/.test(text)) return new Date((Number(text) + 1) * 1000 - 1);
+/** `millisecond`: of a second since the epoch. */
+function timeOf(text: string, millisecond: number): Date {
+  if (/^\d{1,11}$/.test(text)) return new Date(Number(text) * 1000 + millisecond);
   const time = isoTime.test(text) ? new Date(text) : new Date(Number.NaN);
   // Postgres cannot read years outside this range.
   if (!(time.getTime() >= 0 && time.getTime() < maxTimeMs))
-    throw new InvalidRequestError('startTime must be in seconds since the epoch, or like 2026-01-31T12:00:00Z');
+    throw new InvalidRequestError('A time must be in seconds since the epoch, or like 2026-01-31T12:00:00Z');
   return time;
 }
 

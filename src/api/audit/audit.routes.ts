@@ -1,12 +1,21 @@
+import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { auditFormats } from '../../shared/audit/audit-formats.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import { auditLogEvent } from './audit.mappers.ts';
-import { AuditExportQuery, AuditLogsQuery, AuditLogsResponse, OrganizationParams } from './audit.schemas.ts';
-import type { AuditService } from './audit-service.ts';
+import {
+  AuditExportQuery,
+  AuditExportQueryV2,
+  AuditLogsQuery,
+  AuditLogsQueryV2,
+  AuditLogsResponse,
+  OrganizationParams,
+} from './audit.schemas.ts';
+import type { AuditQuery, AuditService } from './audit-service.ts';
 
 /** What the routes call. */
 export interface Services {
@@ -16,52 +25,84 @@ export interface Services {
 const tags = ['audit'];
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'repeated' } as const;
 const path = '/api/orgs/:organization/auditlogs';
+
+interface Export {
+  readonly audit: AuditTrail;
+  readonly organization: string;
+  readonly format: string | undefined;
+}
+
 const contentTypes = { csv: 'text/csv; charset=utf-8', cef: 'text/plain; charset=utf-8', jsonl: 'application/jsonl' };
+
+const base = { tags, security: apiToken, params: OrganizationParams };
+const listed = {
+  config: manage,
+  schema: {
+    ...base,
+    summary: 'List the events of the audit log, newest first',
+    response: { 200: AuditLogsResponse },
+  },
+};
+const exported = {
+  config: {
+    ...manage,
+    audit: 'audit.export',
+    described: { responses: { 200: Type.String() }, produces: Object.values(contentTypes) },
+  },
+  schema: { ...base, summary: 'Export the events of the audit log as CSV, CEF or JSON lines, newest first' },
+} as const;
 
 /** The audit log of an organization, for its admins. */
 export function registerAuditRoutes(app: RouteScope, { audit: events }: Services): void {
+  const list = async (organization: string, query: AuditQuery): Promise<AuditLogsResponse> => {
+    const page = await events.listPage(organization, query);
+    // The CLI requests the next page as long as there is a token.
+    const token = page.next === null ? {} : { continuationToken: page.next };
+    return { auditLogEvents: page.events.map(auditLogEvent), ...token };
+  };
+  const send = async (reply: FastifyReply, query: AuditQuery, { audit, organization, format: name }: Export) => {
+    const format = auditFormats.find((each) => each === (name || 'csv'));
+    if (!format) throw new InvalidRequestError(`format must be ${auditFormats.join(', ')}`);
+    const lines = await events.exportLines(organization, query, format, audit);
+    return sendChunks(reply, lines, { contentType: contentTypes[format] });
+  };
+
   app.get(
     path,
-    {
-      config: manage,
-      schema: {
-        tags,
-        summary: 'List the events of the audit log, newest first',
-        security: apiToken,
-        params: OrganizationParams,
-        querystring: AuditLogsQuery,
-        response: { 200: AuditLogsResponse },
-      },
-    },
-    async ({ params, query }) => {
-      const page = await events.listPage(params.organization, query);
-      // The CLI requests the next page as long as there is a token.
-      const token = page.next === null ? {} : { continuationToken: page.next };
-      return { auditLogEvents: page.events.map(auditLogEvent), ...token };
-    },
+    { ...listed, schema: { ...listed.schema, querystring: AuditLogsQuery } },
+    ({ params: { organization }, query }) => list(organization, filtersOf(query)),
+  );
+  // CLI 3.276 calls v2.
+  app.get(
+    `${path}/v2`,
+    { ...listed, schema: { ...listed.schema, querystring: AuditLogsQueryV2 } },
+    ({ params: { organization }, query }) => list(organization, filtersOfV2(query)),
   );
   app.get(
     `${path}/export`,
-    {
-      config: {
-        ...manage,
-        audit: 'audit.export',
-        described: { responses: { 200: Type.String() }, produces: Object.values(contentTypes) },
-      },
-      schema: {
-        tags,
-        summary: 'Export the events of the audit log as CSV, CEF or JSON lines, newest first',
-        security: apiToken,
-        params: OrganizationParams,
-        querystring: AuditExportQuery,
-      },
-    },
-    async ({ params, query, audit }, reply) => {
-      const name = query.format || 'csv';
-      const format = auditFormats.find((each) => each === name);
-      if (!format) throw new InvalidRequestError(`format must be ${auditFormats.join(', ')}`);
-      const lines = await events.exportLines(params.organization, query, format, audit);
-      return sendChunks(reply, lines, { contentType: contentTypes[format] });
-    },
+    { ...exported, schema: { ...exported.schema, querystring: AuditExportQuery } },
+    ({ params: { organization }, query: { format, ...query }, audit }, reply) =>
+      send(reply, filtersOf(query), { audit, organization, format }),
   );
+  app.get(
+    `${path}/v2/export`,
+    { ...exported, schema: { ...exported.schema, querystring: AuditExportQueryV2 } },
+    ({ params: { organization }, query: { format, ...query }, audit }, reply) =>
+      send(reply, filtersOfV2(query), { audit, organization, format }),
+  );
+}
+
+/** The first version had no begin of the range. */
+function filtersOf({ startTime, ...query }: AuditLogsQuery): AuditQuery {
+  return { ...query, ...(startTime ? { until: startTime } : {}) };
+}
+
+function filtersOfV2({ endTime, eventFilter, startTime, userFilter, ...query }: AuditLogsQueryV2): AuditQuery {
+  return {
+    ...query,
+    ...(eventFilter ? { eventType: eventFilter } : {}),
+    ...(userFilter ? { user: userFilter } : {}),
+    ...(startTime ? { from: startTime } : {}),
+    ...(endTime ? { until: endTime } : {}),
+  };
 }

@@ -4,19 +4,27 @@ import { AnyObject, UnixSeconds } from '../platform/protocol/core.ts';
 
 export const OrganizationParams = Type.Object({ organization: Type.String() });
 
-const filters = {
-  eventType: Type.Optional(Type.String({ description: 'Only this action, e.g. `stack.create`' })),
-  user: Type.Optional(Type.String({ description: 'Only events of this login' })),
-  startTime: Type.Optional(
-    Type.String({ description: 'Only events up to this time: seconds since the epoch, or ISO 8601', maxLength: 40 }),
-  ),
-  continuationToken: Type.Optional(Type.String({ maxLength: 200 })),
-};
+const Action = Type.Optional(Type.String({ description: 'Only this action, e.g. `stack.create`' }));
+const Login = Type.Optional(Type.String({ description: 'Only events of this login' }));
+const time = (range: string) =>
+  Type.Optional(
+    Type.String({ description: `Only events ${range} this time: seconds since the epoch, or ISO 8601`, maxLength: 40 }),
+  );
+const continuationToken = Type.Optional(Type.String({ maxLength: 200 }));
+const Format = Type.Optional(Type.String({ description: '`csv` (default), `cef` or `jsonl`' }));
+
+const filters = { eventType: Action, user: Login, startTime: time('up to'), continuationToken };
 export const AuditLogsQuery = Type.Object(filters);
-export const AuditExportQuery = Type.Object({
-  ...filters,
-  format: Type.Optional(Type.String({ description: '`csv` (default), `cef` or `jsonl`' })),
-});
+export type AuditLogsQuery = Type.Static<typeof AuditLogsQuery>;
+export const AuditExportQuery = Type.Object({ ...filters, format: Format });
+
+const filtersV2 = {
+  ...{ eventFilter: Action, userFilter: Login },
+  ...{ startTime: time('from'), endTime: time('up to'), continuationToken },
+};
+export const AuditLogsQueryV2 = Type.Object(filtersV2);
+export type AuditLogsQueryV2 = Type.Static<typeof AuditLogsQueryV2>;
+export const AuditExportQueryV2 = Type.Object({ ...filtersV2, format: Format });
 
 /** apitype.ListAuditLogEventsResponse, with more members than the CLI reads. Newest first. */
 export const AuditLogsResponse = component(
@@ -47,4 +55,5 @@ export const AuditLogsResponse = component(
     continuationToken: Type.Optional(Type.String()),
   }),
 );
+export type AuditLogsResponse = Type.Static<typeof AuditLogsResponse>;
 export type AuditLogEvent = Type.Static<typeof AuditLogsResponse>['auditLogEvents'][number];

@@ -56,6 +56,7 @@ function getCapabilities(app: RouteScope, { config }: Services): void {
             ]
           : []),
         { capability: 'batch-encrypt' },
+        { capability: 'begin-update', version: 1 },
         { capability: 'deployment-schema-version', version: 1, configuration: { version: 4 } },
         { capability: 'stack-policy-packs', version: 1 },
       ],

@@ -1,10 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { csvLine } from '../../shared/platform/csv/csv-line.ts';
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { standard } from '../../shared/platform/schema/standard-schema.ts';
 import { nowhere, type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
-import { Name, text } from '../access/procedures/inputs.ts';
+import { Name, readQuery, text } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../platform/audit-trail/refusals.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
@@ -55,7 +53,7 @@ export function registerStacksCsv(scope: FastifyInstance, services: ProcedureSer
     '/trpc/download/stacks.csv',
     { config: { access: { kind: 'procedures' }, rate: 'held' }, exposeHeadRoute: false, schema: { hide: true } },
     async (request, reply) => {
-      const query = readQuery(request.query);
+      const query = readQuery(Query, request.query);
       const calls = new RequestCalls(services, request, request.holder, refusals);
       const caller = await calls.admit({ kind: 'user' }, nowhere);
       void reply.header('content-disposition', 'attachment; filename="stacks.csv"');
@@ -81,13 +79,4 @@ async function* lines({ stackQueries }: ProcedureServices, caller: Caller, query
     if (page.next === null) return;
     page = await stackQueries.list(caller, { ...filter, before: page.next });
   }
-}
-
-function readQuery(search: unknown): Query {
-  const result = standard(Query)['~standard'].validate(search);
-  if ('issues' in result && result.issues)
-    throw new InvalidRequestError(
-      `query ${String(result.issues[0]?.path?.join('/') ?? '')} ${result.issues[0]?.message ?? 'is not valid'}`,
-    );
-  return (result as { value: Query }).value;
 }

@@ -72,28 +72,41 @@ export type DriftedRow = Row<typeof DriftedRow>;
 /** A position in a list: microseconds since the epoch, and an id. */
 export type CiPosition = readonly [string, string];
 
-/** Results of an organization's runs, on readable live stacks. */
-export function createCiQueryRepository(db: Queryable) {
-  const readable = ({ facts, id }: ListedOrganization, stacks = sql.fragment`stack_changes c`) => sql.fragment`
+/** The live stacks of an organization that its caller may read. */
+export const readableStacks = (
+  { facts, id }: ListedOrganization,
+  stacks = sql.fragment`stack_changes c`,
+) => sql.fragment`
     select c.stack_id, c.project_name, c.stack_name from ${stacks}
     where c.organization_id = ${id}
       and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
+
+// As of the start of the statement: Postgres can then use the index for the days.
+export const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
+
+/** Results of an organization's runs, on readable live stacks. */
+export function createCiQueryRepository(db: Queryable) {
   /** Of these stacks, each once; the others of the organization are not read. */
   const among = (ids: ReturnType<typeof sql.fragment>) => sql.fragment`
     (select distinct m.stack_id from (${ids}) m) m
     cross join lateral (select * from stack_changes c where c.stack_id = m.stack_id offset 0) c`;
-  // As of the start of the statement: Postgres can then use the index for the days.
-  const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
   const moment = (position: CiPosition) =>
     sql.fragment`'epoch'::timestamptz + ${position[0]}::bigint * interval '1 microsecond'`;
   const micros = (column: ReturnType<typeof sql.fragment>) =>
     sql.fragment`(extract(epoch from ${column}) * 1000000)::bigint::text as position`;
+  /** What ends the drift of the stack `r`. Each is one look into an index of its own, however many runs there were. */
+  const applied = sql.fragment`
+    select u.id, u.number, u.ended_at from updates u
+    where u.stack_id = r.stack_id and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded'`;
+  const clean = sql.fragment`
+    select v.id, v.number, v.ended_at from drift_runs c join updates v on v.id = c.update_id
+    where c.stack_id = r.stack_id and c.state = 'done' and not c.is_detected`;
   return {
     /** Statistics of each of the last days that has some, and of each project. */
     sum: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
         /* ciQueries.sum */
-        with r as materialized (${readable(organization)}),
+        with r as materialized (${readableStacks(organization)}),
         -- First the many rows by a hash, then the few that are left by day and by project.
         d as materialized (
           select d.day, r.project_name, sum(d.runs) as runs, sum(d.failed) as failed, sum(d.cancelled) as cancelled,
@@ -117,7 +130,7 @@ export function createCiQueryRepository(db: Queryable) {
           from refused_runs f
           where f.organization_id = ${organization.id} and f.refused_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'
           group by 1, 2, 3),
-        r as materialized (${readable(organization, among(sql.fragment`select stack_id from f`))})
+        r as materialized (${readableStacks(organization, among(sql.fragment`select stack_id from f`))})
         select f.day::text as day, r.project_name as project, f.reason, sum(f.times)::int as times, sum(f.waited_ms)::float8 as "waitedMs"
         from f join r on r.stack_id = f.stack_id
         group by grouping sets ((f.day), (r.project_name), (f.reason))`),
@@ -174,7 +187,7 @@ export function createCiQueryRepository(db: Queryable) {
     ) =>
       db.any(sql.rows(DriftedRow)`
         /* ciQueries.listDrifted */
-        with r as materialized (${readable(
+        with r as materialized (${readableStacks(
           organization,
           among(sql.fragment`select d.stack_id from drifted_stacks(${organization.id}::uuid) as d (stack_id)`),
         )})
@@ -186,19 +199,17 @@ export function createCiQueryRepository(db: Queryable) {
           select d.update_id, d.number, d.changes, u.ended_at from drift_runs d join updates u on u.id = d.update_id
           where d.stack_id = r.stack_id and d.is_detected order by d.number desc limit 1) l
         left join lateral (
-          select u.id, u.ended_at from updates u
-          where u.stack_id = r.stack_id and u.number >= l.number and u.status = 'succeeded' and (
-            u.kind in ('update', 'destroy') and not u.dry_run
-            or u.number > l.number and exists (
-              select 1 from drift_runs c where c.update_id = u.id and c.state = 'done' and not c.is_detected))
-          order by u.number limit 1) m on true
+          select e.id, e.ended_at from (
+            (${applied} and u.number >= l.number order by u.number limit 1)
+            union all (${clean} and c.number > l.number order by c.number limit 1)) e
+          order by e.number limit 1) m on true
         left join lateral (
           -- The first one after the last that has found none, or that has changed the stack.
           select u.ended_at from drift_runs d join updates u on u.id = d.update_id
           where d.stack_id = r.stack_id and d.is_detected and d.number > coalesce((
-            select max(b.number) from updates b where b.stack_id = r.stack_id and b.number < l.number and b.status = 'succeeded' and (
-              b.kind in ('update', 'destroy') and not b.dry_run
-              or exists (select 1 from drift_runs c where c.update_id = b.id and c.state = 'done' and not c.is_detected))), 0)
+            select max(e.number) from (
+              (${applied} and u.number < l.number order by u.number desc limit 1)
+              union all (${clean} and c.number < l.number order by c.number desc limit 1)) e), 0)
           order by d.number limit 1) f on true
         where (m.id is null or (not ${onlyDrifted} and l.ended_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'))
           and ${after === null ? sql.fragment`true` : sql.fragment`(l.ended_at, r.stack_id) < (${moment(after)}, ${after[1]}::uuid)`}

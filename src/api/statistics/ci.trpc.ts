@@ -2,10 +2,12 @@ import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
 import { organizationProcedure, router } from '../access/procedures/trpc.ts';
 import type { CiQueries } from './ci-queries.ts';
+import type { DeliveryQueries } from './delivery-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly ciQueries: CiQueries;
+    readonly deliveryQueries: DeliveryQueries;
   }
 }
 
@@ -21,6 +23,13 @@ export const ciRouter = router({
     .input(input(Type.Object({ days: Days })))
     .query(({ ctx: { caller, services }, input: { days, organization } }) =>
       services.ciQueries.sum(caller, organization, days),
+    ),
+
+  /** Change rate, failure rate, lead time and time to restore of the last days, by project. */
+  delivery: organizationProcedure('read')
+    .input(input(Type.Object({ days: Days })))
+    .query(({ ctx: { caller, services }, input: { days, organization } }) =>
+      services.deliveryQueries.sum(caller, organization, days),
     ),
 
   /** Runs that were refused, evicted from the queue, or stopped by a rule; the newest first. */

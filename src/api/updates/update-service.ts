@@ -1,19 +1,20 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { JournalFaultError, JournalGapError } from '../../shared/state/journal/journal-fault.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
-import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
-import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import {
   type Completion,
-  createUpdateLifecycleRepository,
+  createLockedUpdateRepository,
   type LockedUpdate,
-} from '../../shared/updates/update-lifecycle-repository.ts';
+} from '../../shared/updates/locked-update-repository.ts';
+import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
+import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
@@ -90,6 +91,27 @@ export class UpdateService {
     }
   }
 
+  /** The same for an update that its client does not know of yet: if it cannot be started, it is withdrawn. */
+  async startNew(
+    ref: StackRef,
+    updateId: string,
+    caller: Caller,
+    request: StartRequest,
+    audit: AuditTrail,
+  ): Promise<StartedUpdate & { readonly stack: StackRow }> {
+    try {
+      // First, because a client without a response would not know of a started update.
+      const stack = await this.#context.stacks.find(ref);
+      if (!stack) throw updateNotFound(updateId);
+      const started = await this.start(ref, updateId, caller, request, audit);
+      const { tags } = request;
+      return { ...started, stack: { ...stack, ...(tags ? { tags: JSON.stringify(tags) } : {}) } };
+    } catch (error) {
+      await this.withdraw(updateId, audit, 'not-started');
+      throw error;
+    }
+  }
+
   /** The next number in the arrival order of full checkpoints of the update. */
   assignArrivalSequence(updateId: string): Promise<number> {
     return this.#context.updates.assignArrivalSequence(updateId);
@@ -153,7 +175,7 @@ export class UpdateService {
     const complete = (on: Queryable): Promise<Completion> =>
       audit.recordWith(
         (source, action) =>
-          createUpdateLifecycleRepository(on).complete(
+          createLockedUpdateRepository(on).complete(
             { id: updateId, epoch, seen: rollbackState.seen, status, knowsOutputs: losses !== undefined },
             source,
             action,

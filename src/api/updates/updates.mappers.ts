@@ -1,4 +1,6 @@
 import type { Static } from 'typebox';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
 import type { ShownUpdates, UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { Dialect } from '../platform/http/request.ts';
@@ -13,6 +15,7 @@ import type { Either } from '../platform/protocol/core.ts';
 import type { RequiredPolicy } from '../policies/policies.schemas.ts';
 import type { StartedUpdate } from './update-start.ts';
 import type {
+  BeginUpdateResponse,
   CreateUpdateResponse,
   GetUpdateResponse,
   RenewLeaseResponse,
@@ -44,6 +47,34 @@ export function startResponse(
     version: dialect === 'contract' ? started.baseStackVersion : started.stackVersion,
     ...leaseResponse(dialect, started.token, started.expiresAt),
     ...(started.journalVersion > 0 ? { journalVersion: started.journalVersion } : {}),
+  };
+}
+
+/** For the CLI, the only client that begins updates. */
+export function beginResponse(
+  created: {
+    readonly updateId: string;
+    readonly messages: readonly string[];
+    readonly requiredPolicies: RequiredPolicy[];
+  },
+  { stack, ...started }: StartedUpdate & { readonly stack: StackRow },
+): Static<typeof BeginUpdateResponse> {
+  const { messages, requiredPolicies, updateId: updateID } = created;
+  return {
+    ...{ updateID, requiredPolicies, messages: userMessages(messages) },
+    version: started.stackVersion,
+    token: started.token,
+    tokenExpiration: unixSeconds(started.expiresAt),
+    ...(started.journalVersion > 0 ? { journalVersion: started.journalVersion } : {}),
+    stack: {
+      id: stack.id,
+      orgName: stack.organization,
+      projectName: stack.project,
+      stackName: stack.stack,
+      tags: readTags(stack.tags),
+      version: stack.stackVersion,
+      activeUpdate: updateID,
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import { ApprovalQueries } from './approvals/approval-queries.ts';
 import { ApprovalService } from './approvals/approval-service.ts';
 import { registerApprovalRoutes } from './approvals/approvals.routes.ts';
 import { DrainService } from './approvals/drain-service.ts';
+import { registerCreationRoutes } from './creation.routes.ts';
 import { registerHistoryRoutes } from './history.routes.ts';
 import { HistoryService } from './history-service.ts';
 import { QueueService } from './queue/queue-service.ts';
@@ -51,10 +52,12 @@ export function createUpdateServices(context: ApiContext) {
 export function registerUpdateDomain(
   routes: RouteScope,
   services: Parameters<typeof registerUpdateRoutes>[1] &
+    Parameters<typeof registerCreationRoutes>[1] &
     Parameters<typeof registerApprovalRoutes>[1] &
     Parameters<typeof registerHistoryRoutes>[1] &
     Parameters<typeof registerUpdateRuleRoutes>[1],
 ): void {
+  registerCreationRoutes(routes, services);
   registerUpdateRoutes(routes, services);
   registerApprovalRoutes(routes, services);
   registerHistoryRoutes(routes, services);

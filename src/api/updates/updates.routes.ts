@@ -2,29 +2,21 @@ import { Type } from 'typebox';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { warningHeader } from '../../shared/state/journal/journal-fault.ts';
-import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from '../platform/http/paths.ts';
+import { apiToken, leaseToken, updatePath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import {
-  ContractCreateUpdateRequest,
-  ContractCreateUpdateResponse,
   ContractGetUpdateResponse,
   ContractRenewLeaseRequest,
   ContractRenewLeaseResponse,
   ContractStartUpdateResponse,
 } from '../platform/protocol/contract.ts';
-import { StackParams, UpdateParams } from '../platform/protocol/core.ts';
-import type { PolicyPackService } from '../policies/policy-pack-service.ts';
+import { UpdateParams } from '../platform/protocol/core.ts';
 import type { HistoryService } from './history-service.ts';
-import type { NewUpdateRequest } from './new-update-request.ts';
-import type { UpdateCreator } from './queue/update-creator.ts';
-import type { UpdateRuleService } from './rules/update-rule-service.ts';
 import type { UpdateService } from './update-service.ts';
-import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './updates.mappers.ts';
+import { leaseResponse, startResponse, updateResponse } from './updates.mappers.ts';
 import {
   CompleteUpdateRequest,
-  CreateUpdateRequest,
-  CreateUpdateResponse,
   GetUpdateResponse,
   RenewLeaseRequest,
   RenewLeaseResponse,
@@ -34,10 +26,7 @@ import {
 
 /** What the routes call. */
 export interface Services {
-  readonly updateCreator: UpdateCreator;
   readonly history: HistoryService;
-  readonly policyPacks: PolicyPackService;
-  readonly updateRules: UpdateRuleService;
   readonly updates: UpdateService;
 }
 
@@ -46,62 +35,13 @@ const read = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as 
 /** The services ask for `write` unless the update is a preview. */
 const preview = { access: { kind: 'stack', permission: 'preview' } } as const;
 
-/** Routes of the update lifecycle. */
+/** Routes of the lifecycle of updates that exist. */
 export function registerUpdateRoutes(app: RouteScope, services: Services): void {
-  createUpdate(app, services);
   startUpdate(app, services);
   getUpdate(app, services);
   cancelUpdate(app, services);
   renewLease(app, services);
   completeUpdate(app, services);
-}
-
-function createUpdate(app: RouteScope, { policyPacks, updateCreator, updateRules, updates }: Services): void {
-  for (const kind of updateKinds) {
-    app.post(
-      `${stackPath}/${kind}`,
-      {
-        config: {
-          ...preview,
-          rate: 'held',
-          audit: 'update.create',
-          goesFirst: true,
-          contractBody: ContractCreateUpdateRequest,
-          described: { errorStatuses: [409] },
-        },
-        schema: {
-          tags,
-          summary: `Create an update of kind ${kind}`,
-          description:
-            'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given address, which keeps its position in the queue.',
-          security: apiToken,
-          params: StackParams,
-          querystring: QueueEntry,
-          body: CreateUpdateRequest,
-          response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]), 307: Type.Null() },
-        },
-      },
-      async ({ params, query, body, caller, dialect, audit }, reply) => {
-        // First, because a client without a response would not know of a created update.
-        const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
-        const warnings = kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [];
-        const gone = new AbortController();
-        reply.raw.once('close', () => gone.abort());
-        const request = { ref: params, caller, dialect, request: newUpdate(kind, body) };
-        const waiting = { entryId: query.place ?? null, hop: query.hop ?? 0, gone: gone.signal };
-        const created = await updateCreator.create(request, audit, waiting);
-        if ('entryId' in created) {
-          audit.settle();
-          // Relative, so that it is right behind every proxy.
-          return reply.code(307).header('location', `?place=${created.entryId}&hop=${created.hop}`).send(null);
-        }
-        const { messages, updateId } = created;
-        // Its client is gone, and nobody will start it.
-        if (messages.length > 0 && gone.signal.aborted) await updates.withdraw(updateId, audit, 'client-gone');
-        return createUpdateResponse(dialect, updateId, { requiredPolicies, messages: [...messages, ...warnings] });
-      },
-    );
-  }
 }
 
 function startUpdate(app: RouteScope, { updates }: Services): void {
@@ -244,29 +184,6 @@ function completeUpdate(app: RouteScope, { updates }: Services): void {
       return reply.code(204).send(null);
     },
   );
-}
-
-/** Where a call waits that its client repeats after a response 307. */
-const QueueEntry = Type.Object({
-  place: Type.Optional(Type.String({ format: 'uuid' })),
-  hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
-});
-
-/** The request to create an update, with defaults for missing members. */
-export function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
-  return {
-    kind,
-    dryRun: body.options?.dryRun === true,
-    message: body.metadata?.message ?? '',
-    environment: body.metadata?.environment ?? {},
-    config: body.config ?? {},
-    program: {
-      name: body.name ?? '',
-      runtime: body.runtime ?? '',
-      main: body.main ?? '',
-      description: body.description ?? '',
-    },
-  };
 }
 
 /** Throws NotFoundError if the text is not a valid update id. */

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
+import { updateKinds } from '../platform/http/paths.ts';
 import { component } from '../platform/protocol/components.ts';
-import { AnyObject, Maybe, UnixSeconds } from '../platform/protocol/core.ts';
+import { AnyObject, Maybe, StringMap, UnixSeconds } from '../platform/protocol/core.ts';
 import { RequiredPolicy } from '../policies/policies.schemas.ts';
 
 /** apitype.UpdateProgramRequest. */
@@ -46,6 +47,45 @@ export const StartUpdateResponse = component(
     journalVersion: Type.Optional(Type.Integer()),
   }),
 );
+
+/** apitype.BeginUpdateRequest. */
+export const BeginUpdateRequest = component(
+  'BeginUpdateRequest',
+  Type.Object({
+    updateKind: Type.Union([
+      ...updateKinds.map((kind) => Type.Literal(kind)),
+      Type.Literal('resource-import', { description: 'Creates an update of kind update' }),
+    ]),
+    program: CreateUpdateRequest,
+    ...StartUpdateRequest.properties,
+  }),
+  { updateKind: 'update', program: { name: 'website', runtime: 'nodejs' }, journalVersion: 1 },
+);
+
+/** apitype.BeginUpdateResponse, without the state, which the CLI then exports. */
+export const BeginUpdateResponse = component(
+  'BeginUpdateResponse',
+  Type.Object({
+    ...CreateUpdateResponse.properties,
+    ...StartUpdateResponse.properties,
+    stack: Type.Object({
+      id: Type.String(),
+      orgName: Type.String(),
+      projectName: Type.String(),
+      stackName: Type.String(),
+      tags: StringMap,
+      version: Type.Integer(),
+      activeUpdate: Type.String(),
+    }),
+  }),
+);
+
+/** Where a call waits that its client repeats after a response 307. */
+export const QueueEntry = Type.Object({
+  entry: Type.Optional(Type.String({ format: 'uuid' })),
+  hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
+});
+export type QueueEntry = Type.Static<typeof QueueEntry>;
 
 /** apitype.RenewUpdateLeaseRequest; `duration` in seconds. */
 export const RenewLeaseRequest = component(

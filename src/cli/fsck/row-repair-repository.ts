@@ -82,7 +82,10 @@ export function createRowRepairRepository(tx: Queryable) {
         with own as (
           select u.id, p.organization_id from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
           where u.id = ${updateId}::uuid),
-        drift as (update drift_runs d set organization_id = own.organization_id from own where d.update_id = own.id)
+        drift as (update drift_runs d set organization_id = own.organization_id from own where d.update_id = own.id),
+        figures as (
+          update update_statistics f set organization_id = own.organization_id from own
+          where f.update_id = own.id and f.organization_id <> own.organization_id)
         update updates u set organization_id = own.organization_id from own where u.id = own.id`),
 
     setStatisticsStack: (updateId: string) =>

@@ -38,6 +38,8 @@ export interface AuditSelection {
   readonly login: string | null;
   /** Null: any. */
   readonly actor: string | null;
+  /** Events from this time. */
+  readonly from: Date | null;
   /** Events up to this time. */
   readonly until: Date | null;
   readonly after: AuditPosition | null;
@@ -51,11 +53,12 @@ export const auditColumns = sql.fragment`
   event.update_id as "updateId", event.request_id as "requestId", event.details`;
 
 /** Whether an event is in a selection. Each condition is a range of an index. */
-export function isInSelection({ action, actor, after, login, until }: AuditSelection) {
+export function isInSelection({ action, actor, after, from, login, until }: AuditSelection) {
   const everything = sql.fragment`true`;
   return sql.fragment`${action === null ? everything : sql.fragment`action = ${action}`}
     and ${login === null ? everything : sql.fragment`login = ${login}`}
     and ${actor === null ? everything : sql.fragment`actor = ${actor}`}
+    and ${from === null ? everything : sql.fragment`occurred_at >= ${from.toISOString()}::timestamptz`}
     and ${until === null ? everything : sql.fragment`occurred_at <= ${until.toISOString()}::timestamptz`}
     and ${
       after === null

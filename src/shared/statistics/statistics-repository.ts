@@ -94,7 +94,7 @@ export function createStatisticsRepository(db: Queryable) {
           and u.kind in ('update', 'preview', 'refresh', 'destroy')
           and not exists (select 1 from update_statistics f where f.update_id = u.id)`),
 
-    /** Stores the statistics of an update, unless it has some or is gone. */
+    /** Stores the statistics of an update, unless it has some or is gone. A trigger counts its delivery, unless it was imported. */
     insert: (
       { id, seconds }: EndedUpdate,
       { commit, counts, steps }: { readonly commit: string | null; readonly counts: Counts; readonly steps: string },
@@ -102,9 +102,11 @@ export function createStatisticsRepository(db: Queryable) {
       db.query(sql.nothing`
         /* statistics.insert */
         insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, commit_id, seconds, creates, updates, deletes,
-          replaces, steps)
+          replaces, steps, organization_id)
         select u.id, u.stack_id, u.kind, u.dry_run or u.kind = 'preview', u.status = 'succeeded', u.ended_at, ${commit}::text, ${seconds}::float8,
-          ${counts.creates}::integer, ${counts.updates}::integer, ${counts.deletes}::integer, ${counts.replaces}::integer, ${steps}
+          ${counts.creates}::integer, ${counts.updates}::integer, ${counts.deletes}::integer, ${counts.replaces}::integer, ${steps},
+          case when not exists (select 1 from imported_versions i where i.update_id = u.id)
+            and not exists (select 1 from imported_previews i where i.update_id = u.id) then u.organization_id end
         from updates u where u.id = ${id}
         on conflict (update_id) do nothing`),
 

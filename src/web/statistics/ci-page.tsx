@@ -9,6 +9,7 @@ import { Page } from '../platform/ui/page.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import { QueueView } from '../updates/queue/queue-view.tsx';
 import styles from './ci-page.module.css';
+import { DeliveryView } from './delivery-view.tsx';
 import { RefusalsView } from './refusals-view.tsx';
 import { RunsView } from './runs-view.tsx';
 
@@ -20,6 +21,7 @@ const views: readonly (readonly [CiView, string])[] = [
   ['runs', 'Runs'],
   ['refusals', 'Refused'],
   ['drift', 'Drift'],
+  ['delivery', 'Delivery'],
 ];
 
 /** The runs of an organization: the current queues, and the results of recent runs. */
@@ -73,6 +75,7 @@ export function CiPage() {
         />
       ) : null}
       {view === 'drift' ? <DriftView organization={organization} days={days} /> : null}
+      {view === 'delivery' ? <DeliveryView organization={organization} days={days} /> : null}
     </Page>
   );
 }

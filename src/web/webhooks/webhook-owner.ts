@@ -1,4 +1,5 @@
 import type { StackRef, Webhook } from '../platform/app/contract.ts';
+import type { ManagedObject } from '../platform/app/managed-dialog.tsx';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 
 /** The owner of webhooks, and the procedures for them. */
@@ -18,6 +19,11 @@ export function ofOrganization(organization: string): WebhookOwner {
     calls: trpc.webhooks as unknown as WebhookOwner['calls'],
     target: { organization } as StackRef,
   };
+}
+
+/** A webhook as a configuration declares it; the ones of stacks are not declared. Null: a new one. */
+export function managedWebhook({ target }: WebhookOwner, name: string | null): ManagedObject {
+  return { organization: target.organization, kind: 'Webhook', object: 'stack' in target ? null : name };
 }
 
 /** The current version of a webhook. */

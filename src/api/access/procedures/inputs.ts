@@ -49,6 +49,16 @@ export function decodeCursor<S extends TSchema>(cursor: string | null | undefine
   return result.value;
 }
 
+/** Reads the query of a download. Throws InvalidRequestError. */
+export function readQuery<S extends TSchema>(schema: S, search: unknown): Static<S> {
+  const result = standard(schema)['~standard'].validate(search);
+  if ('issues' in result && result.issues)
+    throw new InvalidRequestError(
+      `query ${String(result.issues[0]?.path?.join('/') ?? '')} ${result.issues[0]?.message ?? 'is not valid'}`,
+    );
+  return (result as { value: Static<S> }).value;
+}
+
 function parse(cursor: string): unknown {
   try {
     return JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));

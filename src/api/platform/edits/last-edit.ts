@@ -13,7 +13,7 @@ export async function findLastEdit(
   action: AuditAction,
   isMeant: (event: ListedEventRow) => boolean,
 ): Promise<LastEdit | null> {
-  const selection = { action, login: null, actor: null, until: null, after: null };
+  const selection = { action, login: null, actor: null, from: null, until: null, after: null };
   const events = await createAuditListRepository(db).list(organizationId, selection, maxEvents);
   const event = events.find((each) => each.outcome === 'done' && isMeant(each));
   return event === undefined ? null : { by: event.login === '' ? null : event.login, at: event.occurredAt };

@@ -95,16 +95,8 @@ const products: readonly Product[] = [
   ),
   product('/api/log-encryption-session', notProvided('Log sharing is', 'The CLI keeps its logs on your machine.')),
   product(
-    '/api/orgs/[^/]+/auditlogs/v2',
-    'This server lists the audit log at another address, which older versions of the CLI call: GET /api/orgs/ORG/auditlogs. The page Audit log of the organization has all of it.',
-  ),
-  product(
     `/api/orgs/[^/]+/policygroups/[^/]+/(?:stacks|accounts)|/api/orgs/[^/]+/registry/policypacks|/api/registry/policypacks|${stack}/policygroups`,
     'This server does not have this call about policies. The page Policies of the organization shows policy packs and groups, and changes them.',
-  ),
-  product(
-    `${stack}/begin-update`,
-    'This server does not announce begin-update. Create the update, and start it, with two calls.',
   ),
   product(`${stack}/outputs`, 'This server does not announce stack-outputs. Outputs are in the exported state.'),
   product(

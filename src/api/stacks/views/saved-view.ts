@@ -30,7 +30,7 @@ const CiView = Type.Object({
   page: Type.Literal('ci'),
   search: Type.Object(
     {
-      view: Type.Optional(literals('runs', 'refusals', 'drift')),
+      view: Type.Optional(literals('runs', 'refusals', 'drift', 'delivery')),
       days: Type.Optional(literals('30', '90')),
       reason: Text,
       project: Text,

@@ -48,8 +48,8 @@ export const webhookKind: Kind = {
       (hook: HookResponse): PresentObject => ({ object: hook.name, name: hook.name, spec: hookSpec(hook) }),
     ),
   read: async (api, object) => {
-    const answer = await api.find(`hooks/${part(object)}`);
-    return answer && { spec: hookSpec(answer.json), tags: { hook: answer.etag } };
+    const response = await api.find(`hooks/${part(object)}`);
+    return response && { spec: hookSpec(response.json), tags: { hook: response.etag } };
   },
   create: async (api, name, spec) => {
     const { displayName = name, active = true, ...others } = spec;

@@ -18,8 +18,10 @@ const days = (stackId: SqlFragment, organizationId: SqlFragment): SqlFragment =>
       coalesce(sum(k.lasted) filter (where not k.preview), 0)::bigint as run_ms,
       coalesce(sum(u.waited_ms) filter (where not k.preview), 0)::bigint as waited_ms,
       coalesce(max(k.lasted) filter (where not k.preview), 0)::bigint as longest_ms,
-      (array_agg(u.id order by k.lasted desc, u.number) filter (where not k.preview))[1] as longest_id
-    from updates u cross join lateral (
+      (array_agg(u.id order by k.lasted desc, u.number) filter (where not k.preview))[1] as longest_id,
+      count(*) filter (where not k.preview and u.status = 'succeeded' and u.kind in ('update', 'destroy')
+        and greatest(f.creates, f.updates, f.replaces, f.deletes) > 0)::integer as changed
+    from updates u left join update_statistics f on f.update_id = u.id and f.organization_id is not null cross join lateral (
       select u.dry_run or u.kind = 'preview' as preview,
         greatest(0, floor(1000 * extract(epoch from u.ended_at - u.started_at)))::bigint as lasted) k
     where u.stack_id = ${stackId} and u.status not in ${active} and u.started_at is not null and u.ended_at >= ${oldest}
@@ -32,8 +34,8 @@ const days = (stackId: SqlFragment, organizationId: SqlFragment): SqlFragment =>
 
 const isMiscounted = sql.fragment`
   (coalesce(c.runs, 0), coalesce(c.failed, 0), coalesce(c.cancelled, 0), coalesce(c.waits, 0), coalesce(c.run_ms, 0),
-    coalesce(c.waited_ms, 0), coalesce(c.longest_ms, 0))
-  is distinct from (d.runs, d.failed, d.cancelled, d.waits, d.run_ms, d.waited_ms, d.longest_ms)
+    coalesce(c.waited_ms, 0), coalesce(c.longest_ms, 0), coalesce(c.changed, 0))
+  is distinct from (d.runs, d.failed, d.cancelled, d.waits, d.run_ms, d.waited_ms, d.longest_ms, d.changed)
   or coalesce(c.previews, 0) > d.previews or coalesce(c.failed_previews, 0) > d.failed_previews`;
 
 /** Stacks, and the rows of other tables that are computed from them or refer to them. */
@@ -83,19 +85,21 @@ export const stackChecks: readonly TableCheck[] = [
           lockStack(id),
           sql.fragment`
             insert into stack_days as k (organization_id, day, stack_id, runs, failed, cancelled, previews, failed_previews, waits, run_ms,
-              waited_ms, longest_ms, longest_id)
+              waited_ms, longest_ms, longest_id, changed)
             select t.organization_id, f.* from (
               select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = ${id}::uuid) t
             cross join lateral (
               select coalesce(c.day, d.day) as day, ${id}::uuid as stack_id, coalesce(c.runs, 0), coalesce(c.failed, 0), coalesce(c.cancelled, 0),
                 greatest(c.previews, d.previews), greatest(c.failed_previews, d.failed_previews), coalesce(c.waits, 0),
-                coalesce(c.run_ms, 0), coalesce(c.waited_ms, 0), coalesce(c.longest_ms, 0), c.longest_id
+                coalesce(c.run_ms, 0), coalesce(c.waited_ms, 0), coalesce(c.longest_ms, 0), c.longest_id,
+                -- The difference: a worker may count another one meanwhile.
+                coalesce(c.changed, 0) - coalesce(d.changed, 0)
               from ${days(sql.fragment`${id}::uuid`, sql.fragment`t.organization_id`)} where d.day is null or ${isMiscounted}) f
             on conflict (organization_id, day, stack_id) do update set runs = excluded.runs, failed = excluded.failed,
               cancelled = excluded.cancelled, previews = greatest(k.previews, excluded.previews),
               failed_previews = greatest(k.failed_previews, excluded.failed_previews), waits = excluded.waits,
               run_ms = excluded.run_ms, waited_ms = excluded.waited_ms, longest_ms = excluded.longest_ms,
-              longest_id = excluded.longest_id`,
+              longest_id = excluded.longest_id, changed = k.changed + excluded.changed`,
         ],
       },
     ],

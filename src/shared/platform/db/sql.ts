@@ -38,6 +38,13 @@ export const sql = {
 
 export type Row<S extends TSchema> = Static<S>;
 
+/**
+ * For statements that run functions and triggers of ours: Postgres plans the statements in them once per connection, and not anew the first
+ * five times. A statement must depend on its column before it calls a function.
+ */
+export const plannedOnce = sql.fragment`
+  planned_once as materialized (select set_config('plan_cache_mode', 'force_generic_plan', true) as mode)`;
+
 /** Checks each row against the schema of its statement; slonik leaves that to an interceptor. */
 export function createRowChecker(): Interceptor {
   return {

@@ -16,7 +16,7 @@ export function gaugesOf(registers: Registry[]) {
         labelNames: [label],
         registers,
         collect() {
-          for (const [value, figure] of Object.entries(read())) this.set({ [label]: value }, figure);
+          for (const [key, value] of Object.entries(read())) this.set({ [label]: key }, value);
         },
       }),
     /**
@@ -40,7 +40,7 @@ export function gaugesOf(registers: Registry[]) {
           if (performance.now() - readAt < everyMs) return;
           readAt = performance.now();
           const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => ({}));
-          for (const [value, figure] of Object.entries(values)) this.set({ [label]: value }, figure);
+          for (const [key, value] of Object.entries(values)) this.set({ [label]: key }, value);
         },
       });
     },
@@ -52,20 +52,25 @@ export function gaugesOf(registers: Registry[]) {
       name: string,
       help: string,
       labelNames: readonly L[],
-      read: () => Promise<readonly { readonly labels: Readonly<Record<L, string>>; readonly figure: number }[]>,
-    ) =>
-      new Gauge({
+      read: () => Promise<readonly { readonly labels: Readonly<Record<L, string>>; readonly value: number }[]>,
+      everyMs = 0,
+    ) => {
+      let readAt = Number.NEGATIVE_INFINITY;
+      return new Gauge({
         name,
         help,
         labelNames: [...labelNames],
         registers,
         async collect() {
+          if (performance.now() - readAt < everyMs) return;
+          readAt = performance.now();
           const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
           if (!values) return;
           this.reset();
-          for (const { labels, figure } of values) this.set(labels, figure);
+          for (const { labels, value } of values) this.set(labels, value);
         },
-      }),
+      });
+    },
     /** A gauge read when metrics are scraped. */
     gauge: (name: string, help: string, read: () => number) =>
       new Gauge({

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { plannedOnce, type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
 import type { StoredDocument } from './document-store.ts';
@@ -157,11 +157,12 @@ export function createCheckpointRepository(db: Queryable) {
       const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint, IdRow);
       const row = await db.maybeOne(statement`
         /* checkpoints.commitCompaction */
-        with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
+        with ${plannedOnce},
+        stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         ${withBlob}
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id, u.missing_entries
-          from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
+          from planned_once, updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
             and case when ${compaction.outcome.isNew} then ${noneRuns} else j.compacted_entries < ${compaction.compactedEntries} end ${hasBlob}
           for update of u, j

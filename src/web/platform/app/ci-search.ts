@@ -8,7 +8,7 @@ export interface CiSearch {
 }
 
 /** The first one is the default. */
-export const ciViews = ['queue', 'runs', 'refusals', 'drift'] as const;
+export const ciViews = ['queue', 'runs', 'refusals', 'drift', 'delivery'] as const;
 export type CiView = (typeof ciViews)[number];
 export const ciPeriods = [7, 30, 90] as const;
 export type CiDays = (typeof ciPeriods)[number];

@@ -181,6 +181,8 @@ const samples: Readonly<Record<string, Samples>> = {
   [`PATCH ${O}/hooks/:hook`]: { body: hook },
   [`POST ${O}/hooks/:hook/deliveries/:deliveryId/redeliver`]: {},
   [`POST ${O}/hooks/:hook/ping`]: {},
+  [`GET ${O}/delivery`]: { query: '?days=90' },
+  'GET /trpc/download/delivery.csv': { query: '?organization=worst&days=90' },
   [`GET ${O}/search/resources`]: { query: `?query=${search}&size=100` },
   [`GET ${O}/search/resourcesv2`]: { query: `?query=${search}&size=100` },
   'POST /api/oauth/token': {
@@ -202,6 +204,7 @@ const samples: Readonly<Record<string, Samples>> = {
   [`POST ${S}/preview`]: { body: program },
   [`POST ${S}/refresh`]: { body: program },
   [`POST ${S}/destroy`]: { body: program },
+  [`POST ${S}/begin-update`]: { body: { updateKind: 'update', program, journalVersion: 1 } },
   [`POST ${S}/encrypt`]: { body: { plaintext: bytes(8_000_000) } },
   [`POST ${S}/decrypt`]: (_stack, { ciphertexts }) => ({ body: { ciphertext: ciphertexts[0] } }),
   [`POST ${S}/decrypt/log-decryption`]: { body: { secretName: 'x'.repeat(1_000) } },

@@ -3,7 +3,7 @@ import type { PermissionSet } from '../access/permissions.ts';
 import type { AuditAction } from '../audit/audit-actions.ts';
 import type { AuditSource } from '../audit/audit-event.ts';
 import { auditInsertion, objectText } from '../audit/audit-repository.ts';
-import { type Queryable, sql } from '../platform/db/sql.ts';
+import { plannedOnce, type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
@@ -102,7 +102,7 @@ export interface NewStart {
 }
 
 /** Statements of transactions that hold the locks of an update and its stack. */
-export function createUpdateLifecycleRepository(tx: Queryable) {
+export function createLockedUpdateRepository(tx: Queryable) {
   return {
     /**
      * Starts an update and adds `action` to the audit log, all in one statement. Changes nothing unless the outcome is `started`.
@@ -121,9 +121,11 @@ export function createUpdateLifecycleRepository(tx: Queryable) {
       };
       return tx.one(sql.prepared('updates_start', StartRow)`
         /* updates.start */
-        with start as materialized (
-          select * from start_update(${id}, ${update.tokenId}, ${ref.organization}, ${ref.project}, ${ref.stack}, ${update.tags},
-            ${sql.binary(update.leaseHash)}, ${update.leaseSeconds}, ${update.maxSeconds}, ${update.withJournal}, ${update.isPrepared})
+        with ${plannedOnce},
+        start as materialized (
+          select s.* from planned_once, start_update(${id}, ${update.tokenId}, ${ref.organization}, ${ref.project}, ${ref.stack},
+            ${update.tags}, ${sql.binary(update.leaseHash)}, ${update.leaseSeconds}, ${update.maxSeconds}, ${update.withJournal},
+            ${update.isPrepared} and mode is not null) s
         ),
         started as (select * from start where outcome = 'started'),
         recorded as (${auditInsertion(source, event, sql.fragment`started`)})
@@ -169,9 +171,10 @@ export function createUpdateLifecycleRepository(tx: Queryable) {
       };
       return tx.one(sql.prepared('updates_complete', CompletionRow)`
         /* updates.complete */
-        with completed as materialized (
-          select * from complete_update(${id}, ${epoch}, ${status}, ${seen?.losses ?? null}::integer, ${seen?.position ?? null}::bigint,
-            ${knowsOutputs})
+        with ${plannedOnce},
+        completed as materialized (
+          select c.* from planned_once, complete_update(${id}, ${epoch}, ${status}, ${seen?.losses ?? null}::integer,
+            ${seen?.position ?? null}::bigint, ${knowsOutputs} and mode is not null) c
         ),
         ended as (select * from completed where outcome = 'ended'),
         recorded as (${auditInsertion(source, event, sql.fragment`ended`)})

@@ -1,0 +1,37 @@
+import type { Database } from '../../shared/platform/db/database.ts';
+import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+import { createDeliveryRepository } from './delivery-repository.ts';
+
+/** Maximum number of organizations with metrics. */
+const maxOrganizations = 200;
+const countedDays = 30;
+/** They change slowly, and a query reads the counters of a month. */
+const everyMs = 10 * 60_000;
+
+/** Registers the metrics of what organizations deliver; of the 200 with the most runs. */
+export function registerDeliveryGauges(metrics: Metrics, db: Database): void {
+  const list = () => createDeliveryRepository(db).listOrganizations(countedDays, maxOrganizations);
+  metrics.gaugeByLabels(
+    'holdfast_delivery_runs',
+    'Runs of an organization in the last 30 days that have finished or failed, or have succeeded and changed resources. Every API process reports the same.',
+    ['organization', 'result'],
+    async () =>
+      (await list()).flatMap(({ changed, failed, finished, organization }) => [
+        { labels: { organization, result: 'finished' }, value: finished },
+        { labels: { organization, result: 'failed' }, value: failed },
+        { labels: { organization, result: 'changed' }, value: changed },
+      ]),
+    everyMs,
+  );
+  metrics.gaugeByLabels(
+    'holdfast_delivery_seconds',
+    'Median lead time and time to restore of an organization in the last 30 days. Every API process reports the same.',
+    ['organization', 'time'],
+    async () =>
+      (await list()).flatMap(({ leadSeconds, organization, restoreSeconds }) => [
+        ...(leadSeconds === null ? [] : [{ labels: { organization, time: 'lead' }, value: leadSeconds }]),
+        ...(restoreSeconds === null ? [] : [{ labels: { organization, time: 'restore' }, value: restoreSeconds }]),
+      ]),
+    everyMs,
+  );
+}

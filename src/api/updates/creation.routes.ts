@@ -1,0 +1,159 @@
+import type { FastifyReply } from 'fastify';
+import { Type } from 'typebox';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { apiToken, stackPath, updateKinds } from '../platform/http/paths.ts';
+import type { Caller, Dialect } from '../platform/http/request.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { ContractCreateUpdateRequest, ContractCreateUpdateResponse } from '../platform/protocol/contract.ts';
+import { StackParams } from '../platform/protocol/core.ts';
+import type { RequiredPolicy } from '../policies/policies.schemas.ts';
+import type { PolicyPackService } from '../policies/policy-pack-service.ts';
+import type { NewUpdateRequest } from './new-update-request.ts';
+import type { UpdateCreator } from './queue/update-creator.ts';
+import type { UpdateRuleService } from './rules/update-rule-service.ts';
+import type { UpdateService } from './update-service.ts';
+import { beginResponse, createUpdateResponse } from './updates.mappers.ts';
+import {
+  BeginUpdateRequest,
+  BeginUpdateResponse,
+  CreateUpdateRequest,
+  CreateUpdateResponse,
+  QueueEntry,
+} from './updates.schemas.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly policyPacks: PolicyPackService;
+  readonly updateCreator: UpdateCreator;
+  readonly updateRules: UpdateRuleService;
+  readonly updates: UpdateService;
+}
+
+const tags = ['updates'];
+const config = {
+  /** The services ask for `write` unless the update is a preview. */
+  access: { kind: 'stack', permission: 'preview' },
+  rate: 'held',
+  audit: 'update.create',
+  goesFirst: true,
+} as const;
+const description =
+  'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given address, which keeps its position in the queue.';
+
+/** Routes that create updates. */
+export function registerCreationRoutes(app: RouteScope, services: Services): void {
+  createUpdate(app, services);
+  beginUpdate(app, services);
+}
+
+function createUpdate(app: RouteScope, services: Services): void {
+  for (const kind of updateKinds) {
+    app.post(
+      `${stackPath}/${kind}`,
+      {
+        config: { ...config, contractBody: ContractCreateUpdateRequest, described: { errorStatuses: [409] } },
+        schema: {
+          ...{ tags, description },
+          summary: `Create an update of kind ${kind}`,
+          security: apiToken,
+          params: StackParams,
+          querystring: QueueEntry,
+          body: CreateUpdateRequest,
+          response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]), 307: Type.Null() },
+        },
+      },
+      async ({ params, query, body, caller, dialect, audit }, reply) => {
+        const call = { params, query, caller, dialect, audit };
+        const created = await create(services, call, newUpdate(kind, body), reply);
+        return created && createUpdateResponse(dialect, created.updateId, created);
+      },
+    );
+  }
+}
+
+function beginUpdate(app: RouteScope, services: Services): void {
+  app.post(
+    `${stackPath}/begin-update`,
+    {
+      config: { ...config, described: { errorStatuses: [409] } },
+      schema: {
+        ...{ tags, description },
+        summary: 'Create and start an update',
+        security: apiToken,
+        params: StackParams,
+        querystring: QueueEntry,
+        body: BeginUpdateRequest,
+        response: { 200: BeginUpdateResponse, 307: Type.Null() },
+      },
+    },
+    async ({ params, query, body, caller, audit }, reply) => {
+      const dialect = 'pulumi';
+      const kind = body.updateKind === 'resource-import' ? 'update' : body.updateKind;
+      const call = { params, query, caller, dialect, audit } as const;
+      const created = await create(services, call, newUpdate(kind, body.program), reply);
+      if (!created) return null;
+      const { updateId } = created;
+      audit.attempt('update.start');
+      const request = { tags: body.tags ?? null, journalVersion: body.journalVersion ?? 0 };
+      return beginResponse(created, await services.updates.startNew(params, updateId, caller, request, audit));
+    },
+  );
+}
+
+interface CreationCall {
+  readonly params: StackRef;
+  readonly query: QueueEntry;
+  readonly caller: Caller;
+  readonly dialect: Dialect;
+  readonly audit: AuditTrail;
+}
+
+interface Created {
+  readonly updateId: string;
+  readonly requiredPolicies: RequiredPolicy[];
+  readonly messages: readonly string[];
+}
+
+/** Creates an update; null: its client is asked to repeat the call. */
+async function create(
+  { policyPacks, updateCreator, updateRules, updates }: Services,
+  { params, query, caller, dialect, audit }: CreationCall,
+  request: NewUpdateRequest,
+  reply: FastifyReply,
+): Promise<Created | null> {
+  // First, because a client without a response would not know of a created update.
+  const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
+  const warnings = request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [];
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort());
+  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone: gone.signal };
+  const created = await updateCreator.create({ ref: params, caller, dialect, request }, audit, waiting);
+  if ('entryId' in created) {
+    audit.settle();
+    // Relative, so that it is right behind every proxy.
+    void reply.code(307).header('location', `?entry=${created.entryId}&hop=${created.hop}`);
+    return null;
+  }
+  const { messages, updateId } = created;
+  // Its client is gone, and nobody will start it.
+  if (messages.length > 0 && gone.signal.aborted) await updates.withdraw(updateId, audit, 'client-gone');
+  return { updateId, requiredPolicies, messages: [...messages, ...warnings] };
+}
+
+/** The request to create an update, with defaults for missing members. */
+function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
+  return {
+    kind,
+    dryRun: body.options?.dryRun === true,
+    message: body.metadata?.message ?? '',
+    environment: body.metadata?.environment ?? {},
+    config: body.config ?? {},
+    program: {
+      name: body.name ?? '',
+      runtime: body.runtime ?? '',
+      main: body.main ?? '',
+      description: body.description ?? '',
+    },
+  };
+}

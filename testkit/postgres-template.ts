@@ -1,0 +1,44 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { bundleDir, root } from './bundles/bundle-dir.ts';
+import { preparePostgres } from './cluster-postgres.ts';
+import { ClusterProcess } from './cluster-process.ts';
+import { findFixedPorts } from './fixed-ports.ts';
+import { holdfastProgram } from './holdfast-program.ts';
+
+const run = promisify(execFile);
+
+/**
+ * Gives a server that has not started yet the Postgres that its first start would create: an initialised cluster with all migrations.
+ * One is made for each set of migrations, and copied in a tenth of the time that its creation takes.
+ */
+export async function copyPreparedPostgres(dataDir: string): Promise<void> {
+  const template = await preparedPostgres();
+  // With the owner: Postgres does not run as root.
+  await run('cp', ['-a', join(template, 'postgres'), join(dataDir, 'postgres')]);
+}
+
+async function preparedPostgres(): Promise<string> {
+  const folder = join(root, 'migrations');
+  const names = (await readdir(folder)).sort();
+  const texts = await Promise.all(names.map((name) => readFile(join(folder, name))));
+  const recipes = ['cluster-postgres.ts', 'postgres-template.ts'].map((name) =>
+    readFile(join(import.meta.dirname, name)),
+  );
+  return bundleDir('postgres', [...names, ...texts, ...(await Promise.all(recipes))], createPostgres);
+}
+
+async function createPostgres(home: string): Promise<void> {
+  const [port] = (await findFixedPorts(1)) as [number];
+  const spec = await preparePostgres(home, port);
+  const postgres = new ClusterProcess(spec, () => {});
+  try {
+    await postgres.start();
+    const env = { PATH: process.env['PATH'] ?? '', HOME: home, HOLDFAST_DATABASE_URL: spec.url };
+    await run(process.execPath, [holdfastProgram, 'migrate'], { env });
+  } finally {
+    await postgres.stop();
+  }
+}
