@@ -4,11 +4,11 @@ import { Redis } from 'ioredis';
 import { deploymentOf, RawClient, type Update } from '../../bench/support/raw-client.ts';
 import { type Cluster, startCluster } from '../../testkit/cluster.ts';
 import { pollUntil } from '../../testkit/poll.ts';
-import { firingAlerts, panelsOf, type Scrape, scrape } from './support/incident-metrics.ts';
+import { firingAlerts, panelsOf, runbookOf, type Scrape, scrape } from './support/incident-metrics.ts';
 import { S3Gate } from './support/s3-gate.ts';
 import { openWayToPostgres, type WayToPostgres } from './support/way-to-postgres.ts';
 
-// Incidents, rehearsed: which alert tells of each, after how many minutes, and which panel shows it.
+// Incidents, rehearsed: which alert tells of each, after how many minutes, which panel shows it, and what the runbook says.
 
 const saveMs = 5_000;
 let cluster: Cluster;
@@ -85,6 +85,10 @@ interface Incident {
   /** The alert that names the cause, and after how many minutes at the latest it fires. */
   readonly alert: string;
   readonly minutes: number;
+  /** The panel that shows it, by its title. */
+  readonly panel: string;
+  /** What the section of the runbook that the alert names must say. */
+  readonly advice: RegExp;
 }
 
 const readValue = (now: Scrape, url: string | undefined, series: string) => now.get(url ?? '')?.get(series);
@@ -104,14 +108,16 @@ const incidents: readonly Incident[] = [
     name: 'worker',
     begin: () => cluster.workers[0]?.pause(),
     end: () => cluster.workers[0]?.resume(),
-    ...{ alert: 'HoldfastNoWorker', minutes: 3 },
+    ...{ alert: 'HoldfastNoWorker', minutes: 3, panel: 'Running processes, by role and version' },
+    advice: /A worker's last log line names the problem/,
   },
   {
     name: 'blobs',
     begin: () => Object.assign(gate, { weather: 'slow', slowMs: 8_000 }),
     end: () => Object.assign(gate, { weather: 'fine' }),
     isSeen: (now, before) => countSlowPuts(now) > countSlowPuts(before),
-    ...{ alert: 'HoldfastBlobStoreSlow', minutes: 11 },
+    ...{ alert: 'HoldfastBlobStoreSlow', minutes: 11, panel: 'Duration p99, by operation' },
+    advice: /Compare `holdfast_blob_seconds` of the processes/,
   },
   {
     name: 'redis',
@@ -121,14 +127,16 @@ const incidents: readonly Incident[] = [
     },
     end: () => redis.config('SET', 'maxmemory', '0'),
     isSeen: (now) => (readValue(now, urls[0], 'holdfast_redis_memory_limit_bytes') ?? 0) > 0,
-    ...{ alert: 'HoldfastRedisFull', minutes: 6 },
+    ...{ alert: 'HoldfastRedisFull', minutes: 6, panel: 'Redis memory' },
+    advice: /Raise .*`maxmemory`.*, lower `HOLDFAST_REDIS_IN_FLIGHT_BYTES`, or add workers/,
   },
   {
     name: 'replica',
     begin: () => way.vanish(),
     end: () => way.reappear(),
     isSeen: (now) => readValue(now, urls[1], 'holdfast_database_up') === 0,
-    ...{ alert: 'HoldfastDatabaseUnreachable', minutes: 3 },
+    ...{ alert: 'HoldfastDatabaseUnreachable', minutes: 3, panel: 'Connections' },
+    advice: /Compare `holdfast_database_up` of the processes/,
   },
 ];
 
@@ -160,13 +168,14 @@ test('no alert fires while nothing is wrong', async () => {
 }, 300_000);
 
 test.each(incidents)(
-  '$alert tells of it: $name',
+  '$alert tells of it, $panel shows it, and the runbook says what to do: $name',
   async (incident) => {
     const alerts = await rehearse(incident);
     const told = [...alerts].map(([each, at]) => `${each} after ${at} min`);
     process.stderr.write(`incident ${incident.name}: ${told.join(', ')}\n`);
     expect(alerts.get(incident.alert) ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(incident.minutes);
-    expect(panelsOf(incident.alert)).not.toEqual([]);
+    expect(panelsOf(incident.alert)).toContain(incident.panel);
+    expect(runbookOf(incident.alert)).toMatch(incident.advice);
   },
   300_000,
 );

@@ -13,7 +13,7 @@ import { rolePermissions } from '../../src/shared/access/roles.ts';
 import { grant, person, team } from '../support/grants.ts';
 import { hookRoutes } from '../support/hook-routes.ts';
 import { pages } from '../support/page-routes.ts';
-import { bodySamples, listRoutes } from '../support/routes.ts';
+import { bodySampleOf, listRoutes } from '../support/routes.ts';
 import { provisioningToken } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
@@ -162,7 +162,7 @@ function request(route: string, auth: string, stack: TestStack, ids: { readonly 
   const hasBody = method !== 'GET' && method !== 'DELETE';
   return app.call(method, url, {
     auth,
-    ...(hasBody ? { body: bodySamples[pattern.split('/').at(-1) ?? ''] ?? {} } : {}),
+    ...(hasBody ? { body: bodySampleOf(pattern) } : {}),
   });
 }
 
@@ -221,6 +221,8 @@ test('organizations are managed by their admins only, with tokens that have no s
   const read = [
     'GET /members',
     'GET /policypacks',
+    'GET /policypacks/none/latest',
+    'GET /policypacks/none/versions/1',
     'GET /delivery',
     'GET /search/resources',
     'GET /search/resourcesv2',
@@ -230,6 +232,7 @@ test('organizations are managed by their admins only, with tokens that have no s
     'GET /teams/blue',
     'GET /roles',
     'GET /roles/viewer',
+    'GET /roles/scopes',
   ];
   const managed = [
     'GET /auditlogs',
@@ -277,6 +280,7 @@ test('organizations are managed by their admins only, with tokens that have no s
     'PATCH /grants',
     'DELETE /grants/none',
     'POST /teams/pulumi',
+    'POST /members/nobody',
     'PATCH /members/nobody',
     'DELETE /members/nobody',
     'POST /tokens',

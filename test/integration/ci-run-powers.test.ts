@@ -6,7 +6,7 @@ import { setPolicies, signIn, type Trusting, trust } from '../support/exchange.t
 import { grant, type Person, person, team } from '../support/grants.ts';
 import { pages } from '../support/page-routes.ts';
 import { queryPath, resultOf } from '../support/procedures.ts';
-import { bodySamples, listRoutes } from '../support/routes.ts';
+import { bodySampleOf, listRoutes } from '../support/routes.ts';
 import { ok } from '../support/state.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { TestIssuer } from '../support/test-issuer.ts';
@@ -112,8 +112,8 @@ function call(route: string, auth: string) {
     .replace(/:\w+/g, '00000000-0000-4000-8000-000000000000');
   if (method === 'GET' || method === 'DELETE') return app.call(method, url, { auth });
   // The stack keeps its name.
-  const samples: typeof bodySamples = { ...bodySamples, rename: { newName: 'dev' } };
-  return app.call(method, url, { auth, body: samples[pattern.split('/').at(-1) ?? ''] ?? {} });
+  const body = pattern.endsWith('/rename') ? { newName: 'dev' } : bodySampleOf(pattern);
+  return app.call(method, url, { auth, body });
 }
 
 // No CI run has the permission to manage a stack.

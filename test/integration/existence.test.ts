@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { checkForRollback } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
-import { bodySamples, listRoutes } from '../support/routes.ts';
+import { bodySampleOf, listRoutes } from '../support/routes.ts';
 import { ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { type NotedStatements, noteStatements } from '../support/statement-count.ts';
 import { testApp } from '../support/test-app.ts';
@@ -88,7 +88,7 @@ async function ask(route: string, target: Target, auth: string | undefined) {
   statements.begun.length = 0;
   const response = await app.call(method, url, {
     ...(auth === undefined ? {} : { auth }),
-    ...(hasBody ? { body: bodySamples[pattern.split('/').at(-1) ?? ''] ?? {} } : {}),
+    ...(hasBody ? { body: bodySampleOf(pattern) } : {}),
   });
   const { 'x-pulumi-request-id': _id, date: _date, ...headers } = response.headers;
   let body = response.text;

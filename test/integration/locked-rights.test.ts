@@ -116,9 +116,17 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
     await published(scene);
     return { parameters: { group: 'default-policy-group' }, body: { addPolicyPack: { name: 'pack' } } };
   },
+  [`PATCH ${O}/policygroups/:group/batch`]: async (scene) => {
+    await published(scene);
+    return { parameters: { group: 'default-policy-group' }, body: [{ addPolicyPack: { name: 'pack' } }] };
+  },
   [`DELETE ${O}/policygroups/:group`]: async ({ policies }) => {
     await ok(policies.call('POST', 'policygroups', { name: 'group' }));
     return { parameters: { group: 'group' } };
+  },
+  [`POST ${O}/members/:login`]: async (scene) => {
+    const { login } = await person(app, `${await operating(scene)}-other`, 'member');
+    return { parameters: { login }, body: { role: 'viewer' } };
   },
   [`PATCH ${O}/members/:login`]: async (scene) => ({
     parameters: { login: await member(scene) },

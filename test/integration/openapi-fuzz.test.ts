@@ -178,7 +178,7 @@ async function policyTargets(stack: TestStack): Promise<FuzzTarget[]> {
     parameters: { 'path.organization': organization, 'path.group': name },
   });
   return [
-    pack('/schema$', 'kept'),
+    pack('^GET .*(/schema|/latest|\\{versionTag\\})$', 'kept'),
     pack('\\{versionTag\\}/complete$', 'pending'),
     pack('^DELETE .*/\\{pack\\}$', 'gone'),
     pack('^DELETE .*/\\{versionTag\\}$', 'version-gone'),
@@ -347,6 +347,13 @@ async function invitationAims({ auth, organization }: TestStack): Promise<FuzzTa
   ];
 }
 
+/** Somebody who is no member, and a site admin who adds them. */
+async function joiner(organization: string): Promise<{ readonly auth: string; readonly login: string }> {
+  const { auth, userId } = await person(app, organization, 'admin');
+  await query(app, 'update users set site_admin = true where id = $1', [userId]);
+  return { auth, login: (await person(app, `${organization}-guests`, 'viewer')).login };
+}
+
 /** Calls to webhooks that exist and whose server refuses connections; one of each place is deleted. */
 async function hookAims(stack: TestStack): Promise<FuzzTarget[]> {
   const { auth, organization } = stack;
@@ -447,6 +454,7 @@ describe('generated calls are answered as the API description says', () => {
     const { organization } = idle;
     const leaving = await person(app, organization, 'viewer');
     const staying = await person(app, organization, 'viewer');
+    const joined = await joiner(organization);
     for (const name of ['blue', 'gone', 'red']) await team(app, staying.organizationId, name, []);
     const ofTokens = [
       ['/api/user/tokens', '/user/tokens'],
@@ -513,6 +521,7 @@ describe('generated calls are answered as the API description says', () => {
         auth,
         parameters: { 'path.organization': organization, 'path.team': 'gone' },
       },
+      { operations: '^POST .*/members/', auth: joined.auth, parameters: member(joined.login) },
       { operations: '^PATCH .*/members/', auth, parameters: member(staying.login) },
       { operations: '^DELETE .*/members/', auth, parameters: member(leaving.login) },
       { operations: '/rename$', auth, parameters: at(await named('renamed')) },

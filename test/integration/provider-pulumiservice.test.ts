@@ -1,13 +1,17 @@
 import { expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
+import { person } from '../support/grants.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
 import { createStack, ok } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
 /**
- * The calls of Pulumi's own provider `pulumiservice`, in its order and with its bodies (provider/pkg/pulumiapi of
- * pulumi/pulumi-pulumiservice), for what this server has: stacks, tags, teams, their stacks, tokens, webhooks and issuers.
+ * The calls of Pulumi's own provider `pulumiservice`, in its order and with its bodies (provider/pkg/pulumiapi and provider/pkg/resources of
+ * pulumi/pulumi-pulumiservice at dc76a018): all that this server has, and how it refuses the others.
  */
 
 const app = testApp();
+const details = { __type: 'PermissionDescriptorAllow', permissions: ['stack:read', 'stack:preview', 'stack:write'] };
 
 async function scene() {
   const stack = await createStack(app);
@@ -137,12 +141,235 @@ test('an OidcIssuer and its policies are created, read, changed and deleted', as
   const definition = {
     decision: 'allow',
     tokenType: 'organization',
-    authorizedPermissions: [],
+    authorizedPermissions: ['standard'],
     rules: { aud: 'urn:pulumi:org:acme', sub: 'repo:acme/web:*' },
   };
   const changed = await call('PATCH', `${orgs}/auth/policies/${policy.id}`, { policies: [definition] });
-  expect(changed).toMatchObject({ id: policy.id, policies: [{ decision: 'allow', tokenType: 'organization' }] });
+  // Read again into a map of texts.
+  const { rules } = definition;
+  expect(changed).toMatchObject({
+    id: policy.id,
+    policies: [{ decision: 'allow', tokenType: 'organization', authorizedPermissions: [], rules }],
+  });
   expect((await call('GET', `${orgs}/auth/policies/oidcissuers/${id}`)).version).toBeGreaterThan(policy.version);
   await call('DELETE', `${issuers}/${id}`);
   expect((await app.call('GET', `${issuers}/${id}`, { auth })).status).toBe(404);
+});
+
+test('a PolicyGroup and its PolicyPacks are created, read, changed and deleted', async () => {
+  const { auth, call, organization, orgs, path, project, stack } = await scene();
+  const policies = new PolicyCalls(app, { auth, organization, path, project, stack });
+  for (const tag of ['1.0.0', '2.0.0']) await policies.publish({ tag });
+  expect((await call('GET', `${orgs}/policypacks`)).policyPacks).toMatchObject([
+    { name: 'pack', versions: [1, 2], versionTags: ['1.0.0', '2.0.0'] },
+  ]);
+  const policy = expect.objectContaining({ name: 'no-buckets', enforcementLevel: 'mandatory' });
+  for (const [below, version, versionTag] of [
+    ['latest', 2, '2.0.0'],
+    ['versions/1', 1, '1.0.0'],
+  ] as const)
+    expect(await call('GET', `${orgs}/policypacks/pack/${below}`)).toEqual({
+      ...{ name: 'pack', displayName: 'A pack', version, versionTag, applied: false, policies: [policy] },
+    });
+  expect((await app.call('GET', `${orgs}/policypacks/none/latest`, { auth })).status).toBe(404);
+  const group = `${orgs}/policygroups/production`;
+  const kind = { entityType: 'stacks', mode: 'preventative' };
+  await call('POST', `${orgs}/policygroups`, { name: 'production', ...kind });
+  // As the provider sends them: with the numbers and names of its own type, empty or not.
+  const pack = { name: 'pack', displayName: '', version: 0, versionTag: '1.0.0' };
+  const config = { 'no-buckets': { enforcementLevel: 'advisory', allowed: [] } };
+  const reference = { name: stack, routingProject: project };
+  await call('PATCH', `${group}/batch`, [{ addStack: reference }, { addPolicyPack: { ...pack, config } }]);
+  const shown = { displayName: 'A pack', name: 'pack' };
+  const made = {
+    name: 'production',
+    ...kind,
+    stacks: [reference],
+    accounts: [],
+    appliedPolicyPacks: [{ ...shown, versionTag: '1.0.0', config }],
+  };
+  expect(await call('GET', group)).toMatchObject(made);
+
+  // All of them, or none.
+  const broken = [{ removeStack: reference }, { removePolicyPack: pack }, { addStack: { ...reference, name: 'none' } }];
+  await expect(call('PATCH', `${group}/batch`, broken)).rejects.toThrow(/no stack proj\/none/);
+  expect(await call('GET', group)).toMatchObject(made);
+  // In their order.
+  await call('PATCH', `${group}/batch`, [
+    { removeStack: reference },
+    { addStack: reference },
+    { removePolicyPack: { ...pack, ...shown, version: 1 } },
+    { addPolicyPack: { ...pack, versionTag: '2.0.0' } },
+    { addStack: reference },
+    { removeStack: reference },
+  ]);
+  expect(await call('GET', group)).toMatchObject({ stacks: [], appliedPolicyPacks: [{ versionTag: '2.0.0' }] });
+  // One by one, as it changes a group.
+  for (const change of [{ addStack: reference }, { removePolicyPack: { ...pack, versionTag: '2.0.0' } }])
+    await call('PATCH', `${group}/batch`, [change]);
+  expect(await call('GET', group)).toMatchObject({ stacks: [reference], appliedPolicyPacks: [] });
+  const [event] = await query<{ details: string }>(
+    app,
+    `select details from audit_events where action = 'policy-group.change' and object = $1 and details like '%changes%'`,
+    [`${organization}/production`],
+  );
+  expect(JSON.parse(event?.details ?? '{}').changes).toHaveLength(2);
+  for (const [body, why] of [
+    [[], /fewer|items/],
+    [[{ addInsightsAccount: { name: 'aws' } }], /Insights accounts are another product/],
+    [Array.from({ length: 1_001 }, () => ({ addPolicyPack: pack })), /at most 10000 and 1000 are accepted/],
+  ] as const)
+    expect(await app.call('PATCH', `${group}/batch`, { auth, body })).toMatchObject({
+      status: 400,
+      json: { message: expect.stringMatching(why) },
+    });
+  await call('DELETE', group);
+  for (const tag of ['1.0.0', '2.0.0']) await call('DELETE', `${orgs}/policypacks/pack/versions/${tag}`);
+  expect((await call('GET', `${orgs}/policypacks`)).policyPacks).toEqual([]);
+});
+
+test('an OrganizationMember is added, adopted, read, changed and removed', async () => {
+  const { auth, call, organization, orgs } = await scene();
+  const { login } = await person(app, `${organization}-other`, 'viewer');
+  const member = `${orgs}/members/${login}`;
+  const add = (body: object) => app.call('POST', member, { auth, body });
+  const find = async () => {
+    const members: { user: { githubLogin: string } }[] = [];
+    for (const type of ['backend', 'frontend'])
+      members.push(...(await call('GET', `${orgs}/members?type=${type}`)).members);
+    return members.find(({ user }) => user.githubLogin === login);
+  };
+  // Nobody becomes a member of an organization among several without consent, but by a site admin.
+  expect(await add({ role: 'member' })).toMatchObject({
+    status: 403,
+    json: { message: expect.stringMatching(/several organizations: invite the user/) },
+  });
+  await query(app, `update users set site_admin = true where login = $1`, [
+    (await call('GET', '/api/user')).githubLogin,
+  ]);
+  expect(await add({ role: 'billing-manager' })).toMatchObject({
+    status: 400,
+    json: { message: expect.stringMatching(/viewer, member or admin/) },
+  });
+  expect(await app.call('POST', `${orgs}/members/no-such-user`, { auth, body: { role: 'member' } })).toMatchObject({
+    status: 404,
+    json: { message: expect.stringMatching(/no user/) },
+  });
+  expect(await call('POST', member, { role: 'member' })).toMatchObject({
+    role: 'member',
+    user: { githubLogin: login },
+  });
+  // The provider adopts a member, and gives them the role that it looks up.
+  expect((await add({ role: 'member' })).status).toBe(409);
+  const { roles } = await call('GET', `${orgs}/roles?uxPurpose=role`);
+  const idOf = (name: string) =>
+    roles.find((role: { defaultIdentifier: string }) => role.defaultIdentifier === name)?.id;
+  await call('PATCH', member, { fgaRoleId: idOf('admin') });
+  expect(await find()).toMatchObject({ role: 'admin', fgaRole: { id: idOf('admin'), name: 'admin' } });
+  const { id } = await call('POST', `${orgs}/roles`, {
+    name: 'deployer',
+    uxPurpose: 'role',
+    resourceType: 'global',
+    details,
+  });
+  expect(await app.call('PATCH', member, { auth, body: { fgaRoleId: id } })).toMatchObject({
+    status: 400,
+    json: { message: expect.stringMatching(/Grants give other roles to members/) },
+  });
+  await call('DELETE', member);
+  expect(await find()).toBeUndefined();
+  await query(app, 'update users set deactivated_at = now() where login = $1', [login]);
+  // Not 409, which the provider takes for a member.
+  expect(await add({ role: 'member' })).toMatchObject({
+    status: 400,
+    json: { message: expect.stringMatching(/is deactivated/) },
+  });
+});
+
+test('an OrganizationRole and its TeamRoleAssignment are created, read, changed and deleted', async () => {
+  const { auth, call, orgs } = await scene();
+  const { stack: groups } = await call('GET', `${orgs}/roles/scopes`);
+  const scopes = groups.flatMap((group: { scopes: { name: string }[] }) => group.scopes.map(({ name }) => name));
+  expect(scopes).toContain('stack:outputs');
+  await call('POST', `${orgs}/teams/pulumi`, { name: 'blue' });
+  const base = { resourceType: 'global', uxPurpose: 'role' };
+  const role = await call('POST', `${orgs}/roles`, { name: 'deployer', description: 'd', ...base, details });
+  expect(role).toMatchObject({ name: 'deployer', ...base, details, version: 1, defaultIdentifier: '' });
+  const all = { ...details, permissions: scopes };
+  const changed = await call('PATCH', `${orgs}/roles/${role.id}`, { name: 'operator', description: 'e', details: all });
+  expect(changed).toMatchObject({ id: role.id, name: 'operator', details: all });
+  expect(changed.version).toBeGreaterThan(role.version);
+  const assignment = `${orgs}/teams/blue/roles/${role.id}`;
+  await call('POST', assignment);
+  expect((await call('GET', `${orgs}/teams/blue/roles`)).roles).toMatchObject([{ id: role.id, name: 'operator' }]);
+  // Still assigned: the provider then tries again with force.
+  expect((await app.call('DELETE', `${orgs}/roles/${role.id}`, { auth })).status).toBe(409);
+  await call('DELETE', assignment);
+  expect((await app.call('DELETE', assignment, { auth })).status).toBe(404);
+  await call('POST', assignment);
+  await call('DELETE', `${orgs}/roles/${role.id}?force=true`);
+  expect((await call('GET', `${orgs}/teams/blue/roles`)).roles).toEqual([]);
+  expect((await app.call('GET', `${orgs}/roles/${role.id}`, { auth })).status).toBe(404);
+  const subNode = { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] };
+  for (const [wrong, why] of [
+    [
+      { details: { __type: 'PermissionDescriptorCondition', condition: {}, subNode } },
+      /no "PermissionDescriptorCondition"/,
+    ],
+    [{ details: { ...details, permissions: ['environment:open'] } }, /no permission "environment:open"/],
+    [{ details, resourceType: 'stack' }, /Omit resourceType/],
+    [{ details, uxPurpose: 'policy' }, /no other purpose/],
+  ] as const)
+    expect(await app.call('POST', `${orgs}/roles`, { auth, body: { name: 'wrong', ...base, ...wrong } })).toMatchObject(
+      {
+        status: 400,
+        json: { message: expect.stringMatching(why) },
+      },
+    );
+});
+
+test('each other call of the provider is refused with the reason', async () => {
+  const { auth, orgs, organization, path } = await scene();
+  await ok(app.call('POST', `${orgs}/teams/pulumi`, { auth, body: { name: 'blue' } }));
+  const environment = { projectName: 'p', envName: 'e', permission: 'read' };
+  const noSuch = /another product of Pulumi, which this server does not provide|This server /;
+  const calls: [method: string, path: string, status: number, why: RegExp, body?: object][] = [
+    // AgentPool, ApprovalRule, DeploymentSettings, the schedules, Environment, InsightsAccount, TemplateSource.
+    ['POST', `${orgs}/agent-pools`, 404, /Pulumi Deployments/, { name: 'pool' }],
+    ['POST', `/api/change-gates/${organization}`, 404, /POST \/api\/orgs\/ORG\/update-rules/, {}],
+    ['GET', `/api/change-gates/${organization}/id`, 404, noSuch],
+    ...['settings', 'schedules', 'drift/schedules', 'ttl/schedules'].map((part): [string, string, number, RegExp] => [
+      'GET',
+      `${path}/deployments/${part}`,
+      404,
+      /from your own CI/,
+    ]),
+    ['GET', `/api/esc/environments/${organization}/p/e/metadata`, 404, /Pulumi ESC/],
+    ['GET', `/api/esc/environments/${organization}/p/e/hooks`, 404, /Pulumi ESC/],
+    ['POST', `/api/esc/environments/${organization}/p/e/schedules`, 404, /Pulumi ESC/, {}],
+    ['POST', `/api/preview/insights/${organization}/accounts/aws`, 404, /Pulumi Insights/, {}],
+    ['POST', `${orgs}/templates/sources`, 404, /no templates of its own/, {}],
+    // The registry of policy packs.
+    ['GET', `${orgs}/registry/policypacks/pack?tag=1.0.0`, 404, /call about policies/],
+    ['POST', '/api/registry/policypacks', 404, /call about policies/, { orgLogin: organization }],
+    // Resources of the module `api` that have no equal among the others.
+    ['POST', `${orgs}/auditlogs/export/config`, 404, /exports it/, {}],
+    ['POST', `/api/user/organizations/${organization}/default`, 404, /set-default/],
+    ['PUT', `${orgs}/neo/usage-cap`, 404, /Pulumi Neo/, {}],
+    ['PATCH', `${orgs}/saml`, 404, /OpenID Connect/, {}],
+    ['POST', `${orgs}/services`, 404, /catalog of services/, {}],
+    ['PATCH', `${path}/tags/owner`, 404, /POST …\/tags/, { value: 'ada' }],
+    // TeamEnvironmentPermission, a Team of GitHub, groups that this server does not have.
+    ['PATCH', `${orgs}/teams/blue`, 400, /Pulumi ESC/, { addEnvironmentPermission: environment }],
+    ['PATCH', `${orgs}/teams/blue`, 400, /Pulumi ESC/, { removeEnvironment: { projectName: 'p', envName: 'e' } }],
+    ['POST', `${orgs}/teams/github`, 404, /does not import teams from GitHub/, { githubTeamID: 1 }],
+    ['POST', `${orgs}/policygroups`, 400, /preventative/, { name: 'a', entityType: 'stacks', mode: 'audit' }],
+    ['POST', `${orgs}/policygroups`, 400, /Insights/, { name: 'a', entityType: 'accounts', mode: 'preventative' }],
+  ];
+  const wrong: object[] = [];
+  for (const [method, to, status, why, body] of calls) {
+    const answer = await app.call(method, to, { auth, ...(body ? { body } : {}) });
+    if (answer.status !== status || !why.test(answer.json?.message)) wrong.push({ method, to, answer: answer.text });
+  }
+  expect(wrong).toEqual([]);
 });

@@ -11,7 +11,7 @@ import { pages } from '../support/page-routes.ts';
 import { PolicyCalls, pathOf } from '../support/policy-packs.ts';
 import { procedureTable } from '../support/procedure-table.ts';
 import { ask, command } from '../support/procedures.ts';
-import { bodySamples, listRoutes } from '../support/routes.ts';
+import { bodySampleOf, listRoutes } from '../support/routes.ts';
 import { provisioningToken } from '../support/scim.ts';
 import { deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
@@ -103,10 +103,7 @@ async function callRoute(route: string) {
     /\/(complete|renew_lease|checkpoint\w*|journalentries|events\/batch)$/.test(pattern);
   const auth = url.startsWith('/scim/') ? provisioning : isOfLease ? 'update-token none' : owner.auth;
   // A body that the call refuses later: what goes on must change nothing here.
-  const body =
-    method === 'DELETE'
-      ? {}
-      : { body: goingOn.includes(route) ? 'x' : (bodySamples[pattern.split('/').at(-1) ?? ''] ?? {}) };
+  const body = method === 'DELETE' ? {} : { body: goingOn.includes(route) ? 'x' : bodySampleOf(pattern) };
   return app.call(method, url, { auth, ...body });
 }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { registerAddressRate } from '../../src/api/platform/http/request-rate.ts';
 import { query } from '../support/database.ts';
-import { bodySamples, listRoutes } from '../support/routes.ts';
+import { bodySampleOf, listRoutes } from '../support/routes.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
@@ -89,7 +89,7 @@ function callRoute(app: TestApp, route: string, place: TestStack, update: { id: 
   const auth = isLeaseRoute ? update.lease : place.auth;
   return app.call(method, url, {
     auth,
-    ...(hasBody ? { body: bodySamples[pattern.split('/').at(-1) ?? ''] ?? {} } : {}),
+    ...(hasBody ? { body: bodySampleOf(pattern) } : {}),
   });
 }
 

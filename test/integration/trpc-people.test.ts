@@ -104,7 +104,7 @@ describe('members', () => {
     expect(await refuse('members.add', { login: 'no-such-user', role: 'member' }, root)).toMatchObject({ status: 404 });
     const gone = await person(app, `${organization}-other`, 'member');
     await query(app, 'update users set deactivated_at = now() where id = $1', [gone.userId]);
-    expect(await refuse('members.add', { login: gone.login, role: 'member' }, root)).toMatchObject({ status: 409 });
+    expect(await refuse('members.add', { login: gone.login, role: 'member' }, root)).toMatchObject({ status: 400 });
     expect(await refuse('members.add', { login: gone.login, role: 'member' }, member.token)).toMatchObject({
       status: 403,
     });

@@ -65,6 +65,7 @@ export const withoutDialects: readonly string[] = [
   'GET /api/embeds/badge.svg',
   'GET /api/embeds/updates.atom',
   'GET /api/orgs/:organization/members',
+  'POST /api/orgs/:organization/members/:login',
   'PATCH /api/orgs/:organization/members/:login',
   'DELETE /api/orgs/:organization/members/:login',
   'GET /api/orgs/:organization/invitations',
@@ -121,6 +122,7 @@ export const withoutDialects: readonly string[] = [
   'DELETE /api/orgs/:organization/teams/:team/roles/:role',
   'GET /api/orgs/:organization/roles',
   'POST /api/orgs/:organization/roles',
+  'GET /api/orgs/:organization/roles/scopes',
   'GET /api/orgs/:organization/roles/:role',
   'PATCH /api/orgs/:organization/roles/:role',
   'DELETE /api/orgs/:organization/roles/:role',
@@ -184,6 +186,11 @@ const group = {
   isOrgDefault: true,
   entityType: 'stacks',
   mode: 'preventative',
+};
+
+const packVersion = {
+  ...{ name: 'pack', displayName: 'A pack', version: 1, versionTag: '1.0.0', applied: false },
+  policies: [expect.objectContaining({ name: 'no-buckets' })],
 };
 
 const createUpdate: DialectRow = {
@@ -327,6 +334,13 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     status: 200,
     answer: alike({ version: 1, uploadURI: text, requiredHeaders: { 'Content-Type': 'application/octet-stream' } }),
   },
+  [`GET ${packs}/:pack/latest`]: { needs: 'published', beyond: true, status: 200, answer: alike(packVersion) },
+  [`GET ${packs}/:pack/versions/:versionTag`]: {
+    needs: 'published',
+    beyond: true,
+    status: 200,
+    answer: alike(packVersion),
+  },
   [`DELETE ${packs}/:pack`]: { needs: 'published', beyond: true, status: 204 },
   [`DELETE ${packs}/:pack/versions/:versionTag`]: { needs: 'published', beyond: true, status: 204 },
   [`POST ${packs}/:pack/versions/:versionTag/complete`]: { needs: 'uploaded', beyond: true, status: 204 },
@@ -353,6 +367,7 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     answer: alike({ ...group, name: 'group', isOrgDefault: false, stacks: [], appliedPolicyPacks: [], accounts: [] }),
   },
   [`PATCH ${groups}/:group`]: { needs: 'grouped', beyond: true, body: same({ newName: 'next' }), status: 204 },
+  [`PATCH ${groups}/:group/batch`]: { needs: 'grouped', beyond: true, body: same([{ newName: 'next' }]), status: 204 },
   [`DELETE ${groups}/:group`]: { needs: 'grouped', beyond: true, status: 204 },
   [`GET ${S}/export`]: {
     status: 200,

@@ -28,13 +28,14 @@ export const procedureRoutes = [
   'GET /trpc/states/:organization/:project/:stack/:stackVersion',
 ];
 
-/** Bodies that routes accept, by the last part of their path; the others accept any object. */
-export const bodySamples: Readonly<Record<string, object>> = {
+/** Bodies that routes accept, by how their paths end; the others accept any object. */
+const bodySamples: Readonly<Record<string, object>> = {
   ':project': { stackName: 'dev' },
   organizations: { name: 'new' },
   users: { login: 'new' },
   policypacks: { name: 'pack' },
   policygroups: { name: 'group' },
+  'policygroups/:group/batch': [{}],
   rename: { newName: 'renamed' },
   encrypt: { plaintext: 'QQ==' },
   decrypt: { ciphertext: 'QQ==' },
@@ -44,3 +45,9 @@ export const bodySamples: Readonly<Record<string, object>> = {
   complete: { status: 'succeeded' },
   renew_lease: { duration: 300 },
 };
+
+/** A body that the route accepts; `path` is its pattern. */
+export function bodySampleOf(path: string): object {
+  const [, sample] = Object.entries(bodySamples).find(([end]) => path.endsWith(`/${end}`)) ?? [];
+  return sample ?? {};
+}

@@ -1,5 +1,5 @@
 import { parsePermissions } from '../../shared/access/grants.ts';
-import { allowedBy, grantable, namesOf, type PermissionSet } from '../../shared/access/permissions.ts';
+import { allowedBy, type Grantable, grantable, namesOf, type PermissionSet } from '../../shared/access/permissions.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 
 const descriptor = 'PermissionDescriptorAllow';
@@ -12,6 +12,22 @@ export interface RoleDetails {
   /** Names of permissions after `stack:`. */
   readonly permissions: readonly string[];
 }
+
+const descriptions: Readonly<Record<Grantable, string>> = {
+  read: 'See the stack: state, history, events and tags',
+  preview: 'Run previews',
+  write: 'Create, update, destroy, import, cancel, rename and tag',
+  admin: 'Delete the stack',
+  decrypt: 'Read secrets',
+  manage: 'Change tags that grants use, and see who has access',
+  outputs: 'Read the outputs and nothing else',
+};
+
+/** All permissions that a role can have, weakest first. */
+export const roleScopes = grantable.map((name) => ({
+  name: prefix + name,
+  metadata: { description: descriptions[name] },
+}));
 
 export const roleNamePattern = '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$';
 

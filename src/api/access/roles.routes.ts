@@ -4,6 +4,7 @@ import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { OrganizationParams, TeamParams } from '../platform/protocol/core.ts';
 import { IfMatchHeaders } from '../platform/protocol/edits.ts';
+import { roleScopes } from './role-details.ts';
 import { type RoleService, revisionOfRole } from './role-service.ts';
 import type { RoleView } from './role-view.ts';
 import {
@@ -13,6 +14,7 @@ import {
   RemoveRoleQuery,
   RoleParams,
   RoleResponse,
+  RoleScopesResponse,
   RolesQuery,
   TeamRoleParams,
   UpdateRoleRequest,
@@ -32,6 +34,7 @@ const manage = { access: { kind: 'organization', permission: 'manage' }, rate: '
 /** Roles of an organization, as `pulumi org role` uses them. */
 export function registerRoleRoutes(app: RouteScope, services: Services): void {
   listRoles(app, services);
+  listScopes(app);
   createRole(app, services);
   getRole(app, services);
   updateRole(app, services);
@@ -59,6 +62,23 @@ function listRoles(app: RouteScope, { roles }: Services): void {
       const all = await roles.list(params.organization);
       return { roles: (query.uxPurpose || 'role') === 'role' ? all.map(toResponse) : [] };
     },
+  );
+}
+
+function listScopes(app: RouteScope): void {
+  app.get(
+    `${path}/scopes`,
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'List the permissions that roles can have',
+        security: apiToken,
+        params: OrganizationParams,
+        response: { 200: RoleScopesResponse },
+      },
+    },
+    async () => ({ stack: [{ name: 'Stacks' as const, scopes: [...roleScopes] }] }),
   );
 }
 

@@ -25,6 +25,19 @@ export const RoleResponse = component(
   }),
 );
 
+/** What roles can permit, as the vendor's provider reads it. */
+export const RoleScopesResponse = component(
+  'RoleScopesResponse',
+  Type.Object({
+    stack: Type.Array(
+      Type.Object({
+        name: Type.Literal('Stacks'),
+        scopes: Type.Array(Type.Object({ name: Type.String(), metadata: Type.Object({ description: Type.String() }) })),
+      }),
+    ),
+  }),
+);
+
 export const RolesQuery = Type.Object({
   /** All roles here have the purpose `role`: the list of any other is empty. */
   uxPurpose: Type.Optional(Type.String()),

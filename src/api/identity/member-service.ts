@@ -59,21 +59,21 @@ export class MemberService {
   }
 
   /**
-   * Makes an existing user a member. Adding a member again with the same role changes nothing. Throws ForbiddenError, NotFoundError, and
-   * ConflictError for a member with another role and for a deactivated user.
+   * Makes an existing user a member. Adding a member again with the same role changes nothing, unless `isNew` says that the user must not be
+   * one. Throws ForbiddenError, NotFoundError, InvalidRequestError for a deactivated user, and ConflictError for a member.
    */
   async add(
     caller: Caller,
     organization: string,
-    { login, role }: { readonly login: string; readonly role: Role },
+    { isNew = false, login, role }: { readonly login: string; readonly role: Role; readonly isNew?: boolean },
     audit: AuditTrail,
-  ): Promise<void> {
+  ): Promise<OrganizationMemberRow> {
     // Before any lookup: callers who may not add members must not learn which users exist.
     if (!(await this.mayAdd(caller)))
       throw new ForbiddenError(
         'This server has several organizations: invite the user, or let an operator run: holdfast admin add-member LOGIN --organization ORGANIZATION',
       );
-    await this.#context.db.inTransaction(async (tx) => {
+    return this.#context.db.inTransaction(async (tx) => {
       const people = createPeopleRepository(tx);
       await people.lock();
       await lockManagement(tx, organization, caller);
@@ -84,13 +84,18 @@ export class MemberService {
           `There is no user ${JSON.stringify(login.slice(0, 100))} on this server. An operator can create one: holdfast admin create-user`,
         );
       if (!user.isActive)
-        throw new ConflictError(`${login} is deactivated. An operator can change that: holdfast admin reactivate-user`);
+        throw new InvalidRequestError(
+          `${login} is deactivated. An operator can change that: holdfast admin reactivate-user`,
+        );
       const present = await people.findMembership(found.id, user.id);
-      if (present && present.role !== role)
+      if (present && (isNew || present.role !== role))
         throw new ConflictError(`${login} is already a member of ${organization}, with the role ${present.role}`);
-      if (present) return audit.settle();
-      await createIdentityRepository(tx).setMembership(found.id, user.id, role);
-      return audit.record(tx, { organization, object: login, details: { role } });
+      if (present) audit.settle();
+      else {
+        await createIdentityRepository(tx).setMembership(found.id, user.id, role);
+        await audit.record(tx, { organization, object: login, details: { role } });
+      }
+      return people.getMember(organization, login);
     });
   }
 
@@ -172,12 +177,17 @@ export class MemberService {
 function readRole({ fgaRoleId, role }: ChangeMemberRequest): Role {
   if ((role === undefined) === (fgaRoleId === undefined))
     throw new InvalidRequestError('Specify the new role of the member: viewer, member or admin');
-  const named = role ?? builtInRole(fgaRoleId ?? '');
-  if (named === null)
+  return role ?? memberRole(fgaRoleId ?? '');
+}
+
+/** Reads the role of a member. Throws InvalidRequestError for roles of the organization, and for roles of the vendor's service. */
+export function memberRole(id: string): Role {
+  const role = builtInRole(id);
+  if (role === null)
     throw new InvalidRequestError(
       'The role of a member is viewer, member or admin. Grants give other roles to members (POST /api/orgs/ORG/grants) or to their teams (pulumi org role assign)',
     );
-  return named;
+  return role;
 }
 
 interface Member {

@@ -2,11 +2,14 @@ import { Type } from 'typebox';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { OrganizationParams } from '../platform/protocol/core.ts';
-import type { MemberService, OrganizationMemberRow } from './member-service.ts';
+import { type MemberService, memberRole, type OrganizationMemberRow } from './member-service.ts';
 import {
+  AddMemberRequest,
   ChangeMemberRequest,
+  DescribedMember,
   DescribedMemberChange,
   MemberParams,
+  MemberResponse,
   MembersQuery,
   MembersResponse,
 } from './members.schemas.ts';
@@ -20,9 +23,10 @@ const tags = ['members'];
 const path = '/api/orgs/:organization/members';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
-/** Members of an organization, as `pulumi org member` uses them. */
+/** Members of an organization, as `pulumi org member` and the vendor's provider use them. */
 export function registerMemberRoutes(app: RouteScope, services: Services): void {
   listMembers(app, services);
+  addMember(app, services);
   changeMember(app, services);
   removeMember(app, services);
 }
@@ -45,6 +49,34 @@ function listMembers(app: RouteScope, { members }: Services): void {
       const page = await members.list(caller, params.organization, query.continuationToken || null);
       const { continuationToken } = page;
       return { members: page.members.map(toResponse), ...(continuationToken === null ? {} : { continuationToken }) };
+    },
+  );
+}
+
+function addMember(app: RouteScope, { members }: Services): void {
+  app.post(
+    `${path}/:login`,
+    {
+      config: {
+        access: manage,
+        rate: 'held',
+        audit: 'member.add',
+        described: { body: DescribedMember, errorStatuses: [409] },
+      },
+      schema: {
+        tags,
+        summary: 'Make an existing user a member at once; with several organizations, for site admins',
+        security: apiToken,
+        params: MemberParams,
+        body: AddMemberRequest,
+        response: { 200: MemberResponse },
+      },
+    },
+    async ({ caller, params, body, audit }) => {
+      const { login, organization } = params;
+      return toResponse(
+        await members.add(caller, organization, { login, role: memberRole(body.role), isNew: true }, audit),
+      );
     },
   );
 }

@@ -10,29 +10,34 @@ export const MembersQuery = Type.Object({
 });
 
 /** As the CLI reads it (sdk/go/common/apitype). */
+export const MemberResponse = component(
+  'MemberResponse',
+  Type.Object({
+    role: Role,
+    user: Type.Object({
+      name: Type.String(),
+      githubLogin: Type.String(),
+      avatarUrl: Type.String(),
+      email: Type.String(),
+    }),
+    created: Type.String(),
+    knownToPulumi: Type.Boolean(),
+    virtualAdmin: Type.Boolean(),
+    fgaRole: Type.Object({ id: Type.String(), name: Type.String() }),
+  }),
+);
 export const MembersResponse = component(
   'MembersResponse',
   Type.Object({
-    members: Type.Array(
-      Type.Object({
-        role: Role,
-        user: Type.Object({
-          name: Type.String(),
-          githubLogin: Type.String(),
-          avatarUrl: Type.String(),
-          email: Type.String(),
-        }),
-        created: Type.String(),
-        knownToPulumi: Type.Boolean(),
-        virtualAdmin: Type.Boolean(),
-        fgaRole: Type.Object({ id: Type.String(), name: Type.String() }),
-      }),
-    ),
+    members: Type.Array(MemberResponse),
     continuationToken: Type.Optional(Type.String()),
   }),
 );
 
 export const MemberParams = Type.Object({ organization: Type.String(), login: Type.String() });
+/** Any text, to say what is wrong with it. */
+export const AddMemberRequest = Type.Object({ role: Type.String() });
+export const DescribedMember = component('AddMemberRequest', Type.Object({ role: Role }));
 /** A role, or the id of one as lists of roles have it. */
 export const ChangeMemberRequest = Type.Object({
   role: Type.Optional(Role),

@@ -7,6 +7,7 @@ import {
   ListPolicyPacksResponse,
   OrganizationParams,
   PolicyPackParams,
+  PolicyPackResponse,
   PolicyPackSchemaResponse,
   PolicyPackVersionParams,
 } from './policies.schemas.ts';
@@ -28,6 +29,8 @@ export function registerPolicyRoutes(app: RouteScope, services: Services): void 
   beginVersion(app, services);
   publishVersion(app, services);
   listPacks(app, services);
+  getLatest(app, services);
+  getVersion(app, services);
   getSchema(app, services);
   removePack(app, services);
   removeVersion(app, services);
@@ -89,6 +92,40 @@ function listPacks(app: RouteScope, { policyPacks }: Services): void {
       },
     },
     async ({ params }) => ({ policyPacks: await policyPacks.list(params.organization) }),
+  );
+}
+
+function getLatest(app: RouteScope, { policyPacks }: Services): void {
+  app.get(
+    `${policyPacksPath}/:pack/latest`,
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'Get the newest version of a policy pack',
+        security: apiToken,
+        params: PolicyPackParams,
+        response: { 200: PolicyPackResponse },
+      },
+    },
+    async ({ params }) => policyPacks.get(params.organization, params.pack, null),
+  );
+}
+
+function getVersion(app: RouteScope, { policyPacks }: Services): void {
+  app.get(
+    versionPath,
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'Get a version of a policy pack by its tag or number',
+        security: apiToken,
+        params: PolicyPackVersionParams,
+        response: { 200: PolicyPackResponse },
+      },
+    },
+    async ({ params }) => policyPacks.get(params.organization, params.pack, params.versionTag),
   );
 }
 

@@ -62,6 +62,19 @@ export const ListPolicyPacksResponse = component(
   }),
 );
 
+/** As the vendor's provider reads it. */
+export const PolicyPackResponse = component(
+  'PolicyPackResponse',
+  Type.Object({
+    name: Type.String(),
+    displayName: Type.String(),
+    version: Type.Integer(),
+    versionTag: Type.String(),
+    policies: Type.Array(AnyObject),
+    applied: Type.Boolean({ description: 'Whether a policy group has it' }),
+  }),
+);
+
 /** apitype.GetPolicyPackConfigSchemaResponse. */
 export const PolicyPackSchemaResponse = component('PolicyPackSchemaResponse', Type.Object({ configSchema: AnyObject }));
 
@@ -128,6 +141,12 @@ export const UpdatePolicyGroupRequest = component(
   { addPolicyPack: { name: 'guardrails', versionTag: '1.2.0' } },
 );
 export type UpdatePolicyGroupRequest = Type.Static<typeof UpdatePolicyGroupRequest>;
+
+/** As the vendor's provider sends it. All changes are made in this order, or none. */
+export const UpdatePolicyGroupBatchRequest = component(
+  'UpdatePolicyGroupBatchRequest',
+  Type.Array(UpdatePolicyGroupRequest, { minItems: 1, maxItems: 10_000 }),
+);
 
 const groupMembers = {
   name: Type.String(),

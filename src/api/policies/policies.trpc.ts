@@ -88,14 +88,16 @@ export const policiesRouter = router({
       await services.policyGroups.update(
         { organization, name },
         caller,
-        {
-          ...(addStack ? { addStack: { name: addStack.stack, routingProject: addStack.project } } : {}),
-          ...(removeStack ? { removeStack: { name: removeStack.stack, routingProject: removeStack.project } } : {}),
-          ...(enable
-            ? { addPolicyPack: { name: enable.pack, versionTag: enable.tag ?? null, config: enable.config ?? null } }
-            : {}),
-          ...(disable ? { removePolicyPack: { name: disable.pack } } : {}),
-        },
+        [
+          {
+            ...(addStack ? { addStack: { name: addStack.stack, routingProject: addStack.project } } : {}),
+            ...(removeStack ? { removeStack: { name: removeStack.stack, routingProject: removeStack.project } } : {}),
+            ...(enable
+              ? { addPolicyPack: { name: enable.pack, versionTag: enable.tag ?? null, config: enable.config ?? null } }
+              : {}),
+            ...(disable ? { removePolicyPack: { name: disable.pack } } : {}),
+          },
+        ],
         audit,
       );
     }),

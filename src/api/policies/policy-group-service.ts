@@ -14,13 +14,20 @@ import type {
 } from './policies.schemas.ts';
 import { assertConfigBytes, assertPolicyConfig, assertPolicyName, groupNotFound, packNotFound } from './policies.ts';
 import {
+  addedPacks,
+  assertServed,
+  changeStacks,
+  detailsOf,
+  isAddition,
+  notServed,
+  tagOf,
+} from './policy-group-changes.ts';
+import {
   createPolicyGroupRepository,
   type PolicyGroupRepository,
   type PolicyGroupRow,
 } from './policy-group-repository.ts';
 import { packRepository } from './policy-pack-service.ts';
-
-type StackReference = NonNullable<UpdatePolicyGroupRequest['addStack']>;
 
 interface GroupName {
   readonly organization: string;
@@ -36,11 +43,8 @@ export interface PolicyGroupView {
 
 export type PolicyGroupSummary = Awaited<ReturnType<PolicyGroupRepository['list']>>[number];
 
-/** The CLI reads all groups, and all stacks of a group, in one response. */
+/** The CLI reads all groups in one response. */
 const maxGroups = 500;
-const maxStacks = 10_000;
-
-const notServed = 'Insights accounts are another product of Pulumi, which this server does not provide';
 
 /** Policy groups: which packs the updates of which stacks must run. */
 export class PolicyGroupService {
@@ -110,37 +114,30 @@ export class PolicyGroupService {
   }
 
   /**
-   * Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, PayloadTooLargeError for more configuration
-   * than the updates of a stack may have, and ConflictError if the new name is taken, for too many stacks and for an unsupported change
-   * of the default group.
+   * Makes all changes of the requests, in their order, or none. Throws InvalidRequestError, NotFoundError, PayloadTooLargeError for more
+   * configuration than the updates of a stack may have, and ConflictError if a new name is taken, for too many stacks and for an
+   * unsupported change of the default group.
    */
   async update(
     { organization, name }: GroupName,
     caller: Caller,
-    request: UpdatePolicyGroupRequest,
+    requests: readonly UpdatePolicyGroupRequest[],
     audit: AuditTrail,
   ): Promise<void> {
-    if (request.addInsightsAccount || request.removeInsightsAccount || (request.insightsAccounts ?? []).length > 0) {
-      throw new InvalidRequestError(notServed);
-    }
-    if (typeof request.newName === 'string') assertPolicyName('policy group', request.newName);
+    assertServed(requests);
     await this.#context.db.inTransaction(async (tx) => {
       await lockManagement(tx, organization, caller);
       const groups = createPolicyGroupRepository(tx);
       // A stack may be in several groups, which together have a limit.
       await groups.lockAll(organization);
       const group = await lockGroup(groups, organization, name);
-      await changeStacks(groups, organization, group, request);
-      await this.#changePacks(tx, organization, group, request);
-      if (isAddition(request)) await this.#assertConfigBytes(groups, group);
-      await audit.record(tx, { organization, object: `${organization}/${name}`, details: detailsOf(request) });
-      if (typeof request.newName !== 'string' || request.newName === name) return;
-      const { newName } = request;
-      if (group.isDefault)
-        throw new ConflictError('The default policy group cannot be renamed: the CLI knows it by its name');
-      await groups.rename(group.id, newName).catch((error: unknown) => {
-        throw violatedConstraint(error) === 'policy_groups_name_key' ? groupExists(newName) : error;
-      });
+      await changeStacks(groups, organization, group, requests);
+      for (const request of requests) await this.#changePacks(tx, organization, group, request);
+      if (requests.some(isAddition)) await this.#assertConfigBytes(groups, group);
+      await audit.record(tx, { organization, object: `${organization}/${name}`, details: detailsOf(requests) });
+      for (const { newName } of requests) {
+        if (typeof newName === 'string') await rename(groups, group, newName);
+      }
     });
     this.#log(organization, name, caller, 'policy group changed');
   }
@@ -149,8 +146,9 @@ export class PolicyGroupService {
     tx: Queryable,
     organization: string,
     group: PolicyGroupRow,
-    { addPolicyPack, policyPacks, removePolicyPack }: UpdatePolicyGroupRequest,
+    request: UpdatePolicyGroupRequest,
   ): Promise<void> {
+    const { policyPacks, removePolicyPack } = request;
     const groups = createPolicyGroupRepository(tx);
     if (policyPacks) await groups.clearPacks(group.id);
     if (removePolicyPack) {
@@ -162,10 +160,7 @@ export class PolicyGroupService {
         );
       }
     }
-    // Of several versions of a pack in the list, the last one stays: the CLI appends the new one.
-    for (const pack of [...(policyPacks ?? []), ...(addPolicyPack ? [addPolicyPack] : [])]) {
-      await this.#enable(tx, organization, group, pack);
-    }
+    for (const pack of addedPacks(request)) await this.#enable(tx, organization, group, pack);
   }
 
   async #enable(tx: Queryable, organization: string, group: PolicyGroupRow, pack: PackReference): Promise<void> {
@@ -180,9 +175,12 @@ export class PolicyGroupService {
     if (!locked) throw packNotFound(organization, pack.name);
     const tag = tagOf(pack);
     const version =
-      tag === null ? await packs.findNewest(locked.id) : await packs.findVersion(organization, pack.name, tag);
+      tag === null
+        ? await packs.findNewest(organization, pack.name)
+        : await packs.findVersion(organization, pack.name, tag);
     if (!version?.isPublished || version.isRemoved) throw packNotFound(organization, pack.name, tag ?? undefined);
-    const { policies } = JSON.parse(version.description) as CreatePolicyPackRequest;
+    // Parsed for a configuration only: a call may enable many packs, of many policies each.
+    const { policies } = (pack.config ? JSON.parse(version.description) : {}) as Partial<CreatePolicyPackRequest>;
     assertPolicyConfig(pack.name, pack.config ?? {}, new Set((policies ?? []).map((policy) => policy.name)));
     const config = JSON.stringify(pack.config ?? {});
     assertFieldSize('The configuration of the policy pack', config, this.#context.config.limits.maxFieldBytes);
@@ -202,77 +200,18 @@ export class PolicyGroupService {
   }
 }
 
-/** The changes of a request, for the audit log: without configuration, which may contain anything. */
-function detailsOf(request: UpdatePolicyGroupRequest): Readonly<Record<string, unknown>> {
-  const stack = ({ name, routingProject }: StackReference) => `${routingProject || '*'}/${name}`;
-  const pack = (given: PackReference) => `${given.name}@${tagOf(given) ?? 'any'}`;
-  const { addPolicyPack, addStack, newName, policyPacks, removePolicyPack, removeStack, stacks } = request;
-  return {
-    ...(newName ? { newName } : {}),
-    ...(addStack ? { addStack: stack(addStack) } : {}),
-    ...(removeStack ? { removeStack: stack(removeStack) } : {}),
-    ...(stacks ? { stacks: stacks.map(stack) } : {}),
-    ...(addPolicyPack ? { addPolicyPack: pack(addPolicyPack) } : {}),
-    ...(removePolicyPack ? { removePolicyPack: pack(removePolicyPack) } : {}),
-    ...(policyPacks ? { policyPacks: policyPacks.map(pack) } : {}),
-  };
-}
-
-/** Whether it may add configuration to updates of a stack. */
-function isAddition({ addPolicyPack, addStack, policyPacks, stacks }: UpdatePolicyGroupRequest): boolean {
-  return Boolean(addPolicyPack || addStack) || [...(policyPacks ?? []), ...(stacks ?? [])].length > 0;
+async function rename(groups: PolicyGroupRepository, group: PolicyGroupRow, name: string): Promise<void> {
+  if (group.isDefault && name !== group.name)
+    throw new ConflictError('The default policy group cannot be renamed: the CLI knows it by its name');
+  await groups.rename(group.id, name).catch((error: unknown) => {
+    throw violatedConstraint(error) === 'policy_groups_name_key' ? groupExists(name) : error;
+  });
 }
 
 async function lockGroup(groups: PolicyGroupRepository, organization: string, name: string): Promise<PolicyGroupRow> {
   const group = await groups.lock(organization, name);
   if (!group) throw groupNotFound(organization, name);
   return group;
-}
-
-async function changeStacks(
-  groups: PolicyGroupRepository,
-  organization: string,
-  group: PolicyGroupRow,
-  { addStack, removeStack, stacks }: UpdatePolicyGroupRequest,
-): Promise<void> {
-  const added = [...(stacks ?? []), ...(addStack ? [addStack] : [])];
-  if (group.isDefault && (added.length > 0 || removeStack)) {
-    throw new ConflictError(
-      'The default policy group has all stacks that are in no other group. Add stacks to a group of their own: `pulumi policy group new`',
-    );
-  }
-  if (stacks) await groups.removeStacks(group.id, null);
-  if (removeStack) await groups.removeStacks(group.id, [await findStack(groups, organization, removeStack)]);
-  const ids: string[] = [];
-  for (const reference of added) ids.push(await findStack(groups, organization, reference));
-  if (ids.length === 0) return;
-  await groups.addStacks(group.id, ids);
-  if ((await groups.countStacks(group.id, maxStacks + 1)) > maxStacks)
-    throw new ConflictError(
-      `A policy group can have at most ${maxStacks} stacks. The default policy group has all stacks that are in no other`,
-    );
-}
-
-async function findStack(
-  groups: PolicyGroupRepository,
-  organization: string,
-  { name, routingProject }: StackReference,
-): Promise<string> {
-  const project = routingProject || null;
-  const [id, other] = await groups.findStacks(organization, project, name);
-  const shown = `${project === null ? '' : `${project.slice(0, 100)}/`}${name.slice(0, 100)}`;
-  if (id === undefined) throw new NotFoundError(`There is no stack ${shown} in organization ${organization}`);
-  if (other !== undefined) {
-    throw new InvalidRequestError(
-      `Several projects have a stack ${shown}. Name it with its project: <project>/${shown}`,
-    );
-  }
-  return id;
-}
-
-/** The version that a reference names; null for any, or the newest. */
-function tagOf({ version, versionTag }: PackReference): string | null {
-  return versionTag || (version ? String(version) : null);
 }
 
 function groupExists(name: string): ConflictError {

@@ -8,6 +8,7 @@ import {
   OrganizationParams,
   PolicyGroupParams,
   PolicyGroupResponse,
+  UpdatePolicyGroupBatchRequest,
   UpdatePolicyGroupRequest,
 } from './policies.schemas.ts';
 import type { PolicyGroupService } from './policy-group-service.ts';
@@ -28,6 +29,7 @@ export function registerPolicyGroupRoutes(app: RouteScope, services: Services): 
   createGroup(app, services);
   getGroup(app, services);
   updateGroup(app, services);
+  updateGroupInBatch(app, services);
   removeGroup(app, services);
 }
 
@@ -98,6 +100,28 @@ function updateGroup(app: RouteScope, { policyGroups }: Services): void {
         security: apiToken,
         params: PolicyGroupParams,
         body: UpdatePolicyGroupRequest,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, caller, body, audit }, reply) => {
+      const { organization, group } = params;
+      await policyGroups.update({ organization, name: group }, caller, [body], audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function updateGroupInBatch(app: RouteScope, { policyGroups }: Services): void {
+  app.patch(
+    `${groupPath}/batch`,
+    {
+      config: { ...manage, audit: 'policy-group.change', described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Make several changes of a policy group in this order: all, or none',
+        security: apiToken,
+        params: PolicyGroupParams,
+        body: UpdatePolicyGroupBatchRequest,
         response: { 204: Type.Null() },
       },
     },

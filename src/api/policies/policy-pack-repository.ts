@@ -118,11 +118,12 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         /* policyPacks.findVersionById */ select ${columns} from policy_pack_versions v where v.id = ${id}`),
 
     /** The newest version that clients can use. */
-    findNewest: (packId: string) =>
+    findNewest: (organization: string, pack: string) =>
       db.maybeOne(sql.rows(VersionRow)`
         /* policyPacks.findNewest */
-        select ${columns} from policy_pack_versions v
-        where v.pack_id = ${packId} and v.published_at is not null and v.removed_at is null
+        select ${columns}
+        from policy_pack_versions v join policy_packs p on p.id = v.pack_id join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and p.name = ${pack} and v.published_at is not null and v.removed_at is null
         order by v.version desc limit 1`),
 
     /** Versions that clients can use, by name and number. */

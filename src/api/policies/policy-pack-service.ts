@@ -152,13 +152,24 @@ export class PolicyPackService {
     return [...packs.values()];
   }
 
+  /** A version with its policies as they were published; null: the newest. Throws NotFoundError. */
+  async get(organization: string, name: string, tag: string | null) {
+    const packs = this.#packs;
+    const found = await (tag === null
+      ? packs.findNewest(organization, name)
+      : packs.findVersion(organization, name, tag));
+    if (!found?.isPublished || found.isRemoved) throw packNotFound(organization, name, tag ?? undefined);
+    const { displayName, version, versionTag } = found;
+    const { policies } = JSON.parse(found.description) as CreatePolicyPackRequest;
+    const groups = await packs.listGroupsUsing(found.packId, found.id);
+    return { name, displayName, version, versionTag, policies: policies ?? [], applied: groups.length > 0 };
+  }
+
   /** The schemas of the configuration, by policy. Throws NotFoundError. */
   async schema(organization: string, name: string, tag: string): Promise<Record<string, object>> {
-    const version = await this.#packs.findVersion(organization, name, tag);
-    if (!version?.isPublished || version.isRemoved) throw packNotFound(organization, name, tag);
-    const { policies } = JSON.parse(version.description) as CreatePolicyPackRequest;
+    const { policies } = await this.get(organization, name, tag);
     return Object.fromEntries(
-      (policies ?? []).flatMap((policy) => (policy.configSchema ? [[policy.name, policy.configSchema]] : [])),
+      policies.flatMap((policy) => (policy.configSchema ? [[policy.name, policy.configSchema]] : [])),
     );
   }
 

@@ -186,6 +186,14 @@ export function createPeopleRepository(db: Queryable) {
         from organizations o join memberships m on m.organization_id = o.id join users u on u.id = m.user_id
         where o.name = ${organization} and u.login > ${after} order by u.login limit ${limit}`),
 
+    /** A member as in the list. */
+    getMember: (organization: string, login: string) =>
+      db.one(sql.rows(OrganizationMemberRow)`
+        /* people.getMember */
+        select u.login, u.display_name as "displayName", u.email, m.role, m.created_at as "createdAt"
+        from organizations o join memberships m on m.organization_id = o.id join users u on u.id = m.user_id
+        where o.name = ${organization} and u.login = ${login}`),
+
     /** All grants to users of the organization. */
     listGrants: (organizationId: string) =>
       db.any(sql.rows(UserGrantRow)`

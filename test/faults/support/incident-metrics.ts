@@ -86,13 +86,29 @@ async function evaluate(cases: readonly object[]): Promise<string[][]> {
   return JSON.parse(await promise) as string[][];
 }
 
+interface Rule {
+  readonly alert?: string;
+  readonly expr: string;
+  readonly annotations?: { readonly runbook_url?: string };
+}
+
+function ruleOf(alert: string): Rule | undefined {
+  const { groups } = parse(readFileSync(alertFile, 'utf8')) as { groups: { rules: Rule[] }[] };
+  return groups.flatMap(({ rules }) => rules).find((each) => each.alert === alert);
+}
+
+/** The section of the runbook that this alert names, in one line; empty if there is none. */
+export function runbookOf(alert: string): string {
+  const [file, anchor] = ruleOf(alert)?.annotations?.runbook_url?.split('#') ?? [];
+  if (file === undefined) return '';
+  const sections = readFileSync(path.join(root, file), 'utf8').split(/^#+ /m);
+  const isNamed = (section: string): boolean => section.split('\n', 1)[0]?.toLowerCase() === anchor;
+  return (sections.find(isNamed) ?? '').replace(/\s+/g, ' ');
+}
+
 /** Titles of the panels that show a metric of this alert. */
 export function panelsOf(alert: string): string[] {
-  const { groups } = parse(readFileSync(alertFile, 'utf8')) as {
-    groups: { rules: { alert?: string; expr: string }[] }[];
-  };
-  const rule = groups.flatMap(({ rules }) => rules).find((each) => each.alert === alert);
-  const metrics = new Set(rule?.expr.match(/holdfast_\w+/g));
+  const metrics = new Set(ruleOf(alert)?.expr.match(/holdfast_\w+/g));
   const folder = path.join(root, 'deploy/monitoring/dashboards');
   const panels = globSync('*.json', { cwd: folder }).flatMap(
     (file) =>

@@ -41,7 +41,23 @@ const products: readonly Product[] = [
       'An administrator creates users and tokens with `holdfast admin`; then set PULUMI_ACCESS_TOKEN.',
     ),
   ),
-  product('/api/(?:ai|preview/agents)', notProvided('Pulumi Neo (Copilot) is', 'The other commands do not need it.')),
+  product(
+    '/api/(?:ai|preview/agents)|/api/orgs/[^/]+/neo',
+    notProvided('Pulumi Neo (Copilot) is', 'The other commands do not need it.'),
+  ),
+  product('/api/orgs/[^/]+/services', notProvided('The catalog of services is', 'Tags group stacks.')),
+  product(
+    '/api/orgs/[^/]+/saml',
+    'This server has no SAML. An operator sets up sign-in by OpenID Connect, for all organizations.',
+  ),
+  product(
+    '/api/user/organizations/[^/]+/default',
+    'This server keeps no default organization. The CLI does: `pulumi org set-default ORG`.',
+  ),
+  product(
+    '/api/orgs/[^/]+/auditlogs/export/config',
+    'This server does not send the audit log to a bucket. GET /api/orgs/ORG/auditlogs/export exports it.',
+  ),
   product('/api/preview/insights', notProvided('Pulumi Insights is', '`pulumi stack` shows the resources of a stack.')),
   product(
     '/api/orgs/[^/]+/(?:policyresults|policy/exceptions)',
@@ -67,12 +83,19 @@ const products: readonly Product[] = [
     'This server has no registry of packages and templates. Use their URLs, e.g. of a Git repository.',
   ),
   product(
+    '/api/change-gates',
+    notProvided(
+      'The approval of changes to ESC environments is',
+      'Rules of this server limit what updates of stacks change without an approval: POST /api/orgs/ORG/update-rules.',
+    ),
+  ),
+  product(
     '/api/orgs/[^/]+/teams/github',
     'This server does not import teams from GitHub. Create a team here (`POST /api/orgs/ORG/teams/pulumi`).',
   ),
   product('/api/log-encryption-session', notProvided('Log sharing is', 'The CLI keeps its logs on your machine.')),
   product(
-    `/api/orgs/[^/]+/policygroups/[^/]+/(?:batch|stacks|accounts)|/api/orgs/[^/]+/policypacks/[^/]+/versions/[^/]+|${stack}/policygroups`,
+    `/api/orgs/[^/]+/policygroups/[^/]+/(?:stacks|accounts)|/api/orgs/[^/]+/registry/policypacks|/api/registry/policypacks|${stack}/policygroups`,
     'This server does not have this call about policies. The page Policies of the organization shows policy packs and groups, and changes them.',
   ),
   product(`${stack}/outputs`, 'This server does not announce stack-outputs. Outputs are in the exported state.'),
@@ -85,6 +108,7 @@ const products: readonly Product[] = [
     'Stacks are created and listed elsewhere: POST /api/stacks/ORG/PROJECT, GET /api/user/stacks?organization=ORG.',
     true,
   ),
+  product(`${stack}/tags/[^/]+`, 'This server sets a tag by another call: POST …/tags, with its name and value.'),
   product(`${stack}/config`, `Nothing was changed: ${noRemoteConfig}.`),
 ];
 

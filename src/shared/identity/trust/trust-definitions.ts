@@ -48,9 +48,12 @@ function parsePolicy(written: WrittenPolicy): TrustPolicy {
     throw new InvalidRequestError(
       `A policy for tokens of type ${tokenKind} needs a ${tokenKind === 'team' ? 'teamName' : 'userLogin'}`,
     );
-  const unknown = (authorizedPermissions ?? []).find((name) => name !== 'admin');
+  // The vendor's provider says `standard` for what is the default.
+  const unknown = (authorizedPermissions ?? []).find((name) => name !== 'admin' && name !== 'standard');
   if (unknown !== undefined)
-    throw new InvalidRequestError('authorizedPermissions has "admin" or nothing; scopes limits a token to stacks');
+    throw new InvalidRequestError(
+      'authorizedPermissions has "admin", "standard" or nothing; scopes limits a token to stacks',
+    );
   const isAdmin = !isDenial && (authorizedPermissions ?? []).includes('admin');
   if (isAdmin && tokenKind !== 'organization')
     throw new InvalidRequestError('Only tokens of type organization can be given "admin"');

@@ -101,6 +101,15 @@ const samples: Readonly<Record<string, Samples>> = {
     { body: { stacks: Array.from({ length: 10_000 }, (_, at) => ({ name: `s${at}`, routingProject: 'proj' })) } },
     { body: { addPolicyPack: { name: 'pack0', version: 1, config: packConfig } } },
   ],
+  [`PATCH ${O}/policygroups/:group/batch`]: () => [
+    { body: Array.from({ length: 10_000 }, (_, at) => ({ addStack: { name: `s${at}`, routingProject: 'proj' } })) },
+    {
+      body: Array.from({ length: 200 }, (_, at) => ({
+        addPolicyPack: { name: `pack${at % 2}`, version: 1, ...(at === 0 ? { config: packConfig } : {}) },
+      })),
+    },
+  ],
+  [`POST ${O}/members/:login`]: { body: { role: 'member' } },
   [`PATCH ${O}/members/:login`]: { body: { role: 'member' } },
   [`PATCH ${O}/access-policy`]: { body: {} },
   [`PATCH ${O}/auth/policies/:policyId`]: {

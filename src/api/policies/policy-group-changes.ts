@@ -1,0 +1,122 @@
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { PackReference, UpdatePolicyGroupRequest } from './policies.schemas.ts';
+import { assertPolicyName } from './policies.ts';
+import type { PolicyGroupRepository, PolicyGroupRow } from './policy-group-repository.ts';
+
+type StackReference = NonNullable<UpdatePolicyGroupRequest['addStack']>;
+
+/** The CLI reads all stacks of a group in one response. */
+const maxStacks = 10_000;
+/** Of one call: each is looked up. */
+const maxPacks = 1_000;
+
+export const notServed = 'Insights accounts are another product of Pulumi, which this server does not provide';
+
+/** Throws InvalidRequestError for changes of another product, names that are not valid, and too many changes at once. */
+export function assertServed(requests: readonly UpdatePolicyGroupRequest[]): void {
+  for (const { addInsightsAccount, insightsAccounts, newName, removeInsightsAccount } of requests) {
+    if (addInsightsAccount || removeInsightsAccount || (insightsAccounts ?? []).length > 0)
+      throw new InvalidRequestError(notServed);
+    if (typeof newName === 'string') assertPolicyName('policy group', newName);
+  }
+  const total = (count: (request: UpdatePolicyGroupRequest) => number) =>
+    requests.reduce((sum, request) => sum + count(request), 0);
+  const stacks = total(({ removeStack, ...request }) => addedStacks(request).length + (removeStack ? 1 : 0));
+  const packs = total(({ removePolicyPack, ...request }) => addedPacks(request).length + (removePolicyPack ? 1 : 0));
+  if (stacks > maxStacks || packs > maxPacks)
+    throw new InvalidRequestError(
+      `A call names ${stacks} stacks and ${packs} policy packs; at most ${maxStacks} and ${maxPacks} are accepted`,
+    );
+}
+
+/** The changes of a call, for the audit log: without configuration, which may contain anything. */
+export function detailsOf(requests: readonly UpdatePolicyGroupRequest[]): Readonly<Record<string, unknown>> {
+  const [only, ...others] = requests.map(detailsOfOne);
+  return only && others.length === 0 ? only : { changes: [only, ...others] };
+}
+
+function detailsOfOne(request: UpdatePolicyGroupRequest): Readonly<Record<string, unknown>> {
+  const stack = ({ name, routingProject }: StackReference) => `${routingProject || '*'}/${name}`;
+  const pack = (given: PackReference) => `${given.name}@${tagOf(given) ?? 'any'}`;
+  const { addPolicyPack, addStack, newName, policyPacks, removePolicyPack, removeStack, stacks } = request;
+  return {
+    ...(newName ? { newName } : {}),
+    ...(addStack ? { addStack: stack(addStack) } : {}),
+    ...(removeStack ? { removeStack: stack(removeStack) } : {}),
+    ...(stacks ? { stacks: stacks.map(stack) } : {}),
+    ...(addPolicyPack ? { addPolicyPack: pack(addPolicyPack) } : {}),
+    ...(removePolicyPack ? { removePolicyPack: pack(removePolicyPack) } : {}),
+    ...(policyPacks ? { policyPacks: policyPacks.map(pack) } : {}),
+  };
+}
+
+/** Whether it may add configuration to updates of a stack. */
+export function isAddition(request: UpdatePolicyGroupRequest): boolean {
+  return addedStacks(request).length + addedPacks(request).length > 0;
+}
+
+/** The packs that a request enables. Of several versions of a pack, the last one stays: the CLI appends the new one. */
+export function addedPacks({ addPolicyPack, policyPacks }: UpdatePolicyGroupRequest): readonly PackReference[] {
+  return [...(policyPacks ?? []), ...(addPolicyPack ? [addPolicyPack] : [])];
+}
+
+function addedStacks({ addStack, stacks }: UpdatePolicyGroupRequest): readonly StackReference[] {
+  return [...(stacks ?? []), ...(addStack ? [addStack] : [])];
+}
+
+/** Adds and removes stacks, in the order of the requests. Throws NotFoundError, InvalidRequestError, ConflictError. */
+export async function changeStacks(
+  groups: PolicyGroupRepository,
+  organization: string,
+  group: PolicyGroupRow,
+  requests: readonly UpdatePolicyGroupRequest[],
+): Promise<void> {
+  const added = new Set<string>();
+  for (const request of requests) {
+    const { removeStack, stacks } = request;
+    const named = addedStacks(request);
+    if (group.isDefault && (named.length > 0 || removeStack)) {
+      throw new ConflictError(
+        'The default policy group has all stacks that are in no other group. Add stacks to a group of their own: `pulumi policy group new`',
+      );
+    }
+    if (stacks) {
+      await groups.removeStacks(group.id, null);
+      added.clear();
+    }
+    if (removeStack) {
+      const id = await findStack(groups, organization, removeStack);
+      await groups.removeStacks(group.id, [id]);
+      added.delete(id);
+    }
+    for (const reference of named) added.add(await findStack(groups, organization, reference));
+  }
+  if (added.size === 0) return;
+  await groups.addStacks(group.id, [...added]);
+  if ((await groups.countStacks(group.id, maxStacks + 1)) > maxStacks)
+    throw new ConflictError(
+      `A policy group can have at most ${maxStacks} stacks. The default policy group has all stacks that are in no other`,
+    );
+}
+
+async function findStack(
+  groups: PolicyGroupRepository,
+  organization: string,
+  { name, routingProject }: StackReference,
+): Promise<string> {
+  const project = routingProject || null;
+  const [id, other] = await groups.findStacks(organization, project, name);
+  const shown = `${project === null ? '' : `${project.slice(0, 100)}/`}${name.slice(0, 100)}`;
+  if (id === undefined) throw new NotFoundError(`There is no stack ${shown} in organization ${organization}`);
+  if (other !== undefined) {
+    throw new InvalidRequestError(
+      `Several projects have a stack ${shown}. Name it with its project: <project>/${shown}`,
+    );
+  }
+  return id;
+}
+
+/** The version that a reference names; null for any, or the newest. */
+export function tagOf({ version, versionTag }: PackReference): string | null {
+  return versionTag || (version ? String(version) : null);
+}
