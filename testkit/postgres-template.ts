@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { bundleDir, root } from './bundles/bundle-dir.ts';
+import { bundleDir, listSources, root } from './bundles/bundle-dir.ts';
 import { preparePostgres } from './cluster-postgres.ts';
 import { ClusterProcess } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
@@ -12,7 +12,8 @@ const run = promisify(execFile);
 
 /**
  * Gives a server that has not started yet the Postgres that its first start would create: an initialised cluster with all migrations.
- * One is made for each set of migrations, and copied in a tenth of the time that its creation takes.
+ * One is made for each set of migrations, and copied in a tenth of the time that its creation takes. Copies are the same installation: tests
+ * that compare databases start theirs without it.
  */
 export async function copyPreparedPostgres(dataDir: string): Promise<void> {
   const template = await preparedPostgres();
@@ -24,10 +25,10 @@ async function preparedPostgres(): Promise<string> {
   const folder = join(root, 'migrations');
   const names = (await readdir(folder)).sort();
   const texts = await Promise.all(names.map((name) => readFile(join(folder, name))));
-  const recipes = ['cluster-postgres.ts', 'postgres-template.ts'].map((name) =>
-    readFile(join(import.meta.dirname, name)),
-  );
-  return bundleDir('postgres', [...names, ...texts, ...(await Promise.all(recipes))], createPostgres);
+  const recipes = ['cluster-postgres.ts', 'postgres-template.ts'].map((name) => join(import.meta.dirname, name));
+  const migrator = await listSources(join(root, 'src/shared/platform/db'));
+  const code = await Promise.all([...recipes, ...migrator].map((file) => readFile(file)));
+  return bundleDir('postgres', [...names, ...texts, ...code], createPostgres);
 }
 
 async function createPostgres(home: string): Promise<void> {
@@ -38,7 +39,10 @@ async function createPostgres(home: string): Promise<void> {
     await postgres.start();
     const env = { PATH: process.env['PATH'] ?? '', HOME: home, HOLDFAST_DATABASE_URL: spec.url };
     await run(process.execPath, [holdfastProgram, 'migrate'], { env });
-  } finally {
+  } catch (error) {
     await postgres.stop();
+    throw error;
   }
+  // Copies of a cluster that was killed would recover at each start.
+  if (!(await postgres.stop())) throw new Error('the Postgres for end-to-end tests did not stop');
 }

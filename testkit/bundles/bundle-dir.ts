@@ -50,7 +50,9 @@ async function removeOld(parent: string, name: string): Promise<void> {
   await mkdir(parent, { recursive: true });
   for (const found of await readdir(parent)) {
     if (!found.startsWith(`${name}-`)) continue;
-    const { mtimeMs } = await stat(join(parent, found));
-    if (mtimeMs < Date.now() - keptMs) await rm(join(parent, found), { recursive: true, force: true });
+    // Another worker may have removed it.
+    const details = await stat(join(parent, found)).catch(() => null);
+    if (details && details.mtimeMs < Date.now() - keptMs)
+      await rm(join(parent, found), { recursive: true, force: true });
   }
 }
