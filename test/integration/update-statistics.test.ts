@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { registerDeliveryGauges } from '../../src/api/statistics/delivery-metrics.ts';
+import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { findUnusualOfUpdate } from '../../src/shared/statistics/update-counts.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { query } from '../support/database.ts';
@@ -7,6 +9,7 @@ import { ask } from '../support/procedures.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { complete, saveVerbatim } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
@@ -339,7 +342,17 @@ describe('deliveries', () => {
     expect((await csv(`organization=${organization}&days=8`)).status).toBe(400);
     expect((await csv(`organization=${elsewhere.organization}&days=7`)).status).toBe(404);
 
-    const metrics = await app.context.metrics.registry.metrics();
+    // As a process that has just started. Its gauges do not wait for a database that is slow.
+    let metrics = '';
+    const measured = async () => {
+      const fresh = createMetrics();
+      registerDeliveryGauges(fresh, app.context.db);
+      metrics = await fresh.registry.metrics();
+      return ['runs', 'seconds'].every((name) =>
+        metrics.includes(`holdfast_delivery_${name}{organization="${organization}"`),
+      );
+    };
+    await until(measured, 'metrics of deliveries');
     const figure = (name: string, label: string) =>
       new RegExp(`^${name}{organization="${organization}",${label}} (\\d+)$`, 'm').exec(metrics)?.[1];
     expect(figure('holdfast_delivery_runs', 'result="finished"')).toBe('10');
