@@ -2,7 +2,9 @@
 -- Without a transaction
 
 -- Null: recorded before this migration, or copied by `holdfast import`. Deliveries do not count these runs.
-alter table update_statistics add column if not exists organization_id uuid;
+alter table update_statistics add column if not exists organization_id uuid,
+  -- Of the update.
+  add column if not exists created_at timestamptz;
 
 -- Next statement
 alter table stack_days
@@ -16,10 +18,17 @@ alter table stack_days
 drop index concurrently if exists update_statistics_commit;
 
 -- Next statement
--- The first run of a commit, and whether a stack has had it.
-create index concurrently update_statistics_commit on update_statistics (organization_id, commit_id, ended_at)
-  include (stack_id, kind, is_success, is_preview)
+-- The first run of a commit.
+create index concurrently update_statistics_commit on update_statistics (organization_id, commit_id, created_at)
   where organization_id is not null and commit_id is not null;
+
+-- Next statement
+drop index concurrently if exists update_statistics_delivered;
+
+-- Next statement
+-- Whether a stack has had a commit.
+create index concurrently update_statistics_delivered on update_statistics (organization_id, commit_id, stack_id)
+  where organization_id is not null and commit_id is not null and kind = 'update' and is_success and not is_preview;
 
 -- Next statement
 -- Counts a successful run, when a worker records its statistics. It may hold a row for which the end of another update then waits: for one
@@ -33,13 +42,13 @@ declare
   restore integer;
 begin
   select u.number, u.created_at into own from updates u where u.id = new.update_id;
-  -- The stack's first success with this commit.
+  -- The first success of the stack with this commit that is recorded: workers record them in any order.
   if has_changed and new.kind = 'update' and new.commit_id is not null and not exists (
     select 1 from update_statistics f
     where f.organization_id = new.organization_id and f.commit_id = new.commit_id and f.stack_id = new.stack_id and f.kind = 'update'
-      and f.is_success and not f.is_preview and f.ended_at < new.ended_at) then
-    select u.created_at into since from update_statistics f join updates u on u.id = f.update_id
-    where f.organization_id = new.organization_id and f.commit_id = new.commit_id order by f.ended_at limit 1;
+      and f.is_success and not f.is_preview and f.update_id <> new.update_id) then
+    select f.created_at into since from update_statistics f
+    where f.organization_id = new.organization_id and f.commit_id = new.commit_id order by f.created_at limit 1;
     lead := greatest(0, extract(epoch from new.ended_at - least(since, own.created_at)));
   end if;
   -- The first failure since the last success.

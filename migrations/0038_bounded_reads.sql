@@ -6,19 +6,33 @@
 alter table state_indexes add column if not exists referring_in uuid;
 
 -- Next statement
+-- Once for each statement and stack: a look passes all references that the same statement has deleted.
 create or replace function note_references() returns trigger language plpgsql as $$
 declare
-  of_stack uuid := coalesce(new.stack_id, old.stack_id);
-  found_in uuid := (select p.organization_id from stacks s join projects p on p.id = s.project_id
-    where s.id = of_stack and exists (select 1 from stack_resources r where r.stack_id = of_stack and r.reads is not null));
+  ids uuid[];
 begin
-  update state_indexes set referring_in = found_in where stack_id = of_stack and referring_in is distinct from found_in;
+  if tg_op = 'INSERT' then
+    select array_agg(distinct a.stack_id) into ids from added a where a.reads is not null;
+  elsif tg_op = 'DELETE' then
+    select array_agg(distinct r.stack_id) into ids from removed r where r.reads is not null;
+  else
+    select array_agg(distinct c.stack_id) into ids from (
+      select stack_id, reads from added union all select stack_id, reads from removed) c where c.reads is not null;
+  end if;
+  if ids is null then return null; end if;
+  update state_indexes i set referring_in = n.found_in from (
+    select w.id, (select p.organization_id from stacks s join projects p on p.id = s.project_id
+      where s.id = w.id and exists (select 1 from stack_resources r where r.stack_id = w.id and r.reads is not null)) as found_in
+    from unnest(ids) as w (id)) n
+  where i.stack_id = n.id and i.referring_in is distinct from n.found_in;
   return null;
 end $$;
-create or replace trigger stack_resources_refer after insert or update on stack_resources
-  for each row when (new.reads is not null) execute function note_references();
-create or replace trigger stack_resources_referred after delete or update on stack_resources
-  for each row when (old.reads is not null) execute function note_references();
+create or replace trigger stack_resources_refer_added after insert on stack_resources
+  referencing new table as added for each statement execute function note_references();
+create or replace trigger stack_resources_refer_changed after update on stack_resources
+  referencing old table as removed new table as added for each statement execute function note_references();
+create or replace trigger stack_resources_refer_removed after delete on stack_resources
+  referencing old table as removed for each statement execute function note_references();
 
 -- Next statement
 -- The lock keeps out workers, whose newer values would be overwritten.

@@ -22,7 +22,7 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
     );
     // What their durations are compared with.
     await client.query(
-      `update update_statistics t set ended_at = u.ended_at, seconds = extract(epoch from u.ended_at - u.started_at)
+      `update update_statistics t set created_at = u.created_at, ended_at = u.ended_at, seconds = extract(epoch from u.ended_at - u.started_at)
        from updates u where u.id = t.update_id and u.id = any ($1::uuid[])`,
       columns.slice(0, 1),
     );

@@ -60,3 +60,33 @@ test('what a stack reads is found without its other resources', async () => {
   // All ten organizations, the stack, and its references.
   expect(plan.read).toBeLessThanOrEqual(17);
 });
+
+test('references are noted once for each statement, however many it writes or deletes', async () => {
+  const { rows } = await client.query<{ id: string }>(`select id from stacks order by id limit 2`);
+  const ids = rows.map(({ id }) => id);
+  const marked = async () => {
+    const found = await client.query('select referring_in from state_indexes where stack_id = any ($1)', [ids]);
+    return found.rows.map((row: { referring_in: string | null }) => row.referring_in !== null);
+  };
+  const calls = async (text: string) => {
+    const explained = await client.query(`explain (analyze, format json) ${text}`, [ids]);
+    type Triggers = { 'Trigger Name': string; Calls: number }[];
+    const [plan] = (explained.rows[0] as { 'QUERY PLAN': { Triggers: Triggers }[] })['QUERY PLAN'];
+    return plan?.Triggers.flatMap((of) => (of['Trigger Name'].includes('refer') ? [of.Calls] : []));
+  };
+  const set = (reads: string) => calls(`update stack_resources set reads = ${reads} where stack_id = any ($1)`);
+  await client.query('begin');
+  expect(await marked()).toEqual([true, true]);
+  expect(await set('null')).toEqual([1]);
+  expect(await marked()).toEqual([false, false]);
+  expect(await set(`'org/project/stack-1'`)).toEqual([1]);
+  expect(await marked()).toEqual([true, true]);
+  expect(await calls('delete from stack_resources where stack_id = any ($1)')).toEqual([1]);
+  expect(await marked()).toEqual([false, false]);
+  await client.query('rollback');
+  // With the index itself: a cascade deletes the resources of each stack.
+  await client.query('begin');
+  await client.query('delete from state_indexes where stack_id = any ($1)', [ids]);
+  expect(await marked()).toEqual([]);
+  await client.query('rollback');
+});

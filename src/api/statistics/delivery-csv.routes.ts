@@ -25,10 +25,10 @@ const columns: readonly (readonly [string, (project: Project) => string | number
   ['changes per day', ({ changesPerDay }) => changesPerDay],
   ['lead times', ({ leadTime }) => leadTime?.count ?? 0],
   ['median lead time in seconds', ({ leadTime }) => leadTime?.medianSeconds],
-  ['90th percentile', ({ leadTime }) => leadTime?.p90Seconds],
+  ['90th percentile of lead time in seconds', ({ leadTime }) => leadTime?.p90Seconds],
   ['times to restore', ({ timeToRestore }) => timeToRestore?.count ?? 0],
   ['median time to restore in seconds', ({ timeToRestore }) => timeToRestore?.medianSeconds],
-  ['90th percentile', ({ timeToRestore }) => timeToRestore?.p90Seconds],
+  ['90th percentile of time to restore in seconds', ({ timeToRestore }) => timeToRestore?.p90Seconds],
 ];
 
 /** What the projects of an organization deliver, as a file. */

@@ -10,7 +10,18 @@ const everyMs = 10 * 60_000;
 
 /** Registers the metrics of what organizations deliver; of the 200 with the most runs. */
 export function registerDeliveryGauges(metrics: Metrics, db: Database): void {
-  const list = () => createDeliveryRepository(db).listOrganizations(countedDays, maxOrganizations);
+  type Read = ReturnType<ReturnType<typeof createDeliveryRepository>['listOrganizations']>;
+  let last: { readonly at: number; readonly read: Read } | null = null;
+  // One query for both gauges. If it takes longer than they wait, they find its result the next time.
+  const list = (): Read => {
+    if (last !== null && performance.now() - last.at < everyMs / 2) return last.read;
+    const read = createDeliveryRepository(db).listOrganizations(countedDays, maxOrganizations);
+    last = { at: performance.now(), read };
+    read.catch(() => {
+      last = null;
+    });
+    return read;
+  };
   metrics.gaugeByLabels(
     'holdfast_delivery_runs',
     'Runs of an organization in the last 30 days that have finished or failed, or have succeeded and changed resources. Every API process reports the same.',

@@ -58,13 +58,17 @@ export function createDeliveryRepository(db: Queryable) {
     listOrganizations: (days: number, limit: number) =>
       db.any(sql.rows(CountRow)`
         /* deliveries.listOrganizations */
-        with d as materialized (
+        with n as (
           select c.organization_id, d.runs - d.cancelled as finished, d.failed, d.changed, d.lead_seconds, d.restore_seconds
           from stack_days d join stack_changes c on c.stack_id = d.stack_id and c.organization_id = d.organization_id
           where d.day > ${today} - ${days}::int and d.runs > 0),
-        c as (
+        c as materialized (
           select organization_id, sum(finished)::int as finished, sum(failed)::int as failed, sum(changed)::int as changed
-          from d group by 1 order by sum(finished) desc, 1 limit ${limit}),
+          from n group by 1 order by sum(finished) desc, 1 limit ${limit}),
+        -- Times of the chosen ones only.
+        d as materialized (
+          select n.organization_id, n.lead_seconds, n.restore_seconds from n join c on c.organization_id = n.organization_id
+          where n.lead_seconds <> '{}' or n.restore_seconds <> '{}'),
         l as (${times(sql.fragment`d.lead_seconds`, sql.fragment`d.organization_id`)} group by 1),
         m as (${times(sql.fragment`d.restore_seconds`, sql.fragment`d.organization_id`)} group by 1)
         select o.name as organization, c.finished, c.failed, c.changed, l.quantiles[1] as "leadSeconds", m.quantiles[1] as "restoreSeconds"

@@ -102,9 +102,9 @@ export function createStatisticsRepository(db: Queryable) {
       db.query(sql.nothing`
         /* statistics.insert */
         insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, commit_id, seconds, creates, updates, deletes,
-          replaces, steps, organization_id)
+          replaces, steps, created_at, organization_id)
         select u.id, u.stack_id, u.kind, u.dry_run or u.kind = 'preview', u.status = 'succeeded', u.ended_at, ${commit}::text, ${seconds}::float8,
-          ${counts.creates}::integer, ${counts.updates}::integer, ${counts.deletes}::integer, ${counts.replaces}::integer, ${steps},
+          ${counts.creates}::integer, ${counts.updates}::integer, ${counts.deletes}::integer, ${counts.replaces}::integer, ${steps}, u.created_at,
           case when not exists (select 1 from imported_versions i where i.update_id = u.id)
             and not exists (select 1 from imported_previews i where i.update_id = u.id) then u.organization_id end
         from updates u where u.id = ${id}

@@ -34,7 +34,7 @@ export function DeliveryView({ days, organization }: { readonly organization: st
   if (total?.finished === 0)
     return (
       <Empty title={`No runs finished in the last ${days} days`} icon={<Rocket size={20} />}>
-        <p>Updates, refreshes and destroys count some minutes after they end.</p>
+        <p>Updates, refreshes and destroys count when they end.</p>
       </Empty>
     );
   return (
@@ -122,8 +122,8 @@ function Terms({ isTrimmed }: { readonly isTrimmed: boolean }) {
       <dd>Median time from a stack’s first failed run to its next successful one.</dd>
       <dt>Not counted</dt>
       <dd>
-        Deleted stacks, imported histories, and runs that ended in the last minutes
-        {isTrimmed ? ', and stacks that you cannot read' : ''}.
+        Deleted stacks and imported histories{isTrimmed ? ', and stacks that you cannot read' : ''}. Changes and times
+        count some minutes after a run has ended.
       </dd>
     </dl>
   );

@@ -3,6 +3,8 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 
 /** Time limit of a query, in ms: other metrics must not wait for a database that is down. */
 const queryLimitMs = 1_000;
+/** After a failure, the next query comes after this time, in ms, or after the gauge's own if that is shorter. */
+const retryMs = 60_000;
 const noResponse = (): Error => new Error(`No response within ${queryLimitMs} ms`);
 
 /** Functions that create gauges which are read at each scrape. */
@@ -39,7 +41,11 @@ export function gaugesOf(registers: Registry[]) {
         async collect() {
           if (performance.now() - readAt < everyMs) return;
           readAt = performance.now();
-          const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => ({}));
+          const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
+          if (!values) {
+            readAt -= Math.max(0, everyMs - retryMs);
+            return;
+          }
           for (const [key, value] of Object.entries(values)) this.set({ [label]: key }, value);
         },
       });
@@ -65,7 +71,10 @@ export function gaugesOf(registers: Registry[]) {
           if (performance.now() - readAt < everyMs) return;
           readAt = performance.now();
           const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
-          if (!values) return;
+          if (!values) {
+            readAt -= Math.max(0, everyMs - retryMs);
+            return;
+          }
           this.reset();
           for (const { labels, value } of values) this.set(labels, value);
         },
