@@ -99,9 +99,10 @@ test('every response that has an address by its schema is one of those', async (
       if (/"(\w*email\w*|emails)":/i.test(JSON.stringify(responses)))
         found.push(`${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`);
   expect(found.filter((route) => !/^\w+ \/scim\//.test(route)).sort()).toEqual(
-    // Who creates a team is an admin. SCIM is called by the identity provider of the organization alone.
+    // Admins alone create teams and add members. SCIM is called by the identity provider of the organization alone.
     [
       ...[...listing, 'GET /api/user', 'POST /api/orgs/:organization/teams/pulumi'],
+      'POST /api/orgs/:organization/members/:login',
       // Of site admins alone.
       ...['GET /api/operator/users', 'POST /api/operator/users', 'GET /api/operator/users/:login'],
     ].sort(),

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
+import { sentStatements } from '../support/sent-statements.ts';
 import { createStack, ok } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
@@ -223,6 +224,32 @@ test('a PolicyGroup and its PolicyPacks are created, read, changed and deleted',
       status: 400,
       json: { message: expect.stringMatching(why) },
     });
+  // What each request replaces is written once: a batch of many requests does not hold the organization's groups for long.
+  const replacement = { newName: 'other', stacks: [], policyPacks: [] };
+  const many = [
+    { removeStack: reference },
+    { addPolicyPack: pack },
+    ...Array.from({ length: 500 }, () => replacement),
+    { addStack: reference, policyPacks: [{ ...pack, versionTag: '2.0.0' }], newName: 'production' },
+    { removeStack: reference },
+    { addStack: reference },
+  ];
+  const sent = await sentStatements(
+    () => call('PATCH', `${group}/batch`, many),
+    /^policyGroups\.(?:rename|removeStacks|addStacks|clearPacks|setPack)$/,
+  );
+  expect(sent.map((name) => name.replace('policyGroups.', ''))).toEqual([
+    'removeStacks',
+    'addStacks',
+    'setPack',
+    'clearPacks',
+    'setPack',
+    'rename',
+  ]);
+  expect(await call('GET', group)).toMatchObject({
+    stacks: [reference],
+    appliedPolicyPacks: [{ versionTag: '2.0.0' }],
+  });
   await call('DELETE', group);
   for (const tag of ['1.0.0', '2.0.0']) await call('DELETE', `${orgs}/policypacks/pack/versions/${tag}`);
   expect((await call('GET', `${orgs}/policypacks`)).policyPacks).toEqual([]);

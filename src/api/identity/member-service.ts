@@ -83,6 +83,7 @@ export class MemberService {
         throw new NotFoundError(
           `There is no user ${JSON.stringify(login.slice(0, 100))} on this server. An operator can create one: holdfast admin create-user`,
         );
+      // Not a conflict: the vendor's provider takes 409 for "already a member", and adopts a membership that is not there.
       if (!user.isActive)
         throw new InvalidRequestError(
           `${login} is deactivated. An operator can change that: holdfast admin reactivate-user`,

@@ -66,6 +66,7 @@ function addMember(app: RouteScope, { members }: Services): void {
       schema: {
         tags,
         summary: 'Make an existing user a member at once; with several organizations, for site admins',
+        description: 'A deactivated user is refused with 400, a user who is already a member with 409.',
         security: apiToken,
         params: MemberParams,
         body: AddMemberRequest,

@@ -71,7 +71,9 @@ export async function changeStacks(
   group: PolicyGroupRow,
   requests: readonly UpdatePolicyGroupRequest[],
 ): Promise<void> {
+  // A batch may replace and remove stacks in each of its requests: the result is written once.
   const added = new Set<string>();
+  let removed: Set<string> | 'all' = new Set();
   for (const request of requests) {
     const { removeStack, stacks } = request;
     const named = addedStacks(request);
@@ -81,16 +83,18 @@ export async function changeStacks(
       );
     }
     if (stacks) {
-      await groups.removeStacks(group.id, null);
+      removed = 'all';
       added.clear();
     }
     if (removeStack) {
       const id = await findStack(groups, organization, removeStack);
-      await groups.removeStacks(group.id, [id]);
+      if (removed !== 'all') removed.add(id);
       added.delete(id);
     }
     for (const reference of named) added.add(await findStack(groups, organization, reference));
   }
+  if (removed === 'all') await groups.removeStacks(group.id, null);
+  else if (removed.size > 0) await groups.removeStacks(group.id, [...removed]);
   if (added.size === 0) return;
   await groups.addStacks(group.id, [...added]);
   if ((await groups.countStacks(group.id, maxStacks + 1)) > maxStacks)

@@ -132,12 +132,11 @@ export class PolicyGroupService {
       await groups.lockAll(organization);
       const group = await lockGroup(groups, organization, name);
       await changeStacks(groups, organization, group, requests);
-      for (const request of requests) await this.#changePacks(tx, organization, group, request);
+      await this.#changePacks(tx, organization, group, requests);
       if (requests.some(isAddition)) await this.#assertConfigBytes(groups, group);
       await audit.record(tx, { organization, object: `${organization}/${name}`, details: detailsOf(requests) });
-      for (const { newName } of requests) {
-        if (typeof newName === 'string') await rename(groups, group, newName);
-      }
+      const newName = requests.findLast((request) => typeof request.newName === 'string')?.newName;
+      if (typeof newName === 'string') await rename(groups, group, newName);
     });
     this.#log(organization, name, caller, 'policy group changed');
   }
@@ -146,21 +145,23 @@ export class PolicyGroupService {
     tx: Queryable,
     organization: string,
     group: PolicyGroupRow,
-    request: UpdatePolicyGroupRequest,
+    requests: readonly UpdatePolicyGroupRequest[],
   ): Promise<void> {
-    const { policyPacks, removePolicyPack } = request;
     const groups = createPolicyGroupRepository(tx);
-    if (policyPacks) await groups.clearPacks(group.id);
-    if (removePolicyPack) {
-      const tag = tagOf(removePolicyPack);
-      if (!(await groups.removePack(group.id, removePolicyPack.name, tag))) {
-        const version = tag === null ? '' : ` version ${tag.slice(0, 100)}`;
-        throw new NotFoundError(
-          `Policy pack ${removePolicyPack.name.slice(0, 100)}${version} is not enabled in policy group ${group.name}`,
-        );
+    // Each request of a batch may replace the packs: packs that are already cleared are not cleared again.
+    let isCleared = false;
+    for (const request of requests) {
+      const { policyPacks, removePolicyPack } = request;
+      if (policyPacks && !isCleared) {
+        await groups.clearPacks(group.id);
+        isCleared = true;
+      }
+      if (removePolicyPack) await removePack(groups, group, removePolicyPack);
+      for (const pack of addedPacks(request)) {
+        await this.#enable(tx, organization, group, pack);
+        isCleared = false;
       }
     }
-    for (const pack of addedPacks(request)) await this.#enable(tx, organization, group, pack);
   }
 
   async #enable(tx: Queryable, organization: string, group: PolicyGroupRow, pack: PackReference): Promise<void> {
@@ -198,6 +199,15 @@ export class PolicyGroupService {
   #log(organization: string, group: string, caller: Caller, message: string): void {
     this.#context.logger.info({ policyGroup: `${organization}/${group}`, login: caller.login }, message);
   }
+}
+
+async function removePack(groups: PolicyGroupRepository, group: PolicyGroupRow, pack: PackReference): Promise<void> {
+  const tag = tagOf(pack);
+  if (await groups.removePack(group.id, pack.name, tag)) return;
+  const version = tag === null ? '' : ` version ${tag.slice(0, 100)}`;
+  throw new NotFoundError(
+    `Policy pack ${pack.name.slice(0, 100)}${version} is not enabled in policy group ${group.name}`,
+  );
 }
 
 async function rename(groups: PolicyGroupRepository, group: PolicyGroupRow, name: string): Promise<void> {
