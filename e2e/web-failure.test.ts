@@ -63,6 +63,8 @@ await suite('a failed run in the web UI', { ownServer: true, tools: ['chromium']
       await errors.getByText('next', { exact: true }).waitFor();
       // A default provider of another version is another resource.
       const changed = errors.getByRole('list', { name: 'Changed since the last success' }).getByRole('listitem');
+      expect(await changed.filter({ hasText: 'Provider aws' }).count()).toBe(0);
+      await errors.getByRole('button', { name: 'Compare provider versions' }).click();
       await changed.filter({ hasText: 'Provider aws 6.1.0 → 6.2.0' }).waitFor();
       const compare = errors.getByRole('link', { name: 'Compare resources' });
       expect(await compare.getAttribute('href')).toMatch(/tab=versions&from=1&to=2/);

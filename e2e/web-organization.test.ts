@@ -240,6 +240,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await api('POST', 'hooks', hook);
     await make('policies.createGroup', { group: 'kept' });
     const rule = (body: object) => api('POST', 'update-rules', { project: 'none', ...body });
+    const kept = await rule({ kind: 'keep-events', settings: { days: 9_000 } });
     const press = (name: string | RegExp) => page.getByRole('button', { name }).click();
     const picking = (of: string | RegExp, item: string) => async () => {
       await press(of);
@@ -276,9 +277,17 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
       ],
       ['Webhook', 'kept', 'webhooks'],
       ['Webhook', 'kept', 'webhooks/kept', () => press(/^Edit$/), 'Save'],
+      [...(['RetentionRule', kept, 'rules'] as const), ...([() => press(/^Edit (?!the freeze)/), 'Save'] as const)],
       [
-        ...(['RetentionRule', await rule({ kind: 'keep-events', settings: { days: 9_000 } }), 'rules'] as const),
-        ...([() => press(/^Edit (?!the freeze)/), 'Save'] as const),
+        // A new rule for the same stacks replaces it.
+        ...(['RetentionRule', kept, 'rules'] as const),
+        async () => {
+          await press('Add a retention rule');
+          await dialog().getByLabel('Kind').selectOption('keep-events');
+          await dialog().getByLabel('Applies to', { exact: true }).selectOption('project');
+          await dialog().getByLabel('Project').fill('none');
+        },
+        'Add the rule',
       ],
       ['UpdateRule', await rule({ kind: 'freeze', settings: {} }), 'rules', () => press(/^Thaw/), 'Thaw'],
     ];
@@ -296,7 +305,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
         await dialog()
           .getByText(`A configuration declares it as ${kind} one with repo=infra, applied by ada`)
           .waitFor();
-        await dialog().getByText('The next holdfast apply reverts this change.').waitFor();
+        await dialog().getByText('The next holdfast apply may revert this change.').waitFor();
         expect({ kind, isEnabled: await act(action).isEnabled() }).toEqual({ kind, isEnabled: false });
         if (kind === 'Team') expect(await findBarriers(page)).toEqual([]);
         await dialog().getByLabel('Change it anyway').check();
@@ -313,6 +322,21 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await dialog().waitFor();
     await pollUntil('a rule that nothing declares is changed at once', () => act('Save').isEnabled());
     await dialog().getByRole('button', { name: 'Close' }).click();
+    const error = { message: 'No', code: -32_003, data: { code: 'FORBIDDEN', httpStatus: 403 } };
+    await page.route(/access\.declaration/, async (route) => {
+      const names = new URL(route.request().url()).pathname.replace('/trpc/', '').split(',');
+      const answers = (await (await route.fetch()).json()) as object[];
+      const json = answers.map((answer, at) => (names[at] === 'access.declaration' ? { error } : answer));
+      await route.fulfill({ status: 207, json });
+    });
+    await page.reload();
+    await press(/^Edit/);
+    await dialog().getByText('It is not known whether apply manages this.').waitFor();
+    expect(await act('Save').isEnabled()).toBe(false);
+    await dialog().getByLabel('Change it anyway').check();
+    await pollUntil('it is changed after a confirmation', () => act('Save').isEnabled());
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await page.getByText('Nothing is frozen').waitFor();
   });
 

@@ -136,7 +136,8 @@ function useCommands(text: string, organization: string | undefined, actions: re
   const navigate = useNavigate();
   const me = useMe();
   const favourites = useFavourites();
-  const views = useSavedViews(useViewOwners()).items ?? [];
+  const owners = useViewOwners();
+  const views = useSavedViews(owners).items ?? [];
   const deferred = useDeferredValue(text);
   const found = useQuery(
     trpc.stacks.list.queryOptions(
@@ -195,7 +196,8 @@ function useCommands(text: string, organization: string | undefined, actions: re
     ...favourites.map(stackCommand('Favourites', <Star size={16} />)),
     ...views.map((view) => ({
       id: `view ${view.id}`,
-      ...{ group: 'Views', name: view.name, icon: <Bookmark size={16} /> },
+      ...{ group: 'Views', icon: <Bookmark size={16} /> },
+      name: owners.length > 1 ? `${view.name}, ${view.organization}` : view.name,
       run: () => void navigate(viewLink(view)),
     })),
     ...actions.map((name) => action(name, () => runPageAction(name))),

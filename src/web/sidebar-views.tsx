@@ -23,6 +23,7 @@ export function PinnedViews() {
             >
               <Bookmark size={14} aria-hidden="true" />
               <CutName text={view.name} />
+              {owners.length > 1 ? <span className="unseen">, {view.organization}</span> : null}
             </Link>
           </li>
         ))}

@@ -70,7 +70,11 @@ test('rules are set, listed page by page, and removed', async () => {
   await change('rules.set', { kind: 'freeze', settings: { windows, until: '2000-01-01T00:00:00Z' } });
   await change('rules.set', { kind: 'freeze', settings: { windows } });
   const { id } = await change('rules.set', { kind: 'change-limit', project: 'proj', settings: { changes: 2 } });
-  expect((await change('rules.set', { kind: 'change-limit', project: 'proj', settings: { changes: 3 } })).id).toBe(id);
+  const again = { kind: 'change-limit', project: 'proj', settings: { changes: 3 } };
+  expect(await get('rules.preview', again)).toMatchObject({ replaces: id });
+  expect(await get('rules.preview', { ...again, project: 'other' })).toMatchObject({ replaces: null });
+  expect(await get('rules.preview', { kind: 'freeze', settings: { windows } })).toMatchObject({ replaces: null });
+  expect((await change('rules.set', again)).id).toBe(id);
   for (const stackName of ['a', 'b'])
     await change('rules.set', { kind: 'lock-wait', project: 'proj', stack: stackName, settings: { seconds: 1 } });
 

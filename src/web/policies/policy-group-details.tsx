@@ -4,8 +4,7 @@ import { X } from 'lucide-react';
 import { useDeferredValue, useId, useState } from 'react';
 import type { GroupChange, PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
-import { useIsManaged } from '../platform/app/managed-mark.tsx';
-import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { apiClient, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
@@ -26,8 +25,7 @@ export function PolicyGroupDetails({
   packs,
 }: DetailsProps) {
   const [isRemoving, setIsRemoving] = useState(false);
-  const isManaged = useIsManaged({ organization, kind: 'PolicyGroup', object: group });
-  /** A change of a declared group, which needs a confirmation. */
+  /** A change that needs a confirmation: of a declared group, or one of which that is not known. */
   const [asked, setAsked] = useState<GroupChange | null>(null);
   const change = useMutation(
     trpc.policies.changeGroup.mutationOptions({
@@ -44,8 +42,14 @@ export function PolicyGroupDetails({
       { enabled: !isDefault, getNextPageParam: (page) => page.next },
     ),
   );
-  const send = (part: GroupChange): void =>
-    isManaged === false ? change.mutate({ organization, group, ...part }) : setAsked(part);
+  const send = useMutation({
+    mutationFn: async (_part: GroupChange) =>
+      (await apiClient.access.declaration.query({ organization, kind: 'PolicyGroup', object: group })).declaration,
+    onSuccess: (declaration, part) =>
+      declaration === null ? change.mutate({ organization, group, ...part }) : setAsked(part),
+    onError: (_error, part) => setAsked(part),
+  });
+  const isPending = send.isPending || change.isPending;
   return (
     <div className={styles['details']}>
       {asked === null ? null : (
@@ -82,9 +86,9 @@ export function PolicyGroupDetails({
                   <Button
                     size="small"
                     kind="quiet"
-                    disabled={change.isPending}
+                    disabled={isPending}
                     aria-label={`Disable ${name} in ${group}`}
-                    onClick={() => send({ disable: { pack: name } })}
+                    onClick={() => send.mutate({ disable: { pack: name } })}
                   >
                     Disable
                   </Button>
@@ -96,11 +100,11 @@ export function PolicyGroupDetails({
         {mayManage && packs.length > 0 && details.data !== undefined ? (
           <EnableForm
             packs={packs}
-            isPending={change.isPending}
+            isPending={isPending}
             onEnable={({ pack, tag }) => {
               // Another version of a pack keeps its configuration.
               const config = details.data.packs.find(({ name }) => name === pack)?.config;
-              send({ enable: { pack, tag, ...(config === undefined ? {} : { config }) } });
+              send.mutate({ enable: { pack, tag, ...(config === undefined ? {} : { config }) } });
             }}
           />
         ) : null}
@@ -121,9 +125,9 @@ export function PolicyGroupDetails({
                     <Button
                       size="icon"
                       kind="quiet"
-                      disabled={change.isPending}
+                      disabled={isPending}
                       aria-label={`Remove ${project}/${stack} from ${group}`}
-                      onClick={() => send({ removeStack: { project, stack } })}
+                      onClick={() => send.mutate({ removeStack: { project, stack } })}
                     >
                       <X size={14} />
                     </Button>
@@ -139,8 +143,8 @@ export function PolicyGroupDetails({
             {mayManage ? (
               <StackForm
                 organization={organization}
-                isPending={change.isPending}
-                onAdd={(addStack) => send({ addStack })}
+                isPending={isPending}
+                onAdd={(addStack) => send.mutate({ addStack })}
               />
             ) : null}
           </>

@@ -1,12 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useMemo } from 'react';
+import { useState } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { trpc } from '../platform/app/trpc.ts';
+import { Button } from '../platform/ui/button.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { CommitLink } from './commit-link.tsx';
 import styles from './error-summary.module.css';
-import { type ProviderChange, providerChanges, providerTypes } from './provider-changes.ts';
+import { describeProviderChange, providerChanges, providerTypes } from './provider-changes.ts';
 import { viewKind } from './update-status.ts';
 
 /** How many updates of a stack are looked through. */
@@ -30,20 +31,35 @@ export function useLastSuccess(stack: StackRef, update: UpdateDetails): UpdateDe
   return data ?? null;
 }
 
-/** Versions of providers that differ between the states of two updates. Empty while they are loading, and if a state is gone. */
-function useProviderChanges(stack: StackRef, from: number | null, to: number | null): readonly ProviderChange[] {
+/** Providers that differ between the states of two updates, once they are asked for: the server reads both states whole. */
+function Providers({ from, stack, to }: { readonly stack: StackRef; readonly from: number; readonly to: number }) {
   const { organization, project, stack: name } = stack;
-  const { data } = useQuery(
+  const [isAsked, setIsAsked] = useState(false);
+  const { data, isError } = useQuery(
     trpc.versions.diff.queryOptions(
-      {
-        ...{ organization, project, stack: name, from: from ?? 0, to: to ?? 0 },
-        ...{ typePrefix: providerTypes, limit: maxListed },
-      },
+      { ...{ organization, project, stack: name, from, to }, ...{ typePrefix: providerTypes, limit: maxListed } },
       // Versions do not change.
-      { enabled: from !== null && to !== null && from !== to, retry: false, staleTime: Number.POSITIVE_INFINITY },
+      { enabled: isAsked, retry: false, staleTime: Number.POSITIVE_INFINITY },
     ),
   );
-  return useMemo(() => providerChanges(data?.items ?? []), [data]);
+  if (!isAsked) {
+    return (
+      <li>
+        <Button size="small" onClick={() => setIsAsked(true)}>
+          Compare provider versions
+        </Button>
+      </li>
+    );
+  }
+  if (data === undefined) {
+    return <li>{isError ? 'The provider versions could not be compared' : 'Comparing provider versions…'}</li>;
+  }
+  const changes = providerChanges(data.items);
+  return changes.length === 0 ? (
+    <li>Same provider versions</li>
+  ) : (
+    changes.map((change) => <li key={change.name}>{describeProviderChange(change)}</li>)
+  );
 }
 
 /** Keys of the configuration whose values differ; of secrets, only that they came or went is known. Null: unknown. */
@@ -68,7 +84,6 @@ export function LastSuccess({
   readonly success: UpdateDetails;
 }) {
   const keys = changedKeys(success.config, update.config);
-  const providers = useProviderChanges(stack, success.version, update.version);
   const cli = [success, update].map(({ environment }) => environment?.['pulumi.version'] ?? null);
   return (
     <div className={styles['success']}>
@@ -107,11 +122,14 @@ export function LastSuccess({
             Pulumi <code>{cli[0]}</code> → <code>{cli[1]}</code>
           </li>
         )}
-        {providers.map(({ after, before, name }) => (
-          <li key={name}>
-            Provider {name} <code>{before.join(', ') || 'none'}</code> → <code>{after.join(', ') || 'none'}</code>
-          </li>
-        ))}
+        {success.version === null || update.version === null || success.version === update.version ? null : (
+          <Providers
+            key={`${success.version} ${update.version}`}
+            stack={stack}
+            from={success.version}
+            to={update.version}
+          />
+        )}
         {keys === null || keys.length === 0 ? null : (
           <li>
             Configuration{' '}

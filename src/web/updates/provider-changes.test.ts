@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { VersionDifference } from '../platform/app/contract.ts';
-import { providerChanges } from './provider-changes.ts';
+import { describeProviderChange, providerChanges } from './provider-changes.ts';
 
 type Change = VersionDifference['change'];
 
@@ -27,4 +27,11 @@ test('a provider that replaces another one of its package has a new version', ()
     { name: 'gcp', before: ['7.0.0'], after: ['8.0.0'] },
     { name: 'random', before: [], after: ['4.0.0'] },
   ]);
+});
+
+test('a provider beside others of its version is added or removed: its version is not new', () => {
+  const lines = (...differences: VersionDifference[]) => providerChanges(differences).map(describeProviderChange);
+  expect(lines(differing('aws', 'created', null, '6.1.0'))).toEqual(['Provider resource added: aws 6.1.0']);
+  expect(lines(differing('aws', 'deleted', '6.1.0', null))).toEqual(['Provider resource removed: aws 6.1.0']);
+  expect(lines(differing('aws', 'updated', '6.1.0', '6.2.0'))).toEqual(['Provider aws 6.1.0 → 6.2.0']);
 });

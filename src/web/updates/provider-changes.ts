@@ -9,6 +9,13 @@ export interface ProviderChange {
   readonly after: readonly string[];
 }
 
+/** A line about it. Resources are compared, not versions in use: an added one may have the version of others that stay. */
+export function describeProviderChange({ after, before, name }: ProviderChange): string {
+  if (before.length === 0) return `Provider resource added: ${name} ${after.join(', ')}`;
+  if (after.length === 0) return `Provider resource removed: ${name} ${before.join(', ')}`;
+  return `Provider ${name} ${before.join(', ')} → ${after.join(', ')}`;
+}
+
 /**
  * Versions of providers that differ, from the provider resources that differ. A default provider has its version in its name: another version is
  * another resource.

@@ -76,8 +76,11 @@ export class RuleQueries {
   async preview({ tokenId }: Caller, organization: string, rule: NewRule) {
     const { facts, id } = await getListedOrganization(this.#db, tokenId, organization);
     const readable = facts === null ? null : (JSON.parse(facts) as object);
-    const stacks = await createUpdateRuleRepository(this.#db).listMatched(id, rule, readable, maxCounted + 1);
+    const rules = createUpdateRuleRepository(this.#db);
+    const stacks = await rules.listMatched(id, rule, readable, maxCounted + 1);
     return {
+      /** The id of the rule that it would replace if it were set. */
+      replaces: await rules.findReplaced(id, rule),
       scope: describeScope(rule, organization),
       /** At most 1,000. */
       stackCount: Math.min(stacks.length, maxCounted),

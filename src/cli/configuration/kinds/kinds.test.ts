@@ -42,6 +42,15 @@ test.each(kindNames.filter((kind) => !['Quota', 'User'].includes(kind)))(
   },
 );
 
+test('the web UI asks before a new rule replaces a managed one', () => {
+  const setting = sources.filter((text) => /trpc\.rules\.set\./.test(text));
+  expect(setting).not.toEqual([]);
+  for (const text of setting) {
+    expect(text).toMatch(/<ManagedDialog\s+managed=\{\{[^}]*\breplaces \}\}/);
+    expect(text.match(/trpc\.rules\.set\./g)).toHaveLength(1);
+  }
+});
+
 test('the web UI marks managed objects of every kind that it can change', () => {
   const marked = sources.flatMap((text) =>
     [...text.matchAll(/<ManagedMark [^>]*?kind="(\w+)"/gs)].map(([, kind = '']) => kind),

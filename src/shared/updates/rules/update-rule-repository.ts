@@ -215,6 +215,17 @@ export function createUpdateRuleRepository(db: Queryable) {
           coalesce(sum(octet_length(settings::text) + octet_length(note)), 0)::int as bytes
         from update_rules where organization_id = ${organizationId}`),
 
+    /** The id of the rule that `set` would replace. Null: it would add one. */
+    findReplaced: async (organizationId: string, rule: NewRule): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* updateRules.findReplaced */
+        select id from update_rules
+        where organization_id = ${organizationId} and kind = ${rule.kind} and slot = ${rule.slot}
+          and coalesce(project, '') = ${rule.project ?? ''} and coalesce(stack, '') = ${rule.stack ?? ''}
+          and coalesce(tag_name, '') = ${rule.tag?.name ?? ''} and coalesce(tag_value, '') = ${rule.tag?.value ?? ''}`);
+      return row?.id ?? null;
+    },
+
     /** Adds the rule, or replaces the one with the same scope and slot. Returns its id. */
     set: async (organizationId: string, rule: NewRule, setBy: string | null): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`

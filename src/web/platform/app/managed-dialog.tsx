@@ -14,13 +14,13 @@ import { trpc } from './trpc.ts';
 export interface ManagedObject {
   readonly organization: string;
   readonly kind: ManagedKind;
-  /** Null: a new object. */
+  /** Null: a new object, which replaces none. */
   readonly object: string | null;
   /** Known to be declared: users who are not admins are not told where. */
   readonly isManaged?: boolean;
 }
 
-/** A dialog that changes an object. If a configuration declares the object, it says so, and goes on after a confirmation only. */
+/** A dialog that changes an object. If a configuration declares the object, or may do so, it says so, and goes on after a confirmation only. */
 export function ManagedDialog({
   children,
   isReady = true,
@@ -28,26 +28,40 @@ export function ManagedDialog({
   ...dialog
 }: ActionDialogProps & { readonly managed: ManagedObject }) {
   const { isManaged = false, kind, object, organization } = managed;
-  const [isConfirmed, setIsConfirmed] = useState(false);
+  // Of one object: a form for a new rule may replace another one after each change.
+  const [confirmed, setConfirmed] = useState<string | null>(null);
+  const isConfirmed = confirmed !== null && confirmed === object;
   const isAsked = useMayManage(organization) && object !== null;
-  const { data, isLoading } = useQuery(
+  const { data, isError } = useQuery(
     trpc.access.declaration.queryOptions({ organization, kind, object: object ?? '' }, { enabled: isAsked }),
   );
   const declaration = data?.declaration ?? null;
-  const isHeld = declaration !== null || (isManaged && !isAsked);
+  const isUnknown = isAsked && isError && data === undefined;
+  const isHeld = declaration !== null || isUnknown || (isManaged && !isAsked);
+  const isLoading = isAsked && data === undefined && !isError;
   return (
     <ActionDialog {...dialog} isReady={isReady && !isLoading && (isConfirmed || !isHeld)}>
       {children}
       {isHeld ? (
-        <Notice tone="warning" icon={<FileCode size={17} />} title="Managed by apply">
+        <Notice
+          tone="warning"
+          icon={<FileCode size={17} />}
+          title={isUnknown ? 'Possibly managed by apply' : 'Managed by apply'}
+        >
           <p>
-            {declaration === null ? 'A configuration declares it.' : <Source kind={kind} declaration={declaration} />}{' '}
-            The next <code>holdfast apply</code> reverts this change.
+            {isUnknown ? (
+              'It is not known whether apply manages this.'
+            ) : declaration === null ? (
+              'A configuration declares it.'
+            ) : (
+              <Source kind={kind} declaration={declaration} />
+            )}{' '}
+            The next <code>holdfast apply</code> may revert this change.
           </p>
           <CheckboxField
             label="Change it anyway"
             checked={isConfirmed}
-            onChange={({ target }) => setIsConfirmed(target.checked)}
+            onChange={({ target }) => setConfirmed(target.checked ? object : null)}
           />
         </Notice>
       ) : null}

@@ -24,7 +24,7 @@ export function ManagedMark({
 }
 
 /** Whether a configuration declares an object; undefined: it is not known, or not to this user. */
-export function useIsManaged({
+function useIsManaged({
   kind,
   object,
   organization,

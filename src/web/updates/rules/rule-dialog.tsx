@@ -49,11 +49,15 @@ export function RuleDialog({
     else changed.mutate({ organization, ruleId: base.id, revision: base.revision, ...rule });
   };
   const isFreeze = draft.kind === 'freeze';
+  const preview = useRulePreview(organization, rule);
+  // Freezes replace none. Any other rule is added once it is known which one it replaces.
+  const isLookedUp = !isNew || isFreeze || preview.isLookedUp;
+  const replaces = isNew && !isFreeze ? preview.replaces : null;
   const name = ruleKinds[draft.kind].name;
   const target = stack && `${stack.project}/${stack.stack}`;
   return (
     <ManagedDialog
-      managed={{ organization, kind: declaredKind(draft.kind), object: base?.id ?? null }}
+      managed={{ organization, kind: declaredKind(draft.kind), object: base?.id ?? replaces }}
       title={!isNew ? `Edit: ${name}` : isFreeze ? `Freeze ${target ?? 'stacks'}` : 'Add a rule'}
       description={
         isFreeze
@@ -61,7 +65,7 @@ export function RuleDialog({
           : ruleKinds[draft.kind].about
       }
       action={!isNew ? 'Save' : isFreeze ? 'Freeze' : 'Add the rule'}
-      isReady={rule !== null}
+      isReady={rule !== null && isLookedUp}
       {...dialog(isNew ? set : changed)}
       onClose={onClose}
       onSubmit={submit}
@@ -89,7 +93,8 @@ export function RuleDialog({
         maxLength={500}
         onChange={({ target }) => change({ note: target.value })}
       />
-      <Preview organization={organization} rule={rule} />
+      <Preview {...preview} />
+      {replaces === null ? null : <p role="status">It replaces the rule of this kind for the same stacks.</p>}
       {isOfRetention(draft.kind) ? <Estimate organization={organization} rule={rule} ruleId={base?.id} /> : null}
     </ManagedDialog>
   );
@@ -142,16 +147,30 @@ function ScopeFields({
   );
 }
 
-/** The stacks that the rule would apply to, from the server. */
-function Preview({ organization, rule }: { readonly organization: string; readonly rule: WrittenRule | null }) {
-  const settled = useSettled(rule === null ? null : JSON.stringify(rule));
+/** What the rule would apply to and replace, from the server. `isLookedUp`: `replaces` is known for its kind and stacks. */
+function useRulePreview(organization: string, rule: WrittenRule | null) {
+  const written = rule === null ? null : JSON.stringify(rule);
+  const settled = useSettled(written);
   const query = useQuery(
     trpc.rules.preview.queryOptions(
       { organization, ...(JSON.parse(settled ?? '{"kind":"","settings":{}}') as WrittenRule) },
       { enabled: settled !== null, placeholderData: keepPreviousData, retry: false },
     ),
   );
-  if (settled === null) return null;
+  const target =
+    rule === null ? null : JSON.stringify([rule.kind, rule.project, rule.stack, rule.tag, rule.settings['per']]);
+  const [found, setFound] = useState<{ readonly target: string | null; readonly replaces: string | null } | null>(null);
+  const current = settled === written && !query.isPlaceholderData && !query.isError ? query.data : undefined;
+  useEffect(() => {
+    if (current !== undefined) setFound({ target, replaces: current.replaces });
+  }, [current, target]);
+  const isLookedUp = found !== null && found.target === target;
+  return { isAsked: settled !== null, isLookedUp, replaces: isLookedUp ? found.replaces : null, query };
+}
+
+/** The stacks that the rule would apply to. */
+function Preview({ isAsked, query }: ReturnType<typeof useRulePreview>) {
+  if (!isAsked) return null;
   const { data, error } = query;
   return (
     <div className={styles['preview']} aria-live="polite" aria-busy={query.isFetching}>
