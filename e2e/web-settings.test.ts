@@ -145,6 +145,18 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await page.getByRole('link', { name: 'All webhooks of the stack' }).click();
       await row('Alarm').getByText('Paused').waitFor();
       await expectSound(page);
+      // A configuration declares it, which an admin sees in the list and on its page.
+      const hooks = await api('GET', `stacks/${organization}/web/prod/hooks`);
+      const [{ name }] = (await hooks.json()) as [{ readonly name: string }];
+      const declared = { kind: 'StackWebhook', name: 'one', object: `web/prod/${name}`, labels: {} };
+      expect(await api('PATCH', `orgs/${organization}/managed-objects`, { set: [declared] })).toMatchObject({
+        ok: true,
+      });
+      await page.reload();
+      await row('Alarm').getByText('Managed by apply').waitFor();
+      await page.getByRole('link', { name: 'Alarm' }).click();
+      await page.getByRole('heading', { name: 'Alarm' }).getByText('Managed by apply').waitFor();
+      await expectSound(page);
       // Those of the organization are others.
       await open('~/webhooks');
       await page.getByText('No webhooks yet').waitFor();

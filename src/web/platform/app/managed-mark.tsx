@@ -5,6 +5,17 @@ import { trpc } from './trpc.ts';
 
 const staleMs = 60_000;
 
+type MarkedKind =
+  | 'Organization'
+  | 'Member'
+  | 'Role'
+  | 'Team'
+  | 'Issuer'
+  | 'Grant'
+  | 'PolicyGroup'
+  | 'Webhook'
+  | 'StackWebhook';
+
 /** Marks an object that a configuration declares, for admins, who could change it. `kind`, `object`: as the configuration's record has them. */
 export function ManagedMark({
   kind,
@@ -12,7 +23,7 @@ export function ManagedMark({
   organization,
 }: {
   readonly organization: string;
-  readonly kind: 'Organization' | 'Member' | 'Role' | 'Team' | 'Issuer' | 'Grant' | 'PolicyGroup' | 'Webhook';
+  readonly kind: MarkedKind;
   readonly object: string;
 }) {
   const enabled = useMayManage(organization);
