@@ -86,7 +86,7 @@ const identity = await generateX25519Identity();
 const identityFile = path.join(home, 'identity.txt');
 writeFileSync(identityFile, identity);
 const recipient = await identityToRecipient(identity);
-const [plain, sealed] = [path.join(home, 'plain'), path.join(home, 'sealed')];
+const [plain, encrypted] = [path.join(home, 'plain'), path.join(home, 'encrypted')];
 const nothing = path.join(home, 'nothing');
 
 let stored = 0;
@@ -99,8 +99,8 @@ const steps: Record<string, () => Promise<unknown>> = {
   'create, the next': () => create(plain),
   verify: () => backup(nothing, 'verify', '--from', plain),
   restore: () => backup(path.join(home, 'restored'), 'restore', '--from', plain),
-  'create, encrypted': () => create(sealed, '--recipient', recipient),
-  'verify, encrypted': () => backup(nothing, 'verify', '--from', sealed, '--identity', identityFile),
+  'create, encrypted': () => create(encrypted, '--recipient', recipient),
+  'verify, encrypted': () => backup(nothing, 'verify', '--from', encrypted, '--identity', identityFile),
 };
 const rows: (string | number)[][] = [];
 for (const [name, step] of Object.entries(steps)) {

@@ -123,12 +123,12 @@ async function measure(store: string, settings: Record<string, string>): Promise
       await read(form, 'newest first', { parameters: 'order=desc' });
       await read(form, 'one resource', { parameters: urn });
     };
-    // Rows are read while nothing is packed: the updates still run.
+    // Rows are read while nothing is archived: the updates still run.
     await readAll('rows');
     const rowBytes = await data.eventRowBytes(ids);
     const cpu = await cpuSecondsOf(server.pid());
     for (const { update } of updates) await client.complete(update);
-    await pollUntil('the events are packed', async () => (await data.eventRowBytes(ids)) === 0, {
+    await pollUntil('the events are archived', async () => (await data.eventRowBytes(ids)) === 0, {
       timeoutMs: packTimeoutMs,
       everyMs: 500,
     });

@@ -50,7 +50,7 @@ await measureTabs();
 /** Rounds of each way in turn, so that all see the same load. */
 async function measureCommits(): Promise<void> {
   const ways = {
-    'nothing is told': 'null;',
+    'nothing is sent': 'null;',
     'a message to the client': `raise info 'live_bench' using detail = 'update.started ' || new.id;`,
     'NOTIFY in the transaction': `perform pg_notify('live_bench', 'update.started ' || new.id);`,
   };
@@ -90,7 +90,7 @@ async function measureCommits(): Promise<void> {
       );
       results.get(way)?.push((counts.reduce((sum, count) => sum + count, 0) * 1000) / roundMs);
     }
-  const base = median(results.get('nothing is told') ?? []);
+  const base = median(results.get('nothing is sent') ?? []);
   printTable(
     [`${clients} clients, medians of ${rounds} rounds`, 'transactions per second', 'ratio'],
     [...results].map(([way, counts]) => [way, median(counts), median(counts) / base]),
@@ -154,14 +154,17 @@ async function measureTabs(): Promise<void> {
     [
       ['memory of the server before, MB', memoryBefore],
       ['with the tabs, MB', memoryOpen],
-      ['after many notices, MB', memoryLater],
+      ['after many notifications, MB', memoryLater],
       ['memory per tab, kB', ((memoryOpen - memoryBefore) * 1024) / tabs],
       ['database connections before, with them', `${sessionsBefore}, ${sessionsOpen}`],
       ['CPU of the server while nothing happens, ms per second', idleCpu * 1000],
-      ['notices of starts received', String(delays.length)],
-      ['from the response to the notice, ms: p50', percentile(delays, 0.5)],
+      ['notifications of starts received', String(delays.length)],
+      ['from the response to the notification, ms: p50', percentile(delays, 0.5)],
       ['p99', percentile(delays, 0.99)],
-      ['CPU of the server per notice sent to a tab, with the calls that caused them, µs', cpuPerNotification * 1e6],
+      [
+        'CPU of the server per notification sent to a tab, with the calls that caused them, µs',
+        cpuPerNotification * 1e6,
+      ],
       ['batch of 50 events, ms: without tabs', median(quiet)],
       ['with the tabs, 50 of which watch the update', median(busy)],
     ],

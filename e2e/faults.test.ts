@@ -52,7 +52,7 @@ await suite('failing operations', {}, () => {
         await scenario.keep('delete failed');
         await cloud.control({});
         await upWith(scenario, { a: changed.a });
-        await scenario.keep('delete mended');
+        await scenario.keep('delete repeated');
 
         const many = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`m${at}`, { value: `${at}` }]));
         await cloud.control({ failCreate: ['m3', 'm7'], partialCreate: ['m9'] });
@@ -134,7 +134,7 @@ await suite('failing operations', {}, () => {
         await scenario.keep('half created');
         await workspace.cloud.control({});
         await upWith(scenario, things);
-        await scenario.keep('mended');
+        await scenario.keep('created after all');
 
         await workspace.cloud.control({ failRead: ['b'] });
         await expectFailure(workspace, ['refresh', ...inOrder], 'read of b told to fail');

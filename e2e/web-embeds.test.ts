@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { runAdmin } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -204,6 +205,19 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
       await page.waitForURL(isAt('', { text: 'web', status: 'failed' }));
       await expectSound(page);
 
+      // Its author replaces the filters by the ones of the page.
+      await page.goto(`${server.url}/${organization}?status=drifted`);
+      await open();
+      await dialog().getByRole('button', { name: 'Update Failed on the web' }).click();
+      await dialog().getByText('All members then see the filters of this page.').waitFor();
+      await expectSound(page);
+      await dialog().getByRole('button', { name: 'Update the view' }).click();
+      await dialog().getByRole('button', { name: 'Update Failed on the web' }).waitFor({ state: 'detached' });
+      await close();
+      await page.goto(`${server.url}/${organization}/~/activity`);
+      await pinned('Failed on the web').click();
+      await page.waitForURL((url) => url.search === '?status=drifted');
+
       // Another member pins it; only its author renames it.
       await signInAs('vera');
       await page.goto(`${server.url}/${organization}/~/ci?view=runs&days=30`);
@@ -211,7 +225,7 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
       await dialog().getByText('Stacks, shared by ada').waitFor();
       expect(
         await dialog()
-          .getByRole('button', { name: /^(Rename|Delete|Share) Failed/ })
+          .getByRole('button', { name: /^(Rename|Delete|Share|Update) Failed/ })
           .count(),
       ).toBe(0);
       await dialog().getByRole('button', { name: 'Pin Failed on the web', pressed: false }).click();
@@ -225,10 +239,29 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
       await page.waitForURL(isAt('/~/ci', { view: 'runs', days: '30' }));
       await page.getByRole('link', { name: '30 days', exact: true }).and(page.locator('[aria-current]')).waitFor();
 
+      // A member of several organizations has the views of all of them on the list of all stacks.
+      await runAdmin(server, 'create-organization', 'second');
+      await runAdmin(server, 'add-member', 'ada', '--organization', 'second');
       await signInAs('ada');
+      await page.goto(`${server.url}/?text=web`);
+      await pinned('Failed on the web').waitFor();
+      await open();
+      await dialog().getByText(`${organization}: Stacks, shared`).waitFor();
+      await dialog().getByLabel('Name of this view').fill('Elsewhere');
+      expect(await dialog().getByRole('button', { name: 'Save', exact: true }).isEnabled()).toBe(false);
+      await dialog().getByLabel('Organization', { exact: true }).selectOption('second');
+      await dialog().getByLabel('Share with the members of second').waitFor();
+      await expectSound(page);
+      await dialog().getByRole('button', { name: 'Save', exact: true }).click();
+      await dialog().getByText('second: Stacks').waitFor();
+      await close();
+      await pinned('Elsewhere').click();
+      await page.waitForURL((url) => url.pathname === '/second' && url.search === '?text=web');
+      await pinned('Failed on the web').waitFor({ state: 'detached' });
+
       await page.goto(`${server.url}/${organization}`);
       await pinned('Failed on the web').waitFor();
-      expect(await pinned('Runs of a month').count()).toBe(0);
+      expect(await page.getByRole('navigation', { name: 'Views' }).getByRole('link').count()).toBe(1);
       await open();
       await dialog().getByRole('button', { name: 'Rename Failed on the web' }).click();
       await dialog().getByLabel('New name').fill('Broken');

@@ -18,12 +18,19 @@ await suite('a failed run in the web UI', { ownServer: true, tools: ['chromium']
       const worked = await stack.start({
         environment: { 'git.head': 'a'.repeat(40), 'git.headName': 'refs/heads/main' },
       });
-      await worked.save([{ urn: stack.urn(bucketType, 'logs'), type: bucketType, custom: true, id: 'l' }]);
+      const bucket = { urn: stack.urn(bucketType, 'logs'), type: bucketType, custom: true, id: 'l' };
+      const provider = (version: string) => {
+        const type = 'pulumi:providers:aws';
+        const urn = stack.urn(type, `default_${version.replaceAll('.', '_')}`);
+        return { urn, type, custom: true, id: version, inputs: { version }, outputs: { version } };
+      };
+      await worked.save([provider('6.1.0'), bucket]);
       await worked.complete();
       const failed = await stack.start({
         environment: { 'git.head': 'b'.repeat(40), 'git.headName': 'refs/heads/next' },
       });
-      const urn = stack.urn(bucketType, 'logs');
+      await failed.save([provider('6.2.0'), bucket]);
+      const { urn } = bucket;
       const state = (acl: string) => ({ type: bucketType, urn, custom: true, inputs: { acl }, outputs: {} });
       const metadata = {
         ...{ op: 'update', urn, type: bucketType, diffs: ['acl'] },
@@ -54,7 +61,10 @@ await suite('a failed run in the web UI', { ownServer: true, tools: ['chromium']
       await errors.getByText('aaaaaaaa').waitFor();
       await errors.getByText('bbbbbbbb').waitFor();
       await errors.getByText('next', { exact: true }).waitFor();
-      const compare = errors.getByRole('link', { name: 'Compare resources and provider versions' });
+      // A default provider of another version is another resource.
+      const changed = errors.getByRole('list', { name: 'Changed since the last success' }).getByRole('listitem');
+      await changed.filter({ hasText: 'Provider aws 6.1.0 → 6.2.0' }).waitFor();
+      const compare = errors.getByRole('link', { name: 'Compare resources' });
       expect(await compare.getAttribute('href')).toMatch(/tab=versions&from=1&to=2/);
       expect(await findFlaws(page)).toEqual([]);
       await errors.getByRole('button', { name: 'Copy as Markdown' }).click();

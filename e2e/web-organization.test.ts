@@ -224,39 +224,96 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await page.waitForURL(/dev-org\/shop\/good$/);
   });
 
-  test('an admin sees everywhere what a configuration declares', async () => {
-    const api = async (method: string, at: string, body: object) => {
+  test('an admin sees everywhere what a configuration declares, and changes it after a confirmation only', async () => {
+    const api = async (method: string, at: string, body: object): Promise<string> => {
       const headers = { authorization: `token ${server.token}`, 'content-type': 'application/json' };
       const answer = await fetch(`${server.url}/api/orgs/${organization}/${at}`, {
         ...{ method, headers: { ...headers, accept: 'application/vnd.pulumi+8' }, body: JSON.stringify(body) },
       });
-      if (!answer.ok) throw new Error(`${at}: ${answer.status} ${await answer.text()}`);
+      const text = await answer.text();
+      if (!answer.ok) throw new Error(`${at}: ${answer.status} ${text}`);
+      return text === '' ? '' : ((JSON.parse(text) as { readonly id?: string }).id ?? '');
     };
     const make = async (procedure: string, input: object): Promise<string> =>
       (await call(server, procedure, { organization, ...input })).id ?? '';
     const hook = { name: 'kept', displayName: 'Kept hook', payloadUrl: 'https://hooks.example.com/x', active: true };
     await api('POST', 'hooks', hook);
-    const objects: readonly (readonly [kind: string, object: string, path: string])[] = [
-      ['Organization', organization, 'access'],
-      ['Member', 'vera', 'members'],
-      ['Role', await make('roles.create', { name: 'kept', description: '', permissions: ['read'] }), 'roles'],
-      ['Team', 'red', 'teams/red'],
-      ['Grant', await make('grants.give', { team: 'red', effect: 'allow', permissions: ['read'] }), 'teams/red'],
-      ['Issuer', await make('issuers.create', { name: 'kept', url: 'https://ci.example.com/kept' }), 'trust-policies'],
-      ['PolicyGroup', 'default-policy-group', 'policies'],
+    await make('policies.createGroup', { group: 'kept' });
+    const rule = (body: object) => api('POST', 'update-rules', { project: 'none', ...body });
+    const press = (name: string | RegExp) => page.getByRole('button', { name }).click();
+    const picking = (of: string | RegExp, item: string) => async () => {
+      await press(of);
+      await page.getByRole('menuitem', { name: item }).click();
+    };
+    const objects: readonly (readonly [
+      kind: string,
+      object: string,
+      path: string,
+      ...(readonly [open: () => Promise<void>, action: string] | readonly []),
+    ])[] = [
+      ['Organization', organization, 'access', () => press('Edit role permissions'), 'Save'],
+      ['Member', 'vera', 'members', picking('Actions for vera', 'Remove…'), 'Remove the member'],
+      [
+        ...(['Role', await make('roles.create', { name: 'kept', description: '', permissions: ['read'] })] as const),
+        ...(['roles', picking('Actions for kept', 'Delete…'), 'Delete the role'] as const),
+      ],
+      ['Team', 'red', 'teams/red', () => press(/^Edit$/), 'Save'],
+      [
+        ...(['Grant', await make('grants.give', { team: 'red', effect: 'allow', permissions: ['read'] })] as const),
+        ...(['teams/red', picking(/^Actions for the grant/, 'Revoke…'), 'Revoke the grant'] as const),
+      ],
+      [
+        ...(['Issuer', await make('issuers.create', { name: 'kept', url: 'https://ci.example.com/kept' })] as const),
+        ...(['trust-policies', picking('Actions for kept', 'Edit…'), 'Save'] as const),
+      ],
+      [
+        ...(['PolicyGroup', 'kept', 'policies?group=kept'] as const),
+        async () => {
+          await page.getByLabel('Stack', { exact: true }).fill('web/prod');
+          await press(/^Add$/);
+        },
+        'Change the group',
+      ],
       ['Webhook', 'kept', 'webhooks'],
-      ['Webhook', 'kept', 'webhooks/kept'],
+      ['Webhook', 'kept', 'webhooks/kept', () => press(/^Edit$/), 'Save'],
+      [
+        ...(['RetentionRule', await rule({ kind: 'keep-events', settings: { days: 9_000 } }), 'rules'] as const),
+        ...([() => press(/^Edit (?!the freeze)/), 'Save'] as const),
+      ],
+      ['UpdateRule', await rule({ kind: 'freeze', settings: {} }), 'rules', () => press(/^Thaw/), 'Thaw'],
     ];
-    const mark = page.getByText('Managed by apply');
-    for (const [kind, object, at] of objects) {
+    const mark = page.locator('main').getByText('Managed by apply');
+    const act = (action: string) => dialog().getByRole('button', { name: action, exact: true });
+    for (const [kind, object, at, openDialog, action = ''] of objects) {
       const key = { kind, name: 'one' };
-      await api('PATCH', 'managed-objects', { set: [{ ...key, object, labels: {} }] });
+      await api('PATCH', 'managed-objects', { set: [{ ...key, object, labels: { repo: 'infra' } }] });
       await open(at);
       await mark.waitFor();
       expect({ kind, at, marks: await mark.count() }).toEqual({ kind, at, marks: 1 });
       if (at.includes('/') || kind === 'Member') expect(await findFlaws(page)).toEqual([]);
+      if (openDialog !== undefined) {
+        await openDialog();
+        await dialog()
+          .getByText(`A configuration declares it as ${kind} one with repo=infra, applied by ada`)
+          .waitFor();
+        await dialog().getByText('The next holdfast apply reverts this change.').waitFor();
+        expect({ kind, isEnabled: await act(action).isEnabled() }).toEqual({ kind, isEnabled: false });
+        if (kind === 'Team') expect(await findBarriers(page)).toEqual([]);
+        await dialog().getByLabel('Change it anyway').check();
+        await pollUntil(`${kind} can be changed`, () => act(action).isEnabled());
+        // An urgent thaw goes on.
+        if (kind === 'UpdateRule') await confirm(action);
+        else await dialog().getByRole('button', { name: 'Close' }).click();
+        await dialog().waitFor({ state: 'detached' });
+      }
       await api('PATCH', 'managed-objects', { remove: [key] });
     }
+    await page.reload();
+    await press(/^Edit/);
+    await dialog().waitFor();
+    await pollUntil('a rule that nothing declares is changed at once', () => act('Save').isEnabled());
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await page.getByText('Nothing is frozen').waitFor();
   });
 
   test('names and descriptions are text', async () => {

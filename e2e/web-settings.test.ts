@@ -156,7 +156,12 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await row('Alarm').getByText('Managed by apply').waitFor();
       await page.getByRole('link', { name: 'Alarm' }).click();
       await page.getByRole('heading', { name: 'Alarm' }).getByText('Managed by apply').waitFor();
+      await page.getByRole('button', { name: 'Remove', exact: true }).click();
+      await dialog().getByText('A configuration declares it as StackWebhook').waitFor();
+      expect(await dialog().getByRole('button', { name: 'Remove', exact: true }).isEnabled()).toBe(false);
       await expectSound(page);
+      const undeclared = { remove: [{ kind: declared.kind, name: declared.name }] };
+      expect(await api('PATCH', `orgs/${organization}/managed-objects`, undeclared)).toMatchObject({ ok: true });
       // Those of the organization are others.
       await open('~/webhooks');
       await page.getByText('No webhooks yet').waitFor();

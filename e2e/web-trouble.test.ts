@@ -78,7 +78,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
 
   async function refuse(code: keyof typeof refusals): Promise<void> {
     const { message, status } = refusals[code];
-    const data = { code, httpStatus: status, kind: 'test', retryAfterSeconds: null, path: null, place: null };
+    const data = { code, httpStatus: status, kind: 'test', retryAfterSeconds: null, path: null, span: null };
     const body = JSON.stringify({ error: { message, code: -32_000, data } });
     await page.route('**/trpc/**', (route) => route.fulfill({ status, contentType: 'application/json', body }));
   }

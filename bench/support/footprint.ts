@@ -83,7 +83,7 @@ export class DataFolder {
   async query(statement: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
     const client = new pg.Client({
       connectionString: await this.databaseUrl(),
-      // Sessions without a name keep events from being packed.
+      // Sessions without a name keep events from being archived.
       application_name: 'bench',
     });
     await client.connect();

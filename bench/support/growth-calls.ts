@@ -8,6 +8,8 @@ import { seeded } from './scale-seed.ts';
 
 const { deep, organization } = seeded;
 const project = 'project-00000';
+/** Searches stop after seconds; without an end, a route that streams would stop the benchmark. */
+const callMs = 300_000;
 const walked = 'walked';
 
 /** A call that only reads. Returns the status of its response. */
@@ -84,7 +86,8 @@ export async function prepare(server: OwnHoldfastServer): Promise<Ids> {
 async function get(server: OwnHoldfastServer, path: string): Promise<number> {
   const accept = path.startsWith('/trpc') ? '*/*' : 'application/vnd.pulumi+9';
   const headers = { accept, authorization: `token ${server.token}` };
-  const response = await fetch(`${server.url}${path}`, { headers, redirect: 'manual' });
+  const signal = AbortSignal.timeout(callMs);
+  const response = await fetch(`${server.url}${path}`, { headers, redirect: 'manual', signal });
   await response.arrayBuffer();
   return response.status;
 }

@@ -28,6 +28,9 @@ const derived: Readonly<Record<string, string>> = {
     from stacks s, generate_series(0, 2) n
     cross join lateral (select case n when 0 then 'pulumi:providers:aws' when 1 then 'aws:s3/bucket:Bucket' else 'aws:ec2/instance:Instance' end as type) t
     on conflict do nothing`,
+  'stacks that refer to others': `update state_indexes i set referring_in = p.organization_id from stacks s join projects p on p.id = s.project_id
+    where s.id = i.stack_id and exists (select 1 from stack_resources r where r.stack_id = i.stack_id and r.reads is not null)`,
+  'looked at projects': `update projects p set may_be_empty = false where exists (select 1 from stacks s where s.project_id = p.id)`,
   'versions of indexes': `insert into version_changes (stack_id, version, created, updated, replaced, deleted, resource_count)
     select id, stack_version, 0, 1, 0, 0, 3 from stacks on conflict do nothing`,
   'changes of resources': `insert into resource_changes (stack_id, version, key, urn, type, change, path_count)

@@ -9,6 +9,8 @@ export type Form = 'whole' | 'delta' | 'journal';
 export interface Step {
   readonly call: 'checkpointverbatim' | 'checkpointdelta' | 'journalentries';
   readonly body: Buffer;
+  /** Resources of the state after it, as JSON texts, in any order. */
+  readonly resources: readonly string[];
 }
 
 /** What a pipeline sends: the state it begins with, its steps, and the state after them. */
@@ -24,20 +26,40 @@ export interface Script {
  * which does not compress.
  */
 export function scriptOf(form: Form, bytes: number, steps: number, changes: number): Script {
-  const count = Math.max(1, Math.round(bytes / resourceText(0, 0).length));
-  const resources = Array.from({ length: count }, (_, index) => resourceText(index, 0));
-  const base = documentOf(resources);
-  const list: Step[] = [];
-  for (let step = 1; step <= steps; step++) {
-    const indexes = new Set(Array.from({ length: changes }, (_, at) => ((step - 1) * changes + at) % count));
-    const before = [...resources];
-    for (const index of indexes) resources[index] = resourceText(index, step);
-    if (form === 'journal') list.push(entriesOf(step, [...indexes], resources));
-    else if (form === 'whole' || step === 1) list.push(wholeOf(step, resources));
-    else list.push(deltaOf(step, before, resources));
-  }
-  return { base, steps: list, resources };
+  const base = resourcesOf(bytes);
+  const list = [...stepsFrom(form, base, { steps, changes })];
+  return { base: documentOf(base), steps: list, resources: list.at(-1)?.resources ?? base };
 }
+
+/** The resources of a new state of about `bytes` bytes, as JSON texts. */
+export function resourcesOf(bytes: number): string[] {
+  const count = Math.max(1, Math.round(bytes / resourceText(0, 0).length));
+  return Array.from({ length: count }, (_, index) => resourceText(index, 0));
+}
+
+/**
+ * Builds one step after another, from a state with these resources in this order. `revision` distinguishes what one update writes from
+ * what another does.
+ */
+export function* stepsFrom(
+  form: Form,
+  base: readonly string[],
+  { changes, revision = 0, steps }: { readonly steps: number; readonly changes: number; readonly revision?: number },
+): Generator<Step> {
+  const resources = [...base];
+  for (let step = 1; step <= steps; step++) {
+    const places = Array.from({ length: changes }, (_, at) => ((step - 1) * changes + at) % base.length);
+    const indexes = [...new Set(places)];
+    const before = [...resources];
+    for (const index of indexes) resources[index] = resourceText(numberOf(base[index] as string), revision + step);
+    if (form === 'journal') yield entriesOf(step, indexes, resources);
+    else if (form === 'whole' || step === 1) yield wholeOf(step, resources);
+    else yield deltaOf(step, before, resources);
+  }
+}
+
+/** The number in the name of a resource. The server may return the resources in another order than that of their numbers. */
+const numberOf = (resource: string): number => Number(/::r(\d+)"/.exec(resource)?.[1]);
 
 function resourceText(index: number, revision: number): string {
   const urn = `urn:pulumi:dev::bench::aws:ec2/instance:Instance::r${index}`;
@@ -56,12 +78,17 @@ function resourceText(index: number, revision: number): string {
 const head =
   '{"version":3,"deployment":{"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},"resources":[';
 
-function documentOf(resources: readonly string[]): Buffer {
+/** The document of a state with these resources. */
+export function documentOf(resources: readonly string[]): Buffer {
   return Buffer.from(`${head}${resources.join(',')}]}}`);
 }
 
 function wholeOf(step: number, resources: readonly string[]): Step {
-  return { call: 'checkpointverbatim', body: compressed(verbatimBody(documentOf(resources), step)) };
+  return {
+    call: 'checkpointverbatim',
+    body: compressed(verbatimBody(documentOf(resources), step)),
+    resources: [...resources],
+  };
 }
 
 function deltaOf(step: number, before: readonly string[], after: readonly string[]): Step {
@@ -74,7 +101,7 @@ function deltaOf(step: number, before: readonly string[], after: readonly string
   });
   const checkpointHash = createHash('sha256').update(documentOf(after)).digest('hex');
   const body = { version: 3, checkpointHash, sequenceNumber: step, deploymentDelta };
-  return { call: 'checkpointdelta', body: compressed(Buffer.from(JSON.stringify(body))) };
+  return { call: 'checkpointdelta', body: compressed(Buffer.from(JSON.stringify(body))), resources: [...after] };
 }
 
 /** Two entries for each resource. Positions refer to the base, so a resource that was updated before is replaced by operation. */
@@ -91,7 +118,11 @@ function entriesOf(step: number, indexes: readonly number[], resources: readonly
       { ...common, sequenceID: operationID * 2, kind: 1, state, ...removed },
     ];
   });
-  return { call: 'journalentries', body: compressed(Buffer.from(JSON.stringify({ entries }))) };
+  return {
+    call: 'journalentries',
+    body: compressed(Buffer.from(JSON.stringify({ entries }))),
+    resources: [...resources],
+  };
 }
 
 function compressed(body: Buffer): Buffer {

@@ -17,13 +17,13 @@ const helpColumns = 110;
  */
 export async function runCommandLine(given: readonly string[], load = loadConfig): Promise<number | undefined> {
   try {
-    const words = takeSettingsFile(given);
+    const args = takeSettingsFile(given);
     const run: CommandRun = { loadConfig: load, exitCode: 0 };
     // Short path, because a container runs this every few seconds.
-    if (words.length === 1 && words[0] === '--healthz') return await checkHealth(run.loadConfig());
+    if (args.length === 1 && args[0] === '--healthz') return await checkHealth(run.loadConfig());
     // Run `holdfast help admin list` as `holdfast admin list --help`, which loads each level of commands.
-    const [first, ...rest] = words;
-    await createProgram(run).parseAsync(first === 'help' ? [...rest, '--help'] : words, { from: 'user' });
+    const [first, ...rest] = args;
+    await createProgram(run).parseAsync(first === 'help' ? [...rest, '--help'] : args, { from: 'user' });
     return run.exitCode;
   } catch (error) {
     // commander has printed the message.
@@ -37,14 +37,14 @@ export async function runCommandLine(given: readonly string[], load = loadConfig
 
 /** Takes `--settings FILE` from the beginning of the command line, and reads the file. Throws SettingsFileError. */
 function takeSettingsFile(given: readonly string[]): readonly string[] {
-  const [option, file, ...words] = given;
+  const [option, file, ...args] = given;
   if (option !== '--settings' || file === undefined) return given;
   loadSettingsFile(file);
-  return words;
+  return args;
 }
 
-function runWith(config: Config, words: readonly string[]): Promise<number | undefined> {
-  return runCommandLine(words, () => config);
+function runWith(config: Config, args: readonly string[]): Promise<number | undefined> {
+  return runCommandLine(args, () => config);
 }
 
 /** Adds what is below a command, by its name; it is loaded when the command runs. */
@@ -170,8 +170,8 @@ function createProgram(run: CommandRun): Command {
     .description('print the JSON Schema of these documents, or of what a command prints with --json')
     .argument('[command...]', 'its words, such as admin token list')
     .option('--list', 'list the schemas')
-    .action(async (words: string[], options: { list?: true }) =>
-      (await import('./output/schema-command.ts')).printSchema(words, options),
+    .action(async (args: string[], options: { list?: true }) =>
+      (await import('./output/schema-command.ts')).printSchema(args, options),
     );
   program
     .command('bundle')

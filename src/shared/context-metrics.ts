@@ -103,7 +103,7 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, has
     metrics.gaugeByQuery(
       'holdfast_second_store_lag',
       'Blobs that wait to be copied to the second store or deleted there, their known bytes, and the age of the oldest in seconds.',
-      'figure',
+      'measure',
       async () => createCopyQueueRepository(db).readLag(),
     );
   metrics.gaugeByQuery(
@@ -136,7 +136,7 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, has
   metrics.gaugeByQuery(
     'holdfast_webhook_deliveries_due',
     'Deliveries to webhooks that are due now, up to 10,000, and how many seconds the oldest has waited.',
-    'figure',
+    'measure',
     () => createDeliveryRepository(db).countDue(),
   );
   metrics.gaugeByQuery(
@@ -150,7 +150,7 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, has
     metrics.gaugeByQuery(
       'holdfast_bundle_behind',
       'Stacks whose newest version the break-glass bundle lacks, since when in seconds, and stacks with errors; every 10 seconds.',
-      'figure',
+      'measure',
       () => createBundleRepository(db).readLag(),
       bundleCountEveryMs,
     );

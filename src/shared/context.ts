@@ -173,7 +173,7 @@ export async function createContext(
     sources,
     dataKeys,
     // Without a second store, no task looks at the queue.
-    mendLater: async (key: string) => mirror && queue.addPostponed(key),
+    repairLater: async (key: string) => mirror && queue.addPostponed(key),
     readOnly,
     stacks,
     updates,

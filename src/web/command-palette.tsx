@@ -30,7 +30,7 @@ import type { SectionLink } from './platform/app/section-layout.tsx';
 import { signOut } from './platform/app/session.ts';
 import { chooseTheme } from './platform/app/theme.ts';
 import { trpc } from './platform/app/trpc.ts';
-import { useSavedViews, useViewOwner, viewLink } from './platform/app/views/saved-views.ts';
+import { useSavedViews, useViewOwners, viewLink } from './platform/app/views/saved-views.ts';
 import { CutName } from './platform/ui/cut-name.tsx';
 import { Dialog } from './platform/ui/dialog.tsx';
 import { useFavourites } from './stacks/favourites.ts';
@@ -136,8 +136,7 @@ function useCommands(text: string, organization: string | undefined, actions: re
   const navigate = useNavigate();
   const me = useMe();
   const favourites = useFavourites();
-  const viewOwner = useViewOwner();
-  const views = useSavedViews(viewOwner).data?.items ?? [];
+  const views = useSavedViews(useViewOwners()).items ?? [];
   const deferred = useDeferredValue(text);
   const found = useQuery(
     trpc.stacks.list.queryOptions(
@@ -197,7 +196,7 @@ function useCommands(text: string, organization: string | undefined, actions: re
     ...views.map((view) => ({
       id: `view ${view.id}`,
       ...{ group: 'Views', name: view.name, icon: <Bookmark size={16} /> },
-      run: () => void navigate(viewLink(viewOwner ?? '', view)),
+      run: () => void navigate(viewLink(view)),
     })),
     ...actions.map((name) => action(name, () => runPageAction(name))),
     ...elsewhere.map(({ name, to }) =>

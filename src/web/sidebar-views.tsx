@@ -1,14 +1,14 @@
 import { Link } from '@tanstack/react-router';
 import { Bookmark } from 'lucide-react';
-import { useSavedViews, useViewOwner, viewLink } from './platform/app/views/saved-views.ts';
+import { useSavedViews, useViewOwners, viewLink } from './platform/app/views/saved-views.ts';
 import { CutName } from './platform/ui/cut-name.tsx';
 import styles from './sidebar.module.css';
 
 /** The views that the user has pinned. */
 export function PinnedViews() {
-  const organization = useViewOwner();
-  const pinned = useSavedViews(organization).data?.items.filter(({ isPinned }) => isPinned) ?? [];
-  if (organization === undefined || pinned.length === 0) return null;
+  const owners = useViewOwners();
+  const pinned = useSavedViews(owners).items?.filter(({ isPinned }) => isPinned) ?? [];
+  if (pinned.length === 0) return null;
   return (
     <nav aria-label="Views" className={styles['favourites']}>
       <h2 className={styles['title']}>Views</h2>
@@ -16,10 +16,10 @@ export function PinnedViews() {
         {pinned.map((view) => (
           <li key={view.id}>
             <Link
-              {...viewLink(organization, view)}
+              {...viewLink(view)}
               className={styles['link']}
               activeOptions={{ exact: true }}
-              title={view.name}
+              title={owners.length > 1 ? `${view.name}, ${view.organization}` : view.name}
             >
               <Bookmark size={14} aria-hidden="true" />
               <CutName text={view.name} />

@@ -45,14 +45,16 @@ export async function deleteLostWaiters({ db }: Parts): Promise<void> {
 
 /** Deletes projects without stacks. */
 export async function deleteEmptyProjects({ db }: Parts, signal: AbortSignal): Promise<number> {
-  return deleteAll(
-    (limit) =>
-      db.inTransaction(async (tx) => {
-        const projects = createEmptyProjectRepository(tx);
-        return projects.delete(await projects.lock(limit));
-      }),
-    signal,
-  );
+  let deleted = 0;
+  let looked = rowsAtOnce;
+  while (looked === rowsAtOnce && !signal.aborted)
+    deleted += await db.inTransaction(async (tx) => {
+      const projects = createEmptyProjectRepository(tx);
+      const ids = await projects.lock(rowsAtOnce);
+      looked = ids.length;
+      return projects.delete(ids);
+    });
+  return deleted;
 }
 
 /** Deletes versions of policy packs that were not published in time, and packs without any other version. */

@@ -30,7 +30,7 @@ import { createStackDeletion } from './stacks/delete-stacks.ts';
 import { encodeInSlices } from './state/encode-versions.ts';
 import { reconcileInSlices } from './state/reconcile.ts';
 import { sweepRetention } from './state/retention/sweep-retention.ts';
-import { secondStoreTasks } from './state/second-store.ts';
+import { secondStoreTasks } from './state/second-store-tasks.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
 import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
@@ -81,7 +81,7 @@ export function startScheduledTasks(context: AppContext): void {
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
     { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(rateCounterLifeSeconds) },
-    { name: 'sweep-request-levels', run: () => rateCounters.deleteOlderThan(rateCounterLifeSeconds) },
+    { name: 'sweep-rate-counters', run: () => rateCounters.deleteOlderThan(rateCounterLifeSeconds) },
     { name: 'sweep-exchanges', everySeconds: 60, run: () => exchanges.deleteExpired(exchangesAtOnce) },
     { name: 'sweep-tokens', everySeconds: 3600, run: (signal) => deleteEndedTokens(context, signal) },
     { name: 'sweep-approvals', everySeconds: 3600, run: (signal) => deleteOldApprovals(context, signal) },
@@ -91,7 +91,7 @@ export function startScheduledTasks(context: AppContext): void {
     { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
     { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
     { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },
-    { name: 'sweep-ci-figures', everySeconds: 3600, run: (signal) => deleteOldCiStatistics(context, signal) },
+    { name: 'sweep-ci-statistics', everySeconds: 3600, run: (signal) => deleteOldCiStatistics(context, signal) },
     { name: 'chain-audit', everySeconds: 30, run: (signal) => chainAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported

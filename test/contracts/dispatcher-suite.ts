@@ -16,7 +16,7 @@ import { until } from '../support/until.ts';
 /** A dispatcher with workers, all of which run `work` for every job. */
 export interface DispatcherUnderTest {
   readonly dispatcher: JobDispatcher;
-  /** Refreshes the figures of `state`. */
+  /** Refreshes the statistics of `state`. */
   look(): Promise<void>;
   close(): Promise<void>;
 }

@@ -255,7 +255,7 @@ await describeOnRedis((server) => {
         await store.delete(key);
       });
 
-      it('does not decrypt under another name, with another body’s seal, or with more or fewer chunks', async () => {
+      it('does not decrypt under another name, with the key of another body, or with more or fewer chunks', async () => {
         const { encryption } = await store.put(key, chunksOf(bytes), options);
         const { encryption: another } = await store.put(other, chunksOf(bytes), options);
         if (!encryption || !another) throw new Error('not encrypted');

@@ -418,13 +418,13 @@ await describeOnRedis((server) => {
     const payloadKey = randomUUID();
     await dispatcher.run(
       { name: 'append-journal', schema: 1, fence, payloadKey, encoding: 'gzip' },
-      { fairnessKey: 'org', encryption: { key: Buffer.alloc(32, 'sealing-key'), chunks: 1, bytes: 1 } },
+      { fairnessKey: 'org', encryption: { key: Buffer.alloc(32, 'chunk-key'), chunks: 1, bytes: 1 } },
     );
     await dispatcher.run(compactionJob('refused')).catch(() => {});
     await dispatcher.run(compactionJob('fails')).catch(() => {});
     const everything = await dump(redis);
     expect(everything).toContain('SyntaxError');
-    expect(everything).not.toMatch(/topsecret|token|worker.*\.ts|sealing-key|the-update|the-stack/i);
+    expect(everything).not.toMatch(/topsecret|token|worker.*\.ts|chunk-key|the-update|the-stack/i);
     expect(everything).not.toContain(payloadKey);
     for (const id of await jobIds(redis)) {
       const { data } = (await redis.hgetall(`holdfast:writes-small:${id}`)) as { data: string };

@@ -57,26 +57,26 @@ test('a blob is absent only if both stores say so', async () => {
   expect(await store.findAbsent(['audit/b'])).toEqual([]);
 });
 
-test('a listing that began before the blobs moved goes on in the place that was left, or begins again', async () => {
+test('a listing that began before the blobs moved goes on in the location that was left, or begins again', async () => {
   const { main: own, second: other } = await openBoth();
   const row = { generation: 1, faults: 0, verifiedAt: null, mainUrl: 'file:///own', otherUrl: 'file:///other' };
-  let places: BlobLocations = { ...row, phase: 'copying', mainId: 'one', otherId: 'two' };
+  let locations: BlobLocations = { ...row, phase: 'copying', mainId: 'one', otherId: 'two' };
   for (const [store, id] of [
     [own, 'one'],
     [other, 'two'],
   ] as const)
     await store.put(locationKey(id), once(Buffer.from('here')));
   const located = new LocatedBlobStore({
-    locations: { find: async () => places, noteFault: async () => true },
+    locations: { find: async () => locations, noteFault: async () => true },
     own: replaced(own, { stat: async (key) => (await own.stat(key)) ?? (await other.stat(key)) }),
     config: { kind: 'files', directory: '/nowhere' },
   });
-  // All places are reached through one store here; the names of the places differ.
+  // All locations are reached through one store here; the names of the locations differ.
   const first = await located.list('audit/');
-  places = { ...places, phase: 'switched', mainId: 'two', otherId: 'one' };
+  locations = { ...locations, phase: 'switched', mainId: 'two', otherId: 'one' };
   const next = await located.list('audit/', first.next as string);
   expect([...first.blobs, ...next.blobs].map(({ key }) => key)).toEqual(names.slice(0, 4));
-  places = { ...places, phase: 'settled', otherId: null, otherUrl: null };
+  locations = { ...locations, phase: 'settled', otherId: null, otherUrl: null };
   await expect(located.list('audit/', first.next as string)).rejects.toMatchObject({ name: 'ListingEndedError' });
 });
 

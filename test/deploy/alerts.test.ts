@@ -149,7 +149,7 @@ const faults: Readonly<
   HoldfastEventsNotArchived: above('holdfast_event_archiving_updates', 10_000, { queue: 'recent' }, hour),
   HoldfastAuditNotChained: above('holdfast_audit_waiting_seconds', 3600, { step: 'chain' }),
   HoldfastAuditNotSent: above('holdfast_audit_waiting_seconds', 3600, { step: 'send' }),
-  HoldfastWebhooksWaiting: above('holdfast_webhook_deliveries_due', 600, { figure: 'seconds' }),
+  HoldfastWebhooksWaiting: above('holdfast_webhook_deliveries_due', 600, { measure: 'seconds' }),
   HoldfastJournalInvalid: above('holdfast_stacks_with_journal_errors', 0, { reason: 'invalid-entry' }),
   HoldfastJournalUnknownKind: above('holdfast_stacks_with_journal_errors', 0, { reason: 'unknown-kind' }),
   HoldfastDocumentsDamaged: above('holdfast_documents_damaged', 0),
@@ -162,7 +162,7 @@ const faults: Readonly<
     at: 20,
   },
   HoldfastSiteReplaced: above('holdfast_site_fenced', 0),
-  HoldfastSecondStoreBehind: above('holdfast_second_store_lag', 60, { figure: 'seconds' }),
+  HoldfastSecondStoreBehind: above('holdfast_second_store_lag', 60, { measure: 'seconds' }),
   HoldfastItemsPostponed: {
     faulty: [counter('holdfast_maintenance_postponed_total', 1, { name: 'sweep' })],
     right: [counter('holdfast_maintenance_postponed_total', 0, { name: 'sweep' })],
@@ -176,7 +176,7 @@ const faults: Readonly<
     at: 20,
   },
   HoldfastBackupOld: above('holdfast_backup_last_success_age_seconds', 2 * 86_400, {}, hour),
-  HoldfastBundleBehind: above('holdfast_bundle_behind', 60, { figure: 'seconds' }),
+  HoldfastBundleBehind: above('holdfast_bundle_behind', 60, { measure: 'seconds' }),
   HoldfastBackupUnverified: above('holdfast_backup_last_verified_age_seconds', 8 * 86_400, {}, hour),
 };
 

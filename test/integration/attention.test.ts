@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { AttentionQueries } from '../../src/api/stacks/attention-queries.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
+import { callerOf } from '../support/stack-state.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { cancel, complete } from '../support/update-calls.ts';
@@ -85,14 +87,13 @@ describe('what needs attention', () => {
     for (const each of many) await run(each, 'succeeded');
   });
 
-  test('says that it may miss a freeze if the reader may read none of the first 5,000 stacks', async () => {
+  test('finds a freeze although the reader may not read the first stacks, or says that it may miss one', async () => {
     const large = await createStack(app);
     const { organization } = large;
     await query(
       app,
       `insert into stacks (project_id, name)
-       select p.id, 'n' || lpad(n::text, 4, '0') from projects p join organizations o on o.id = p.organization_id, generate_series(1, 5001) n
-       where o.name = $1`,
+       select p.id, 'n' || n from projects p join organizations o on o.id = p.organization_id, generate_series(1, 6) n where o.name = $1`,
       [organization],
     );
     await ok(
@@ -101,13 +102,24 @@ describe('what needs attention', () => {
       }),
     );
     const reader = await person(app, organization, 'viewer');
-    await grant(app, reader.organizationId, { userId: reader.userId }, 'allow', ['read'], { stacks: '*/n5001' });
-    const seen = async () => (await ask(app, reader.token, 'stacks.attention', { organization })).data;
-    expect(await seen()).toMatchObject({ isPartial: false });
+    await grant(app, reader.organizationId, { userId: reader.userId }, 'allow', ['read'], { stacks: '*/n6' });
+    const nobody = () => Promise.reject(new Error('There are no approvals'));
+    const seen = async (scanned: number, searched: number, { auth }: { readonly auth: string } = reader) =>
+      new AttentionQueries(app.context, { scanned, searched }).list(
+        await callerOf(app, { ...large, auth }),
+        organization,
+        nobody,
+      );
+    expect(await seen(2, 4)).toMatchObject({ isPartial: false });
     await setRule(app, large, { kind: 'freeze', note: 'all', settings: {} });
-    expect(await seen()).toMatchObject({ isPartial: true, frozen: { items: [], count: 0 } });
-    const { data } = await ask(app, large.auth.replace('token ', ''), 'stacks.attention', { organization });
-    expect(data).toMatchObject({ isPartial: false, frozen: { count: 1 } });
+    const found = { isPartial: false, frozen: { items: [{ note: 'all', stacks: 1 }], count: 1 } };
+    expect(await seen(100, 100)).toMatchObject(found);
+    expect(await seen(2, 100)).toMatchObject(found);
+    expect(await seen(2, 4)).toMatchObject({ isPartial: true, frozen: { items: [], count: 0 } });
+    // Of no stack.
+    await setRule(app, large, { kind: 'freeze', project: 'none', settings: {} });
+    expect(await seen(2, 100)).toMatchObject(found);
+    expect(await seen(2, 4, large)).toMatchObject({ isPartial: false, frozen: { count: 1 } });
   });
 
   test('has freezes in force with their reason, and the number of frozen stacks', async () => {
@@ -204,7 +216,7 @@ describe('activity', () => {
       readonly next: string | null;
     };
   /** Action and place of each event. */
-  const told = ({ items }: { readonly items: readonly Item[] }) =>
+  const said = ({ items }: { readonly items: readonly Item[] }) =>
     items.map(
       ({ action, scope, stack: of, update }) =>
         `${action} ${of === null ? scope : `${of.project}/${of.stack}`}${update === null ? '' : ` ${update.status}`}`,
@@ -238,12 +250,12 @@ describe('activity', () => {
   ];
 
   test('is the newest first, each update once with its status, and page by page', async () => {
-    expect(told(await list(token))).toEqual(all());
+    expect(said(await list(token))).toEqual(all());
     const pages: string[] = [];
     let cursor: string | null = null;
     do {
       const page = await list(token, { limit: 2, cursor });
-      pages.push(...told(page));
+      pages.push(...said(page));
       cursor = page.next;
     } while (cursor !== null);
     expect(pages).toEqual(all());
@@ -260,19 +272,19 @@ describe('activity', () => {
     [{ project: 'we' }, /nothing/],
     [{ by: 'nobody' }, /nothing/],
   ])('is filtered by %j', async (filter, matched) => {
-    expect(told(await list(token, filter))).toEqual(all().filter((each) => matched.test(each)));
+    expect(said(await list(token, filter))).toEqual(all().filter((each) => matched.test(each)));
   });
 
   test('of a person', async () => {
     const [{ by = '' } = {}] = (await list(token)).items;
-    expect(told(await list(token, { by }))).toEqual(all());
+    expect(said(await list(token, { by }))).toEqual(all());
   });
 
   test('is of the stacks that the reader may read, and of no former stack of their names', async () => {
     const reader = await person(app, stack.organization, 'member');
     await grant(app, reader.organizationId, { userId: reader.userId }, 'deny', ['read'], { stacks: 'web/*' });
     const seen = await list(reader.token);
-    expect(told(seen)).toEqual(all().filter((each) => !/web|update-rule/.test(each)));
+    expect(said(seen)).toEqual(all().filter((each) => !/web|update-rule/.test(each)));
     expect(JSON.stringify(seen)).not.toContain('web');
     // Another stack of the name does not show what happened to the first one.
     await query(
@@ -281,9 +293,9 @@ describe('activity', () => {
       ['api'],
     );
     await ok(app.call('DELETE', api.path, { auth: stack.auth }));
-    expect(told(await list(reader.token)).filter((each) => each.includes('api'))).toEqual([]);
+    expect(said(await list(reader.token)).filter((each) => each.includes('api'))).toEqual([]);
     await another('api', 'prod');
-    expect(told(await list(reader.token)).filter((each) => each.includes('api'))).toEqual(['stack.create api/prod']);
-    expect(told(await list(token)).filter((each) => each.includes('api')).length).toBeGreaterThan(2);
+    expect(said(await list(reader.token)).filter((each) => each.includes('api'))).toEqual(['stack.create api/prod']);
+    expect(said(await list(token)).filter((each) => each.includes('api')).length).toBeGreaterThan(2);
   });
 });

@@ -17,7 +17,7 @@ import { complete } from '../support/update-calls.ts';
 // Backups that are encrypted to an age recipient. The server that makes them cannot read them.
 
 const app = testApp();
-const home = mkdtempSync(path.join(tmpdir(), 'holdfast-sealed-'));
+const home = mkdtempSync(path.join(tmpdir(), 'holdfast-encrypted-'));
 const location = path.join(home, 'backups');
 const identityFile = path.join(home, 'identity.txt');
 const source = () => ({ databaseUrl: app.database.url, dataDir: app.dataDir });
@@ -50,16 +50,16 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 test('tables, blobs and the contents of the manifest are encrypted; a backup in plain beside them stays whole', async () => {
   const plain = await create();
-  const sealed = await create('--recipient', recipient);
-  for (const { object } of sealed.tables)
+  const encrypted = await create('--recipient', recipient);
+  for (const { object } of encrypted.tables)
     expect((await readSmall(target, object.key)).toString('latin1')).toMatch(/^age-encryption\.org\/v1\n/);
   const { blobs } = await target.list(backupKeys.blobs);
-  const copies = blobs.filter(({ key }) => key.startsWith(sealed.blobPrefix));
-  expect(copies).toHaveLength(sealed.blobs.count);
+  const copies = blobs.filter(({ key }) => key.startsWith(encrypted.blobPrefix));
+  expect(copies).toHaveLength(encrypted.blobs.count);
   for (const { key } of copies)
     expect((await readSmall(target, key)).toString('latin1')).toMatch(/^age-encryption\.org\/v1\n/);
-  const manifest = (await readSmall(target, backupKeys.manifest(sealed.id))).toString();
-  expect(manifest).not.toContain(sealed.installation);
+  const manifest = (await readSmall(target, backupKeys.manifest(encrypted.id))).toString();
+  expect(manifest).not.toContain(encrypted.installation);
   expect(manifest).not.toContain('organizations');
   expect(await damageOf(target, plain.id)).toEqual([]);
 }, 120_000);

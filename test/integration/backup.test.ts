@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Restoration } from '../../src/cli/backup/restore.ts';
-import { unsealed } from '../../src/shared/backup/backup-encryption.ts';
+import { noEncryption } from '../../src/shared/backup/backup-encryption.ts';
 import { type FoundBackup, findBackups, readVerification } from '../../src/shared/backup/backup-list.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
 import { backupKeys, type Manifest, writeManifest } from '../../src/shared/backup/manifest.ts';
@@ -274,11 +274,11 @@ test('a changed manifest with a matching hash is found when the backup is verifi
   };
   for (const [named, change] of Object.entries(changes)) {
     const changed = { ...manifest, ...change(manifest) };
-    await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(changed, unsealed.seal)));
+    await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(changed, noEncryption.encrypt)));
     const { code, stderr, stdout } = await runBackup(source(), 'verify', '--from', location);
     expect([code, stderr + stdout]).toEqual([1, expect.stringContaining(named)]);
   }
-  await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(manifest, unsealed.seal)));
+  await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(manifest, noEncryption.encrypt)));
 }, 240_000);
 
 test('a backup under writers restores each write that was acknowledged before it, byte for byte', async () => {

@@ -120,7 +120,7 @@ beforeAll(async () => {
 afterAll(() => traffic?.stop());
 
 beforeEach(() => {
-  there = path.join(app.dataDir, `place-${++folders}`);
+  there = path.join(app.dataDir, `location-${++folders}`);
 });
 afterEach(async () => {
   await traffic.goOn(2);
@@ -211,16 +211,17 @@ test('a write whose upload began before the move and ends after the switch is in
 test('of two copies that differ, the one without its hash is replaced, in whichever location', async () => {
   await copy();
   const [old, copied] = keys as [string, string];
-  const overwrite = (place: string, key: string) => withStore(place, (store) => store.put(key, once(Buffer.from('x'))));
+  const overwrite = (location: string, key: string) =>
+    withStore(location, (store) => store.put(key, once(Buffer.from('x'))));
   const right = await Promise.all([old, copied].map((key) => withStore(here, (store) => readSmall(store, key))));
   await overwrite(here, old);
   await overwrite(there, copied);
   const { code, stderr } = await runBlobs(app, {}, 'copy', '--to', there, '--again');
   expect({ code, isDoubtful: stderr.includes('neither') }).toEqual({ code: 0, isDoubtful: false });
-  for (const place of [here, there])
-    expect(await Promise.all([old, copied].map((key) => withStore(place, (store) => readSmall(store, key))))).toEqual(
-      right,
-    );
+  for (const location of [here, there])
+    expect(
+      await Promise.all([old, copied].map((key) => withStore(location, (store) => readSmall(store, key)))),
+    ).toEqual(right);
   await verify();
   await arrive();
 }, 120_000);
@@ -230,17 +231,17 @@ test('the old location is emptied only if the new one has the same bytes, or the
   await verify();
   await switchOver();
   const [differs, missing, old, both] = keys.slice(10, 14) as [string, string, string, string];
-  const written = (place: string, key: string, bytes: Buffer) =>
-    withStore(place, (store) => store.put(key, once(bytes)));
+  const written = (location: string, key: string, bytes: Buffer) =>
+    withStore(location, (store) => store.put(key, once(bytes)));
   const right = await withStore(here, (store) => readSmall(store, differs));
   const bytesOfBoth = await withStore(here, (store) => readSmall(store, both));
-  for (const [place, key] of [
+  for (const [location, key] of [
     [there, differs],
     [here, old],
     [here, both],
     [there, both],
   ] as const)
-    await written(place, key, Buffer.from(place === here ? 'x' : 'yz'));
+    await written(location, key, Buffer.from(location === here ? 'x' : 'yz'));
   await rm(await fileOf(there, missing));
   const kept = countFiles(here);
 
@@ -253,7 +254,7 @@ test('the old location is emptied only if the new one has the same bytes, or the
   expect(countFiles(here)).toBeGreaterThanOrEqual(kept);
   expect(await withStore(there, (store) => readSmall(store, differs))).toEqual(right);
 
-  for (const place of [here, there]) await written(place, both, bytesOfBoth);
+  for (const location of [here, there]) await written(location, both, bytesOfBoth);
   await written(there, missing, await withStore(here, (store) => readSmall(store, missing)));
   expect(await runBlobs(app, {}, 'finish', '--empty')).toMatchObject({ code: 0 });
   expect(countFiles(here)).toBe(0);

@@ -306,8 +306,8 @@ test('another passphrase is recorded, and writes everything again', async () => 
     `select details from audit_events where action = 'bundle.begin' order by number desc limit 2`,
   );
   expect(events.map(({ details }) => JSON.parse(details))).toEqual([
-    { place: `file://${directory}`, before: `file://${directory}`, isKeyNew: true },
-    expect.objectContaining({ place: `file://${directory}` }),
+    { location: `file://${directory}`, before: `file://${directory}`, isKeyNew: true },
+    expect.objectContaining({ location: `file://${directory}` }),
   ]);
   expect(JSON.stringify(events)).not.toContain('another passphrase');
 });

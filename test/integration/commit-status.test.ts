@@ -81,7 +81,7 @@ test('the status of the end never overtakes that of the start', async () => {
   const update = await start();
   const slow = new WebhookDispatcher(app.context, 'all');
   await slow.begin(new AbortController().signal);
-  await until(() => host.received.length === 1, 'the start is being told');
+  await until(() => host.received.length === 1, 'the start is being sent');
   await ok(complete(app, update));
   // Others have to wait for the one that is on its way.
   expect(await deliverDue(app)).toBe(0);

@@ -39,12 +39,12 @@ async function end(stack: TestStack, { json }: TestResponse): Promise<void> {
   await ok(cancel(apps[0], stack, { path: `${stack.path}/update/${json.updateID}` }));
 }
 
-/** Waits until limits hold back so many calls, which have taken their turns among themselves from then on. */
+/** Waits until limits delay so many calls, which have taken their turns among themselves from then on. */
 const untilDeferred = (count: number): Promise<void> =>
   until(async () => {
     const rows = await query(apps[0], 'select 1 from update_queue_waiters where held_by is not null');
     return rows.length === count;
-  }, `limits hold back ${count} calls`);
+  }, `limits delay ${count} calls`);
 
 test('no more updates run at once than the organization, the project, the tag and the user may', async () => {
   const stack = await createStack(apps[0]);
@@ -119,7 +119,7 @@ test('the rest wait, and projects alternate', async () => {
   await end(web[0] as TestStack, running[0] as TestResponse);
   const first = await late;
   expect(order).toEqual(['data/a']);
-  expect(first.json.messages[0].message).toMatch(/^Waited .*, which a limit of 2 updates at once held back/);
+  expect(first.json.messages[0].message).toMatch(/^Waited .*, which a limit of 2 updates at once delayed/);
   await end(web[1] as TestStack, running[1] as TestResponse);
   await end(web[2] as TestStack, await third);
   await end(web[3] as TestStack, await fourth);

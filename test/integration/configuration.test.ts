@@ -327,6 +327,12 @@ test('pages say which teams and rules a configuration declares', async () => {
     { kind: 'change-limit', isManaged: true },
     { kind: 'lock-wait', isManaged: false },
   ]);
+  const declared = async (object: string) =>
+    (await ask(app, stack.auth.replace('token ', ''), 'access.declaration', { organization, kind: 'Team', object }))
+      .data;
+  const applied = { appliedBy: expect.any(String), appliedAt: expect.stringMatching(/^20/) };
+  expect(await declared('one')).toEqual({ declaration: { name: 'one', labels: {}, ...applied } });
+  expect(await declared('by-hand')).toEqual({ declaration: null });
 });
 
 describe('wrong documents', () => {

@@ -7,7 +7,7 @@ import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { beginReconcile, reconcile } from '../../src/shared/state/blobs/reconcile-blobs.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
-import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
+import { secondStoreTasks } from '../../src/workers/state/second-store-tasks.ts';
 import { readEverything, writeEverything } from '../support/all-documents.ts';
 import { flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';

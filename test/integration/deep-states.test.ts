@@ -119,7 +119,7 @@ test('a secret at the end is found, and its location is reported as foreign', as
     { of: 'resource', urn: deepUrn, part: 'inputs', path: ['secret'] },
     { of: 'resource', urn: deepUrn, part: 'inputs', path },
   ]) {
-    const { status } = await command(app, token, 'secrets.reveal', { ...place(), place: secret });
+    const { status } = await command(app, token, 'secrets.reveal', { ...place(), location: secret });
     expect([secret, status]).toEqual([secret, 'object' === (secret as { name?: string }).name ? 404 : 400]);
   }
 });

@@ -5,7 +5,7 @@ import { query } from '../support/database.ts';
 import { exportState } from '../support/stack-state.ts';
 import { createStack, gzipped, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
-import { cancel } from '../support/update-calls.ts';
+import { cancel, complete } from '../support/update-calls.ts';
 
 // A process keeps the text of the last delta of each update, and applies the next one to it.
 
@@ -117,6 +117,15 @@ test('a repeat changes nothing, and a wrong one neither', async () => {
   expect(await exported(stack)).toBe(textOf('c'));
   await ok(delta(app, update, replacing(textOf('c'), 'd'), textOf('d'), 4));
   expect(await exported(stack)).toBe(textOf('d'));
+});
+
+test('the first write of an update cannot be a delta to the state of the update before', async () => {
+  const { stack, update, text } = await written();
+  await ok(complete(app, update));
+  const next = await startUpdate(app, stack);
+  const refused = await delta(app, next, replacing(text, 'c'), textOf('c'), 1);
+  expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('no checkpoint of this update')]);
+  expect(await exported(stack)).toBe(text);
 });
 
 test('a late repeat that happens to fit the kept text changes nothing', async () => {

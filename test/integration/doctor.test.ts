@@ -371,7 +371,7 @@ describe('each fault is found by its name, and only that', () => {
     const bad = findings.filter(({ status }) => status !== 'ok');
     if (!isDeepStrictEqual(faultsIn(findings), found)) throw new Error(JSON.stringify(bad));
     expect(bad.map((finding) => finding.seen).join('\n')).toMatch(seen);
-    for (const { mend } of bad) expect(mend).toMatch(/^[A-Z`d].*\.$/);
+    for (const { fix } of bad) expect(fix).toMatch(/^[A-Z`d].*\.$/);
     expect(JSON.stringify(findings)).not.toContain('hunter2');
   });
 });

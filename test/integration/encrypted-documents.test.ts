@@ -33,13 +33,14 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-function settingsOf(seals: string): Record<string, string> {
-  return { HOLDFAST_ENCRYPT_DOCUMENTS: seals, HOLDFAST_INLINE_BYTES: '100' };
+function settingsOf(encrypts: string): Record<string, string> {
+  return { HOLDFAST_ENCRYPT_DOCUMENTS: encrypts, HOLDFAST_INLINE_BYTES: '100' };
 }
 
 /** Another process on the same database and blobs. */
-async function another(seals: 'true' | 'false', keys = masterKeys): Promise<TestApp> {
-  const app = await createTestApp({ database, dataDir: first.dataDir, settings: settingsOf(seals), masterKeys: keys });
+async function another(encrypts: 'true' | 'false', keys = masterKeys): Promise<TestApp> {
+  const settings = settingsOf(encrypts);
+  const app = await createTestApp({ database, dataDir: first.dataDir, settings, masterKeys: keys });
   open.push(app);
   return app;
 }
@@ -176,7 +177,7 @@ test('swapped objects are detected as damaged and are repaired once they are bac
   const stacks = [await importText(first, texts[0] as string), await importText(first, texts[1] as string)] as const;
   const stored = await Promise.all(stacks.map(async (stack) => storedBytes(first, await headOf(first, stack))));
   const [mine, theirs] = stored as [(typeof stored)[0], (typeof stored)[0]];
-  // Unsealed bytes in the place of encrypted ones are rejected too.
+  // Unencrypted bytes instead of encrypted ones are rejected too.
   for (const bytes of [theirs.bytes, Buffer.from(texts[0] as string), mine.bytes.subarray(0, 49)]) {
     await mine.overwrite(bytes);
     expect((await first.call('GET', `${stacks[0].path}/export`, { auth: stacks[0].auth })).status).toBe(500);

@@ -122,7 +122,7 @@ describe('archived events', () => {
     const property = fc.asyncProperty(
       fc.array(event, { minLength: 1, maxLength: 60 }),
       fc.record({
-        /** Which events arrive late, as rows between packed ones. */
+        /** Which events arrive late, as rows between archived ones. */
         late: fc.array(fc.nat(59), { maxLength: 8 }),
         /** After how many segments packing stops. */
         segments: fc.integer({ min: 0, max: 4 }),
@@ -207,7 +207,7 @@ describe('the sweep', () => {
       ...app.context,
       config: { ...config, eventArchiving: { ...config.eventArchiving, delaySeconds: 0 } },
     };
-    // The failure must not be that of an update whose late rows lie between packed ones.
+    // The failure must not be that of an update whose late rows lie between archived ones.
     await query(app, `update updates set events_archived = true where ended_at is not null`);
     const updates = [await endedUpdate(app, someEvents(40)), await endedUpdate(app, someEvents(40))];
     let failures = 0;

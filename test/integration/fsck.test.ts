@@ -401,6 +401,16 @@ const damages: Record<string, Damage & { readonly kind: FindingKind }> = {
     make: () => sql(`update state_indexes set checkpoint_id = null, version = null where stack_id = $1`, [ids.other]),
     object: /org.*\/proj\/dev$/,
   },
+  'an index with the mark of a stack that refers to others': {
+    kind: 'index-behind',
+    make: () =>
+      sql(
+        `update state_indexes i set referring_in = c.organization_id from stack_changes c
+         where c.stack_id = i.stack_id and i.stack_id = $1`,
+        [ids.other],
+      ),
+    object: /org.*\/proj\/dev$/,
+  },
   'an index that lacks a resource': {
     kind: 'index-wrong',
     make: () => sql(`delete from stack_resources where ${ofOther()}`),

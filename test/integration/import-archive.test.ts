@@ -27,7 +27,7 @@ const update = (stack: TestStack, ...rest: [object, Parameters<typeof runUpdate>
 const idOf = async (stack: TestStack): Promise<string | undefined> => (await source.context.stacks.find(stack))?.id;
 
 /** A manifest with its hash. */
-function sealed({ sha256: _, ...manifest }: { readonly sha256: string }): string {
+function withChecksum({ sha256: _, ...manifest }: { readonly sha256: string }): string {
   return JSON.stringify({ ...manifest, sha256: createHash('sha256').update(JSON.stringify(manifest)).digest('hex') });
 }
 
@@ -284,7 +284,7 @@ test('what is there is imported of a stack that an export did not write to its e
   const before = await readFile(manifestFile, 'utf8');
   await update(dev, stateWith(dev, await encrypt(source, dev, '"a"'), 3));
   await ends.export();
-  await writeFile(manifestFile, sealed({ ...JSON.parse(before), isComplete: false }));
+  await writeFile(manifestFile, withChecksum({ ...JSON.parse(before), isComplete: false }));
   expect((await ends.export('--stack', 'proj/none')).text).toContain('Exported 0 stacks');
   expect((await ends.import('--apply')).text).toBe('Imported 1 version and 1 preview of 1 stack into partly.\n');
 
@@ -329,7 +329,7 @@ test('names that lead elsewhere, files without an end, and what no server stores
   expect(() => infoOf({ ...good, resourceChanges: '{' })).toThrow(SyntaxError);
 
   index.name = 'stacks/../../outside.json';
-  await writeFile(manifestFile, sealed(manifest));
+  await writeFile(manifestFile, withChecksum(manifest));
   expect((await ends.import()).text).toContain(
     'holdfast-archive.json is not a file of an archive: /stacks/0/index/name',
   );

@@ -21,14 +21,14 @@ test('webhooks, drift and statistics report no update that an import has copied,
   expect((await ends.run('--apply')).text).toBe('Imported 3 versions of 1 stack into quiet.\n');
   const { updates } = await ends.here('proj/dev/updates');
   expect(updates.map(({ kind }: { kind: string }) => kind)).toEqual(['refresh', 'import', 'update']);
-  const told = async () => {
+  const said = async () => {
     const rows = await query<{ event: string }>(
       target,
       `select event from webhook_events where organization = 'quiet' order by occurred_at`,
     );
     return rows.map(({ event }) => event);
   };
-  expect(await told()).toEqual(['stack_created']);
+  expect(await said()).toEqual(['stack_created']);
   const counted = await query(
     target,
     `select (select count(*)::int from drift_runs r where r.stack_id = s.id) as drift,
@@ -40,7 +40,7 @@ test('webhooks, drift and statistics report no update that an import has copied,
   await ok(
     target.call('POST', `${dev.path}/import`, { auth: ends.authHere, body: await ends.here('proj/dev/export') }),
   );
-  expect(await told()).toEqual(['stack_created', 'import_succeeded']);
+  expect(await said()).toEqual(['stack_created', 'import_succeeded']);
 });
 
 const commit = 'ab12'.repeat(10);

@@ -43,7 +43,7 @@ test('a batch of entries updates no index and not the row of its update', async 
   await until(async () => {
     journals = await countUpdates('journals');
     return journals.updated - journalsBefore.updated >= batches;
-  }, 'the figures are reported');
+  }, 'the statistics are reported');
   // A full page causes an exception now and then.
   expect(journals.hot - journalsBefore.hot).toBeGreaterThan(batches * 0.8);
   expect((await countUpdates('updates')).updated - updatesBefore.updated).toBeLessThan(batches / 2);

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type ChangeName, changeStatement } from '../support/both-ways/changes.ts';
-import { changeBefore, withLateChanges } from '../support/both-ways/late-changes.ts';
 import { query } from '../support/database.ts';
+import { type ChangeName, changeStatement } from '../support/differential/changes.ts';
+import { changeBefore, withLateChanges } from '../support/differential/late-changes.ts';
 import { person } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, ok } from '../support/state.ts';

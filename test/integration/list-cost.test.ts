@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createPolicyGroupRepository } from '../../src/api/policies/policy-group-repository.ts';
+import { createReferenceRepository } from '../../src/api/search/reference-repository.ts';
 import { createResourceRepository } from '../../src/api/search/resource-repository.ts';
 import { createAttentionRepository } from '../../src/api/stacks/attention-repository.ts';
 import { createStackQueryRepository, type OverviewFilter } from '../../src/api/stacks/stack-query-repository.ts';
@@ -11,6 +12,8 @@ import {
   createApprovalQueryRepository,
 } from '../../src/api/updates/approvals/approval-query-repository.ts';
 import { createGrantRepository, type GrantCursor } from '../../src/shared/access/grant-repository.ts';
+import { createKeptBytesRepository } from '../../src/shared/access/quotas/kept-bytes-repository.ts';
+import { createDriftRepository } from '../../src/shared/drift/drift-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import {
   createStackListRepository,
@@ -20,6 +23,7 @@ import {
 import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
+import { createEmptyProjectRepository } from '../../src/workers/stacks/empty-project-repository.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { planOf } from '../support/plan-of.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
@@ -327,6 +331,23 @@ describe('stacks are counted in an index alone', () => {
     expect(plan.pages).toBeLessThanOrEqual(10 * 12);
   });
 
+  test('those of which a page of what an organization keeps is measured', async () => {
+    const { rows } = await client.query<{ id: string }>(
+      `select id from organizations where id not in (
+         select organization_id from stack_listings where stack_id = $1) order by name limit 1`,
+      [deepStack],
+    );
+    const kept = (limit: number) =>
+      planOf(client, (db) =>
+        createKeptBytesRepository(db).sumPage(rows[0]?.id as string, 'live', ['project-05', 'stack-10'], limit),
+      );
+    const [page, all] = [await kept(50), await kept(10_000)];
+    expect([page.returned, all.returned]).toEqual([1, 1]);
+    // Each stack, its state, and about a third with an update, which is looked for twice.
+    expect(page.read).toBeLessThanOrEqual(50 * 4);
+    expect(all.read).toBeGreaterThan(500 * 2);
+  });
+
   test('those of the default policy group', async () => {
     const plan = await planOf(client, (db) => createPolicyGroupRepository(db).list('org-1'));
     expect(plan.returned).toBe(1);
@@ -383,9 +404,10 @@ describe('a page about few stacks does not read the others', () => {
 
   const page = { after: null, days: 90, limit: 51 };
   type Ci = ReturnType<typeof createCiQueryRepository>;
-  // The last number: rows that all steps together read for each one. Drift is found by one look into the index for each stack.
+  // The last number: rows that all steps together read for each one. Drift is found by one look into the index for each stack, and each of
+  // six looks reads both of the table's rows.
   test.each<[string, (ci: Ci, of: ListedOrganization) => Promise<unknown>, number, number]>([
-    ['drift', (ci, of) => ci.listDrifted(of, { ...page, onlyDrifted: false }), 2, 13],
+    ['drift', (ci, of) => ci.listDrifted(of, { ...page, onlyDrifted: false }), 2, 16],
     // By day, by project and by reason.
     ['counts of refused runs', (ci, of) => ci.countRefused(of, 90), 3, 10],
     ['refused runs', (ci, of) => ci.listRefused(of, { ...page, project: null, reasons: null }), 3, 10],
@@ -417,5 +439,45 @@ describe('a page about few stacks does not read the others', () => {
     const troubled = await planOf(client, (db) => createAttentionRepository(db).listTroubled(organizations, 50, 5));
     expect(troubled.returned).toBe(5);
     expect(troubled.read).toBeLessThanOrEqual(8 * 5 + organizations.length);
+    const [first] = organizations as [ListedOrganization];
+    const ci = await planOf(client, (db) =>
+      createCiQueryRepository(db).listDrifted(first, { ...page, onlyDrifted: true }),
+    );
+    expect(ci.returned).toBe(2);
+    expect(ci.read).toBeLessThanOrEqual(8 * 2);
+    const counted = await planOf(client, (db) => createDriftRepository(db).countDrifted());
+    expect(counted.read).toBeLessThanOrEqual(8 * 2 + organizations.length);
+  });
+
+  test('the graph of references', async () => {
+    await client.query(`insert into state_indexes (stack_id, version) select id, 1 from stacks on conflict do nothing`);
+    await client.query(`insert into stack_resources (stack_id, key, digest, urn, type, name, place, dependencies, is_custom, is_external,
+        is_protected, deletes_first, is_deleted, reads)
+      select l.stack_id, 'key', '', 'urn', 'a:b:C', 'name', 'place', '{}', true, false, false, false, false,
+        case when l.project_name = 'project-09' and l.stack_name between 'stack-01' and 'stack-03' then 'org-1/p/s' end
+      from stack_listings l where l.tag_name = ''`);
+    await client.query('vacuum (index_cleanup on) state_indexes, stack_resources');
+    await analyzeExactly(client, 'state_indexes', 'stack_resources');
+    const [first] = organizations as [ListedOrganization];
+    const plan = await planOf(client, (db) =>
+      createReferenceRepository(db).listOfOrganization(first, { limit: 2_001, stacks: 501 }),
+    );
+    expect(plan.returned).toBe(3);
+    expect(plan.read).toBeLessThanOrEqual(3 * 3);
+    expect(plan.pages).toBeLessThanOrEqual(16 * 3);
+  });
+
+  test('the sweep of empty projects', async () => {
+    await client.query('update projects set may_be_empty = false');
+    await client.query(
+      `insert into stacks (project_id, name) select id, 'leaving' from projects where name = 'project-20' limit 1`,
+    );
+    await client.query(`delete from stacks where name = 'leaving'`);
+    await client.query('vacuum (index_cleanup on) projects');
+    await analyzeExactly(client, 'projects');
+    const plan = await planOf(client, (db) => createEmptyProjectRepository(db).lock(500));
+    expect(plan.returned).toBe(1);
+    expect(plan.read).toBe(1);
+    expect(plan.pages).toBeLessThanOrEqual(12);
   });
 });

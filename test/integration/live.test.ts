@@ -215,7 +215,7 @@ test('a page that does not read is cut, and never has more than a few messages',
     stackId: topics.stack.id,
     updateId: null,
   });
-  await until(() => watcher.has({ kind: 'index.changed' }) || watcher.has({ kind: 'refetch' }), 'all were told');
+  await until(() => watcher.has({ kind: 'index.changed' }) || watcher.has({ kind: 'refetch' }), 'all were notified');
   expect(stream.size).toBeLessThanOrEqual(64);
   await until(() => isCut, 'the connection is closed');
   expect(watcher.ended).toBeUndefined();

@@ -1,5 +1,5 @@
 import { beforeAll, expect, jest, test } from '@jest/globals';
-import { type AuditPlaceRule, placeRuleOf } from '../../src/cli/admin/audit-places.ts';
+import { type AuditLogRule, logRuleOf } from '../../src/cli/admin/audit-log-rules.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { type AuditAction, auditActions } from '../../src/shared/audit/audit-actions.ts';
 import { listEvents } from '../support/audit.ts';
@@ -18,8 +18,8 @@ let other: string;
 let someone: Person;
 let admin: Person;
 
-/** Where each action shows. */
-const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
+/** The audit log in which each action is recorded. */
+const decisions: Readonly<Record<AuditAction, AuditLogRule>> = {
   ...(Object.fromEntries(
     [
       ...[
@@ -65,7 +65,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
       ...['embed.create', 'embed.revoke'],
       ...['view.create', 'view.change', 'view.remove'],
     ].map((action) => [action, 'organization']),
-  ) as Record<AuditAction, AuditPlaceRule>),
+  ) as Record<AuditAction, AuditLogRule>),
   'organization.delete': 'server',
   'bundle.begin': 'server',
   'database.loss': 'server',
@@ -167,7 +167,7 @@ async function personal(of: string, since: number): Promise<readonly string[]> {
   const events = (await listEvents(app, of)).filter(({ number }) => Number(number) > since);
   const kinds: readonly string[] = ['person', 'token', 'members'];
   return [...new Set(events.map(({ action }) => action))]
-    .filter((action) => kinds.includes(placeRuleOf(action as AuditAction)))
+    .filter((action) => kinds.includes(logRuleOf(action as AuditAction)))
     .sort();
 }
 
@@ -178,7 +178,7 @@ async function lastNumber(): Promise<number> {
 
 test('each action is shown somewhere', () => {
   const names = Object.keys(auditActions) as AuditAction[];
-  expect(Object.fromEntries(names.map((name) => [name, placeRuleOf(name)]))).toEqual(decisions);
+  expect(Object.fromEntries(names.map((name) => [name, logRuleOf(name)]))).toEqual(decisions);
 });
 
 test('actions on accounts are in the log of the server, and not in that of an organization', async () => {
@@ -189,7 +189,7 @@ test('actions on accounts are in the log of the server, and not in that of an or
   expect(await personal(other, since)).toEqual([]);
   expect(JSON.stringify(await listEvents(app, organization))).not.toContain('my secret project');
   await operator('deactivate-user', someone.login);
-  for (const place of ['', organization, other]) expect(await personal(place, since)).toContain('user.deactivate');
+  for (const log of ['', organization, other]) expect(await personal(log, since)).toContain('user.deactivate');
 });
 
 test('an organization that manages the account by its identity provider sees it, the others do not', async () => {

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
+import { createCheckpointRepository } from '../../src/shared/state/checkpoints/checkpoint-repository.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { letBlobsAge } from '../support/blob-rows.ts';
 import { holdInserts, query } from '../support/database.ts';
@@ -180,6 +182,40 @@ describe('a checkpoint in flight', () => {
       await ok(saveState(app, update, 3));
     }
     expect(await exportedNames(app, stack)).toHaveLength(3);
+  });
+
+  test('whose blob is marked between its upload and its commit is not committed', async () => {
+    const update = await startUpdate(app, await createStack(app));
+    const [fence] = await query<{ stackId: string; updateId: string; epoch: number }>(
+      app,
+      'select stack_id as "stackId", id as "updateId", epoch from updates where id = $1',
+      [update.id],
+    );
+    if (!fence) throw new Error('There is no update');
+    const blobKey = `checkpoints/aa/${update.id}`;
+    await app.context.blobRows.insert(blobKey, null);
+    await gated.blobs.put(blobKey, once(Buffer.from('x')));
+    const document = {
+      sha256: Buffer.alloc(32),
+      sizeBytes: 1,
+      storedBytes: 1,
+      codec: 'zstd',
+      inlineBytes: null,
+      blobKey,
+    };
+    const commit = () =>
+      createCheckpointRepository(app.context.db).commit(
+        fence,
+        { document, resourceCount: 0 },
+        { sequenceNumber: null, arrivalSequence: null, baseCheckpointId: null },
+      );
+    const mark = 'update blobs set pending_deletion_since = $2 where key = $1';
+    await query(app, mark, [blobKey, new Date()]);
+    expect(await commit()).toBeNull();
+    expect(await checkpointCount(update)).toBe(0);
+    await query(app, mark, [blobKey, null]);
+    expect(await commit()).not.toBeNull();
+    expect(await checkpointCount(update)).toBe(1);
   });
 });
 

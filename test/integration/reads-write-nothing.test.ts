@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import { appRouter } from '../../src/api/router.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
@@ -25,7 +25,9 @@ import { append } from '../support/update-calls.ts';
 
 // All reads, of stored bytes that are all damaged, by a token and a session whose last use is an hour ago.
 
-const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: '1' } });
+const logged: string[] = [];
+const log = { write: (line: string): void => void logged.push(JSON.parse(line).msg) };
+const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: '1' }, log });
 const login = 'reader';
 /**
  * One with all kinds of documents, one whose journal has a snapshot, one with a journal that is too long to be replayed for a read, and one that
@@ -174,6 +176,53 @@ async function readArchive(): Promise<string[]> {
 }
 
 const refused = { status: 503, text: expect.stringContaining('another site has taken over') };
+
+test('at a site that another one has replaced, damage is proved and reported once', async () => {
+  const { copies, policyArchives, readOnly, states } = app.context;
+  const get = (path: string) => async () =>
+    (await app.call('GET', `${stack.path}${path}`, { auth: stack.auth })).status;
+  const reads: Readonly<Record<string, readonly [read: () => Promise<unknown>, result: unknown, message: string]>> = {
+    version: [get('/export/1'), 500, 'stored document is damaged'],
+    head: [get('/export'), 500, 'stored document is damaged'],
+    events: [get(`/update/${ids['updateId']}/events`), 500, 'archived events are damaged'],
+    archive: [
+      () => policyArchives.open(String(ids['versionId'])).catch(({ status }: { status: number }) => status),
+      500,
+      'the archive of a policy pack is damaged',
+    ],
+    snapshot: [
+      async () => {
+        const { state } = (await states.readHead({ ...stack, stack: 'fresh' })) ?? {};
+        return resourcesOf(Buffer.concat(await Array.fromAsync(state?.bytes ?? [])).toString());
+      },
+      freshResources,
+      'journal snapshot is damaged',
+    ],
+  };
+  const prove = jest.spyOn(copies, 'prove');
+  const take = async (read: () => Promise<unknown>, message: string) => {
+    logged.length = 0;
+    prove.mockClear();
+    const result = await read();
+    const isDamage = (line: string) => line.replace('still ', '') === message;
+    return { result, isProved: prove.mock.calls.length > 0, logged: logged.filter(isDamage) };
+  };
+  readOnly.remember(fencedBy(new Date()));
+  try {
+    for (const [what, [read, result, message]] of Object.entries(reads)) {
+      const first = await take(read, message);
+      const second = await take(read, message);
+      expect({ what, first, second }).toEqual({
+        what,
+        first: { result, isProved: true, logged: [message] },
+        second: { result, isProved: false, logged: [] },
+      });
+    }
+  } finally {
+    prove.mockRestore();
+    readOnly.remember(null);
+  }
+});
 
 test('at a site that another one has replaced, no read changes a row', async () => {
   const { readOnly } = app.context;

@@ -188,6 +188,9 @@ test('versions are listed with what they changed, and any two are compared witho
     { name: 'b', change: 'deleted' },
   ]);
   expect(JSON.stringify(pages)).not.toContain('v1:');
+  const ofType = (typePrefix: string) => read('versions.diff', { from: 1, to: 2, typePrefix });
+  expect((await ofType('pulumi:providers:')).items).toEqual([]);
+  expect((await ofType('')).items).toHaveLength(4);
   expect((await read('versions.diff', { from: 2, to: 2 })).items).toEqual([]);
   expect((await read('versions.diff', { from: 0, to: 1 })).items).toHaveLength(3);
   expect((await call('versions.diff', { from: 1, to: 9 })).error).toMatchObject({ code: 'NOT_FOUND' });

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createRateCounterRepository } from '../../src/shared/identity/rate-counter-repository.ts';
 import { createJobRepository } from '../../src/shared/jobs/job-repository.ts';
@@ -231,13 +232,41 @@ test('projects without stacks are deleted, and others are not', async () => {
     `insert into projects (organization_id, name) select o.id, 'empty' from organizations o where o.name = $1`,
     [stack.organization],
   );
+  const sweep = async (): Promise<unknown[]> => {
+    await deleteEmptyProjects(app.context, signal);
+    const left = await query(
+      app,
+      'select p.name, may_be_empty as marked from projects p join organizations o on o.id = p.organization_id where o.name = $1',
+      [stack.organization],
+    );
+    return left;
+  };
+  expect(await sweep()).toEqual([{ name: 'proj', marked: false }]);
+  await ok(app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newProject: 'next' } }));
+  expect(await sweep()).toEqual([{ name: 'next', marked: false }]);
+});
+
+test('a project whose last stack is deleted while the sweep looks at it is deleted by the next one', async () => {
+  const stack = await createStack(app);
+  const { organization } = stack;
+  const ownStack = `project_id in (select p.id from projects p join organizations o on o.id = p.organization_id where o.name = '${organization}')`;
+  await query(app, `update stacks set deleted_at = now() where ${ownStack}`);
+  await using client = Object.assign(new pg.Client({ connectionString: app.database.url }), {
+    [Symbol.asyncDispose]: () => client.end(),
+  });
+  await client.connect();
+  // The mark is there: the deletion takes the lock of the project nevertheless.
+  await client.query('begin');
+  await client.query(`delete from stacks where ${ownStack}`);
   await deleteEmptyProjects(app.context, signal);
-  const left = await query<{ name: string }>(
-    app,
-    'select p.name from projects p join organizations o on o.id = p.organization_id where o.name = $1',
-    [stack.organization],
-  );
-  expect(left).toEqual([{ name: 'proj' }]);
+  await client.query('commit');
+  const left = () =>
+    query(app, `select 1 from projects p join organizations o on o.id = p.organization_id where o.name = $1`, [
+      organization,
+    ]);
+  expect(await left()).toHaveLength(1);
+  await deleteEmptyProjects(app.context, signal);
+  expect(await left()).toEqual([]);
 });
 
 test('stacks are created in projects that are being deleted, and projects of new stacks stay', async () => {

@@ -83,6 +83,51 @@ test('a view is its author’s until it is shared; only shared ones are recorded
   ]);
 });
 
+test('its author replaces what a view shows; others see the new filters of a shared one', async () => {
+  const id = await save(bob, 'Broken', true);
+  const viewed = { page: 'ci', search: { view: 'runs', days: '90' } };
+  for (const who of [ada, cleo]) expect((await call(who, 'change', { id, viewed })).status).toBe(403);
+  for (const [wrong, status] of [
+    [{ page: 'ci', search: { status: 'failed' } }, 400],
+    [{ page: 'activity', search: { who: '\ud800' } }, 400],
+  ] as const)
+    expect((await call(bob, 'change', { id, viewed: wrong })).status).toBe(status);
+  expect(await list(cleo)).toMatchObject([{ id, ...failed }]);
+  expect((await call(bob, 'change', { id, viewed })).error).toBeNull();
+  for (const who of [bob, cleo])
+    expect(await list(who)).toMatchObject([{ id, name: 'Broken', isShared: true, ...viewed }]);
+  expect((await listRecorded()).at(-1)).toMatchObject({ action: 'view.change', details: { filter: viewed.search } });
+  expect((await call(bob, 'remove', { id })).error).toBeNull();
+});
+
+test('views of all organizations of a user are listed together, pinned ones first, then own ones', async () => {
+  const home = `${organization}-two`;
+  const dan = await person(app, home, 'admin');
+  await query(app, `insert into memberships (organization_id, user_id, role) values ($1, $2, 'viewer')`, [
+    ada.organizationId,
+    dan.userId,
+  ]);
+  const everywhere = async (by: Person) => (await ask(app, by.token, 'views.everywhere')).data.items;
+  const ids = [await save(bob, 'a of bob', true), await save(ada, 'b of ada', true), await save(bob, 'hidden')];
+  const there = { organization: home, name: 'c at home', isShared: false, viewed: failed };
+  expect((await command(app, dan.token, 'views.create', there)).error).toBeNull();
+  expect((await call(dan, 'pin', { id: ids[1], isPinned: true })).error).toBeNull();
+  expect(await everywhere(dan)).toMatchObject([
+    { name: 'c at home', organization: home, isPinned: true, isOwn: true },
+    { name: 'b of ada', organization, isPinned: true, isOwn: false },
+    { name: 'a of bob', organization, isPinned: false },
+  ]);
+  expect((await everywhere(ada)).map(({ name: each }: { name: string }) => each)).toEqual(['b of ada', 'a of bob']);
+  await query(app, 'delete from memberships where organization_id = $1 and user_id = $2', [
+    ada.organizationId,
+    dan.userId,
+  ]);
+  expect(await everywhere(dan)).toMatchObject([{ name: 'c at home' }]);
+  await call(bob, 'remove', { id: ids[0] });
+  await call(bob, 'remove', { id: ids[2] });
+  await call(ada, 'remove', { id: ids[1] });
+});
+
 test('a view that is not shared does not exist for others, admins included', async () => {
   const id = await save(bob, 'private');
   const named = await save(bob, 'named');

@@ -115,7 +115,7 @@ test('site admins see the backups, the schedule and the last fault', async () =>
   const { data } = await ask(app, token, 'operator.backups');
   const at = expect.any(String);
   expect(data).toMatchObject({
-    plan: { place: location, keep: 2, schedule: '0 3 * * *', nextAt: at },
+    plan: { location, keep: 2, schedule: '0 3 * * *', nextAt: at },
     createFailure: null,
   });
   expect(data.backups.map(({ id }: { id: string }) => id)).toHaveLength(2);

@@ -389,10 +389,8 @@ describe('references', () => {
       reference(place('net', 'prod')),
       reference(place('gone', 'prod')),
     ]);
-    await write(await addStack(net, 'stock', 'prod'), [
-      reference(place('shop', 'prod')),
-      reference(place('net', 'prod')),
-    ]);
+    const stock = await addStack(net, 'stock', 'prod');
+    await write(stock, [reference(place('shop', 'prod')), reference(place('net', 'prod'))]);
     const as = net.auth.replace('token ', '');
     const graph = await read('references.graph', { organization }, as);
     expect(graph).toMatchObject({ isCut: false });
@@ -410,6 +408,20 @@ describe('references', () => {
     expect(JSON.stringify(await read('references.graph', { organization }, limited.token))).not.toContain('stock');
     const ofNet = await read('references.ofStack', { organization, project: 'net', stack: 'prod' }, limited.token);
     expect(names(ofNet.readBy)).toEqual(['shop/prod']);
+    const referring = async () => {
+      const marked = await query<{ name: string }>(
+        app,
+        `select l.project_name as name from state_indexes i join stack_changes l using (stack_id)
+         where i.referring_in = l.organization_id and l.organization_id = (select id from organizations where name = $1) order by 1`,
+        [organization],
+      );
+      return marked.map(({ name }) => name);
+    };
+    expect(await referring()).toEqual(['shop', 'stock']);
+    await write(stock, [reference(place('net', 'prod'))]);
+    expect(await referring()).toEqual(['shop', 'stock']);
+    await write(stock, []);
+    expect(await referring()).toEqual(['shop']);
   });
 });
 
@@ -417,9 +429,9 @@ describe('a secret', () => {
   const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270' };
   let stack: TestStack;
   const urn = 'urn:pulumi:dev::proj::test:index:Bucket::box';
-  const reveal = (place: object, as = stack.auth.replace('token ', '')) => {
+  const reveal = (location: object, as = stack.auth.replace('token ', '')) => {
     const { organization, project, stack: name } = stack;
-    return command(app, as, 'secrets.reveal', { organization, project, stack: name, place });
+    return command(app, as, 'secrets.reveal', { organization, project, stack: name, location });
   };
   const events = () =>
     query<{ details: string; outcome: string; login: string }>(
@@ -464,7 +476,7 @@ describe('a secret', () => {
   });
 
   test('is shown to a user who may decrypt, and each read is recorded with its location', async () => {
-    const shown = async (place: object) => (await reveal(place)).data?.value;
+    const shown = async (location: object) => (await reveal(location)).data?.value;
     expect(await shown({ of: 'output', name: 'url' })).toBe('https://a.example');
     expect(JSON.parse(await shown({ of: 'output', name: 'mixed' }))).toEqual({ a: 1, b: { deep: [true] } });
     expect(await shown({ of: 'resource', urn, part: 'inputs', path: ['list', 1, 'pass'] })).toBe('hidden text');

@@ -9,7 +9,7 @@ import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { checkSite } from '../../src/shared/platform/site/site-watch.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
-import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
+import { secondStoreTasks } from '../../src/workers/state/second-store-tasks.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminWith } from '../support/admin.ts';
 import { readEverything, writeEverything } from '../support/all-documents.ts';
@@ -132,7 +132,7 @@ test('the second store catches up once it is back', async () => {
   expect(blobs.bytes).toBeGreaterThan(0);
   expect((await runSite(old, 'old', 'status')).stdout).toContain(`${waiting} blobs (`);
   const metrics = (await old.context.metrics.registry.metrics()).split('\n');
-  expect(metrics).toContain(`holdfast_second_store_lag{figure="blobs"} ${waiting}`);
+  expect(metrics).toContain(`holdfast_second_store_lag{measure="blobs"} ${waiting}`);
   const { notes } = await fsck(old.context, { fixes: false, sample: null, ring: null });
   expect(notes).toContainEqual(expect.stringMatching(/^\d+ objects wait to be copied to the other store/));
   const [copy, compare] = secondStoreTasks(old.context, mirror);

@@ -34,7 +34,7 @@ const scanning: Record<string, object | (() => object)> = {
   'resources.get': { urn },
   'resources.blame': { urn },
   'resources.graph': {},
-  'secrets.reveal': { place: { of: 'resource', urn, part: 'outputs', path: ['key'] } },
+  'secrets.reveal': { location: { of: 'resource', urn, part: 'outputs', path: ['key'] } },
   'stacks.get': {},
   'stacks.pending': {},
   'stacks.repair': { headVersion: 2, repairs: [{ index: 0, urn, repair: { action: 'clear' } }] },
@@ -85,7 +85,7 @@ test('every procedure that reads whole states is in the table', () => {
   expect(names.sort()).toEqual(Object.keys(scanning).sort());
 });
 
-test.each(Object.keys(scanning))('%s is told to come again when the line is long', async (name) => {
+test.each(Object.keys(scanning))('%s reports a full queue', async (name) => {
   await fillTheQueue();
   const refused = await call(name);
   emptyTheQueue();

@@ -124,7 +124,7 @@ test('a run that has lost its position is a new run, but evicts none', async () 
   const { first, stack } = await heldStack();
   const newer = create(stack, { commit: 'bbb' });
   await untilWaiting(apps, 1);
-  const late = create(stack, { commit: 'aaa', query: `?place=${crypto.randomUUID()}&hop=1` });
+  const late = create(stack, { commit: 'aaa', query: `?entry=${crypto.randomUUID()}&hop=1` });
   await untilWaiting(apps, 2);
   await expectToRun(stack, first, [newer, late]);
 });

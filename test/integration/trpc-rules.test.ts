@@ -188,7 +188,7 @@ test('webhooks are made, changed, tried and removed, and their secrets are never
     for (const displayName of ['Beta', 'Gamma']) await change(`${call}.create`, { ...of, ...hook, displayName });
     const listed = await listAll(`${call}.list`, of);
     expect(listed.map(({ displayName }) => displayName)).toEqual(['Alerts', 'Beta', 'Gamma']);
-    expect(JSON.stringify([made, listed])).not.toMatch(/very-secret|sealed/);
+    expect(JSON.stringify([made, listed])).not.toMatch(/very-secret|"encrypted"|masterKeyId/);
 
     const one = { ...of, webhook: made.name };
     const ping = await change(`${call}.ping`, one);
@@ -331,6 +331,14 @@ test('limits are shown with what is used', async () => {
     { name: 'requestsPerSecond', limit: null, used: null },
   ]);
   expect(seen.measuredAt).toMatch(/Z$/);
+  // Only days within the last 90, of this organization.
+  await query(
+    app,
+    `insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes)
+     select o.id, (now() at time zone 'UTC')::date - n, 100 - n, 2, 3 from organizations o, unnest(array[120, 30, 20]) n`,
+  );
+  const days = (await get('limits.get')).days.filter(({ eventBytes }: { eventBytes: number }) => eventBytes === 3);
+  expect(days.map(({ stateBytes }: { stateBytes: number }) => stateBytes)).toEqual([70, 80]);
   expect(Object.keys(seen.requestsPerMinute)).toEqual(['token', 'user', 'address']);
 });
 

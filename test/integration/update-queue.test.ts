@@ -217,7 +217,7 @@ test('a wait ends with a redirect that keeps the queue position', async () => {
   const server = await WireServer.listen(short);
   const { location, status } = await create(server, stack);
   expect(status).toBe(307);
-  expect(location).toMatch(/^\?place=[0-9a-f-]{36}&hop=1$/);
+  expect(location).toMatch(/^\?entry=[0-9a-f-]{36}&hop=1$/);
   const later = create(servers[0], stack);
   await untilWaiting(1);
   const again = create(servers[1], stack, { query: location as string });
@@ -240,7 +240,7 @@ test('the queue entry of another caller, and a lost one, become new entries', as
   const auth = `token ${await apps[0].createUser(stack.organization, 'member')}`;
   const other = create(servers[1], { ...stack, auth }, { query: location as string });
   await untilWaiting(2);
-  const unknown = create(servers[1], stack, { query: `?place=${crypto.randomUUID()}&hop=1` });
+  const unknown = create(servers[1], stack, { query: `?entry=${crypto.randomUUID()}&hop=1` });
   await untilWaiting(3);
   await cancel(stack, first.id);
   for (const call of [before, other, unknown]) {
@@ -248,7 +248,7 @@ test('the queue entry of another caller, and a lost one, become new entries', as
     expect(status).toBe(200);
     await cancel(stack, json.updateID);
   }
-  expect((await create(servers[0], stack, { query: '?place=x' })).status).toBe(400);
+  expect((await create(servers[0], stack, { query: '?entry=x' })).status).toBe(400);
 });
 
 test('a replica that stops passes its calls on, and one that dies does not stop the others', async () => {

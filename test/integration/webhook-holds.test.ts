@@ -64,7 +64,7 @@ test('webhooks are notified once of an update that has waited for long, whicheve
     path = `update${held.headers['location']}`;
   }
   const last = create(path, patient);
-  await until(async () => (await rows()).length > 0, 'it is told');
+  await until(async () => (await rows()).length > 0, 'it is queued');
   await ok(complete(app, holder));
   await cancel(app, stack, { path: `${stack.path}/update/${(await ok(last)).json.updateID}` });
   expect(await notified()).toMatchObject([

@@ -66,7 +66,7 @@ test('a restored database sends nothing until an operator says that it has taken
   expect(types()).toEqual(['update_started', 'update_succeeded']);
 });
 
-describe('what is told', () => {
+describe('what is delivered', () => {
   test('start and end of updates, ends of previews, imports, and stacks that come and go', async () => {
     await createHook(app, stack, 'organization', { payloadUrl: hookUrl() });
     await runUpdate();
@@ -321,7 +321,7 @@ describe('attempts', () => {
     await until(async () => {
       await Promise.all(workers.map((worker) => worker.begin(signal)));
       return fast() === 6;
-    }, 'the other one is told of all');
+    }, 'the other one gets all');
     expect(receiver.received.filter(({ path }) => path === '/slow').length).toBeLessThanOrEqual(4);
     open();
     await Promise.all(workers.map((worker) => worker.settle()));

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createChangeLimitRepository } from '../../src/shared/state/journal/change-limits/change-limit-repository.ts';
-import { changeBefore, withLateChanges } from '../support/both-ways/late-changes.ts';
+import { changeBefore, withLateChanges } from '../support/differential/late-changes.ts';
 import { creation } from '../support/journal-entries.ts';
 import { renew } from '../support/lease-owners.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';

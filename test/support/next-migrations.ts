@@ -4,6 +4,12 @@ import path from 'node:path';
 
 const directory = path.join(import.meta.dirname, '../../migrations');
 
+/** Migrations of this release that run without a transaction, and the number of their statements. */
+export const splitMigrations: Readonly<Record<string, number>> = {
+  '0036_stack_troubles': 16,
+  '0038_bounded_reads': 13,
+};
+
 /** Migrations as a later release may have them, by name: each way in which one may run, once. */
 export const nextMigrations: Readonly<Record<string, string>> = {
   '9001_stack_notes': `

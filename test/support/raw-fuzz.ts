@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import type { RandomSource } from '../faults/support/chaos.ts';
 
 /** The targets of a fuzz run's requests, and the credentials they may use. */
-export interface Aims {
+export interface Targets {
   readonly paths: readonly string[];
   readonly credentials: readonly string[];
 }
@@ -40,11 +40,11 @@ const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024, '[{},'));
 /** Generates the connections of a seed. */
 export class RawFuzz {
   readonly #random: RandomSource;
-  readonly #aims: Aims;
+  readonly #targets: Targets;
 
-  constructor(random: RandomSource, aims: Aims) {
+  constructor(random: RandomSource, targets: Targets) {
     this.#random = random;
-    this.#aims = aims;
+    this.#targets = targets;
   }
 
   next(): FuzzCase {
@@ -60,7 +60,7 @@ export class RawFuzz {
   #request(): Buffer {
     if (this.#chance(0.04)) return this.#noise(1 + Math.floor(this.#random() * 2_000));
     const method = this.#chance(0.05) ? this.#pick(oddMethods) : this.#pick(methods);
-    const target = this.#chance(0.1) ? this.#pick(oddPaths) : this.#pick(this.#aims.paths);
+    const target = this.#chance(0.1) ? this.#pick(oddPaths) : this.#pick(this.#targets.paths);
     const version = this.#chance(0.05) ? this.#pick(['HTTP/1.0', 'HTTP/2.0', 'HTTP/0.9', 'HTTP/1.1 ', '']) : 'HTTP/1.1';
     const body = this.#body();
     const { lines, bytes } = this.#framed(body);
@@ -77,7 +77,7 @@ export class RawFuzz {
     add(0.8, 'Accept: application/vnd.pulumi+9', 'Accept: application/vnd.service+8', 'Accept: */*');
     add(
       0.5,
-      ...this.#aims.credentials.map((text) => `Authorization: ${text}`),
+      ...this.#targets.credentials.map((text) => `Authorization: ${text}`),
       'Authorization: token x',
       'Authorization: ',
     );

@@ -45,6 +45,13 @@ export const accessRouter = router({
       objects: await services.managedObjects.listOfKind(organization, kind),
     })),
 
+  /** The declaration of an object, which a person sees before changing it by hand. */
+  declaration: organizationProcedure('manage')
+    .input(input(Type.Object({ kind: text(50), object: text(200) })))
+    .query(async ({ ctx: { services }, input: { kind, object, organization } }) => ({
+      declaration: await services.managedObjects.findDeclaration(organization, kind, object),
+    })),
+
   /** Omitted fields stay unchanged. Running updates that are no longer permitted lose their lock. */
   changePolicy: organizationMutation('manage', 'grant.defaults')
     .input(input(Type.Object({ ...ChangeAccessPolicyRequest.properties, revision: Revision })))

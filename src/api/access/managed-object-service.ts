@@ -44,6 +44,20 @@ export class ManagedObjectService {
     return createManagedObjectRepository(this.#db).listOfKind(id, kind, maxObjects);
   }
 
+  /** Where an object is declared and who applied it last; null if no configuration declares it. */
+  async findDeclaration(organization: string, kind: string, object: string) {
+    const { id } = await getOrganization(this.#db, organization);
+    const found = await createManagedObjectRepository(this.#db).findDeclaration(id, kind, object);
+    return (
+      found && {
+        name: found.name,
+        labels: JSON.parse(found.labels) as Readonly<Record<string, string>>,
+        appliedBy: found.appliedBy,
+        appliedAt: found.appliedAt.toISOString(),
+      }
+    );
+  }
+
   /** Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError. */
   async change(
     caller: Caller,

@@ -1,7 +1,10 @@
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import { type QuotaName, quotaNames } from '../../shared/access/quotas/quotas.ts';
+import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
+
+const storageDays = 90;
 
 /** Limits and usage of an organization. */
 export interface Limit {
@@ -37,6 +40,8 @@ export class QuotaQueries {
       items,
       /** When the kept bytes were last measured; null: never. */
       measuredAt: measuredAt?.toISOString() ?? null,
+      /** Storage on each of the last days. */
+      days: await createStorageRepository(db).listDaysOf(organization, storageDays),
       /** Limits of the whole server; null: no limit. */
       requestsPerMinute: { token: token || null, user: user || null, address: address || null },
     };

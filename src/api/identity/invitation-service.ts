@@ -52,7 +52,7 @@ export class InvitationService {
       const invitations = createInvitationRepository(tx);
       await people.lock();
       await lockManagement(tx, organization, caller);
-      if (!isLogin(login)) throw new InvalidRequestError(`${shown(login)} is not a valid login`);
+      if (!isLogin(login)) throw new InvalidRequestError(`${quoted(login)} is not a valid login`);
       const { id: organizationId } = await getOrganization(tx, organization);
       const user = await people.find(login);
       if (user && (await people.findMembership(organizationId, user.id)))
@@ -77,7 +77,7 @@ export class InvitationService {
       await lockManagement(tx, organization, caller);
       const { id } = await getOrganization(tx, organization);
       const taken = isLogin(login) ? await createInvitationRepository(tx).takeOfLogin(id, login) : null;
-      if (!taken) throw new NotFoundError(`${organization} has no open invitation for ${shown(login)}`);
+      if (!taken) throw new NotFoundError(`${organization} has no open invitation for ${quoted(login)}`);
       await audit.record(tx, { organization, object: login, details: { role: taken.role } });
     });
   }
@@ -116,12 +116,12 @@ export class InvitationService {
       await createPeopleRepository(tx).lock();
       await person.hold(tx);
       const taken = await createInvitationRepository(tx).takeOfUser(organization, person.userId);
-      if (!taken) throw new NotFoundError(`You have no open invitation of ${shown(organization)}`);
+      if (!taken) throw new NotFoundError(`You have no open invitation of ${quoted(organization)}`);
       await work(tx, taken);
     });
   }
 }
 
-function shown(name: string): string {
+function quoted(name: string): string {
   return JSON.stringify(name.slice(0, 100));
 }

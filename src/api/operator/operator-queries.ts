@@ -165,7 +165,7 @@ export class OperatorQueries {
     return {
       /** Null: no worker makes any. */
       plan: found && {
-        ...{ place: found.place, keep: found.keep, schedule: found.schedule },
+        ...{ location: found.location, keep: found.keep, schedule: found.schedule },
         nextAt: nextTime(found.schedule)?.toISOString() ?? null,
       },
       backups: (found?.backups ?? [])

@@ -21,15 +21,21 @@ export function createReferenceRepository(db: Queryable) {
       ? sql.fragment`true`
       : sql.fragment`effective_permissions(${organization.facts}::jsonb, ${organization.id}::uuid, l.project_name, l.stack_name) & 1 = 1`;
   return {
-    /** References of the readable stacks of an organization, sorted by name. */
-    listOfOrganization: (organization: SearchedOrganization, limit: number) =>
+    /** References of the readable stacks of an organization, sorted by name; of at most `stacks` that refer to any. */
+    listOfOrganization: (
+      organization: SearchedOrganization,
+      { limit, stacks }: { readonly limit: number; readonly stacks: number },
+    ) =>
       db.any(sql.rows(EdgeRow)`
         /* references.listOfOrganization */
         select ${organization.name} as organization, l.project_name as project, l.stack_name as stack, r.reads
-        from stack_listings l
+        from (
+            select l.* from state_indexes i
+              cross join lateral (select * from stack_changes c where c.stack_id = i.stack_id offset 0) l
+            where i.referring_in = ${organization.id} and ${readable(organization)}
+            order by i.stack_id limit ${stacks}) l
           cross join lateral (
             select distinct reads from stack_resources where stack_id = l.stack_id and reads is not null order by reads) r
-        where l.organization_id = ${organization.id} and l.tag_name = '' and ${readable(organization)}
         order by l.project_name, l.stack_name, r.reads limit ${limit}`),
 
     /** The references of a stack. */

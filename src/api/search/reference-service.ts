@@ -31,7 +31,10 @@ export class ReferenceService {
     const organizations = await this.#organizations(caller);
     const home = organizations.find(({ name }) => name === organization);
     const found = home
-      ? await createReferenceRepository(this.#context.db).listOfOrganization(home, maxReferences + 1)
+      ? await createReferenceRepository(this.#context.db).listOfOrganization(home, {
+          limit: maxReferences + 1,
+          stacks: maxStacks + 1,
+        })
       : [];
     const names = new Set<string>();
     const edges: { from: string; to: string }[] = [];

@@ -43,7 +43,7 @@ export function registerSearchRoutes(app: RouteScope, services: Services): void 
       return {
         ...envelope,
         resources: items.map((item) => ({
-          ...shown(item),
+          ...resourceView(item),
           // `pulumi org search` prints it without checking that it exists (cmd/pulumi/org/org_search.go).
           modified: item.changedAt ?? '',
           'parent.urn': item.parent,
@@ -60,7 +60,7 @@ export function registerSearchRoutes(app: RouteScope, services: Services): void 
       return {
         ...envelope,
         resources: items.map((item) => ({
-          ...shown(item),
+          ...resourceView(item),
           external: item.isExternal,
           ...(item.parent === null ? {} : { parent_urn: item.parent }),
           ...(item.providerUrn === null ? {} : { provider_urn: item.providerUrn }),
@@ -103,7 +103,7 @@ async function search(
   };
 }
 
-function shown({ changedAt, isCustom, isDeleted, name, project, protect, stack, type, urn }: FoundItem) {
+function resourceView({ changedAt, isCustom, isDeleted, name, project, protect, stack, type, urn }: FoundItem) {
   const [pack = '', module = ''] = type.split(':');
   return {
     ...{

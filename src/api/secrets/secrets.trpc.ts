@@ -27,8 +27,8 @@ export const secretsRouter = router({
   /** Decrypts one value of the newest state or of the last configuration, for display. Only values that this server has encrypted. */
   reveal: stackScanMutation('decrypt', 'secret.show')
     .meta({ whileReadOnly: 'it reads' })
-    .input(input(Type.Object({ place: Location })))
-    .mutation(async ({ ctx: { audit, caller, scan, services }, input: { place: location, ...ref } }) => ({
+    .input(input(Type.Object({ location: Location })))
+    .mutation(async ({ ctx: { audit, caller, scan, services }, input: { location, ...ref } }) => ({
       value: await services.reveal.reveal(scan, ref, caller, location, audit),
     })),
 });

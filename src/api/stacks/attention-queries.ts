@@ -17,8 +17,11 @@ import { createAttentionRepository, type FrozenRow, type TroubledRow } from './a
 const maxItems = 5;
 /** Larger counts are not exact. */
 const maxCounted = 100;
-/** Stacks that are looked at, the newest change first: a failure, an interruption and a check for drift are changes. */
-const maxScanned = 5_000;
+/**
+ * Stacks that are looked at, the newest change first: a failure, an interruption and a check for drift are changes. `searched`: stacks of a freeze
+ * among which one is searched that the reader may read.
+ */
+const mostStacks = { scanned: 5_000, searched: 50_000 };
 /** Organizations whose approvals are read. */
 const maxApproving = 20;
 /** A run in a queue needs attention after this time. */
@@ -28,9 +31,11 @@ const longWaitSeconds = 600;
 export class AttentionQueries {
   readonly #db: ApiContext['db'];
   readonly #approvals: ApprovalQueries;
+  readonly #most: typeof mostStacks;
 
-  constructor({ db }: Pick<ApiContext, 'db'>) {
+  constructor({ db }: Pick<ApiContext, 'db'>, most = mostStacks) {
     this.#db = db;
+    this.#most = most;
     this.#approvals = new ApprovalQueries({ db });
   }
 
@@ -42,8 +47,8 @@ export class AttentionQueries {
     const organizations = await createStackListRepository(this.#db).listOrganizations(tokenId, { name, from: null });
     if (name !== null && organizations.length === 0) throw new OrganizationNotVisibleError();
     const rows = createAttentionRepository(this.#db);
-    const troubled = await rows.listTroubled(organizations, maxScanned, maxItems);
-    const isPartial = await rows.hasMore(organizations, maxScanned);
+    const troubled = await rows.listTroubled(organizations, this.#most.scanned, maxItems);
+    const isPartial = await rows.hasMore(organizations, this.#most.scanned);
     const { isCut, ...frozen } = await this.#listFrozen(organizations);
     const waiting = await createUpdateQueryRepository(this.#db).listLongWaits(
       organizations,
@@ -81,13 +86,20 @@ export class AttentionQueries {
       organizations.map(({ id }) => id),
     );
     if (ids.length === 0) return { ...groupOf([]), isCut: false };
-    const limits = { limit: maxCounted + 1, maxCounted: maxCounted + 1, maxScanned };
+    const { scanned, searched } = this.#most;
+    const limits = { limit: maxCounted + 1, maxCounted: maxCounted + 1, maxScanned: scanned };
     const attention = createAttentionRepository(this.#db);
     const rows = await attention.listFrozen(organizations, ids, limits);
     // The first stacks of a freeze may all be ones that the caller may not read.
-    const judged = organizations.filter(({ facts }) => facts !== null);
-    const isCut = rows.length < Math.min(ids.length, limits.limit) && (await attention.isLarge(judged, maxScanned));
-    return { ...groupOf(rows.map(freezeView)), isCut };
+    const missed = rows.filter(({ hasMore }) => hasMore).map(({ id }) => id);
+    const again = missed.slice(0, maxItems);
+    const late =
+      again.length === 0 ? [] : await attention.listFrozen(organizations, again, { ...limits, maxScanned: searched });
+    const found = [...rows, ...late].filter(({ stacks }) => stacks > 0);
+    return {
+      ...groupOf(found.sort((one, other) => other.since.getTime() - one.since.getTime()).map(freezeView)),
+      isCut: missed.length > again.length || late.some(({ hasMore }) => hasMore),
+    };
   }
 }
 
@@ -107,7 +119,7 @@ function troubleOf(rows: readonly TroubledRow[], trouble: TroubledRow['trouble']
   };
 }
 
-function freezeView({ now, settings, since, tagName, tagValue, ...row }: FrozenRow) {
+function freezeView({ hasMore: _, now, settings, since, tagName, tagValue, ...row }: FrozenRow) {
   const { organization, project, stack } = row;
   const tag = tagName === null ? null : { name: tagName, value: tagValue ?? '' };
   const times = freezeTimes(JSON.parse(settings) as RuleSettings<'freeze'>, now, 0);

@@ -40,6 +40,8 @@ const FrozenRow = Type.Object({
   now: Timestamp,
   /** Number of frozen stacks that the reader may read, at most `maxCounted`. */
   stacks: Type.Integer(),
+  /** Whether none was found among the first stacks of the freeze, and it has more. */
+  hasMore: Type.Boolean(),
 });
 export type FrozenRow = Row<typeof FrozenRow>;
 
@@ -70,6 +72,18 @@ export function createAttentionRepository(db: Queryable) {
           union all select 'interrupted', i.* from (${ended(sql.fragment`'cancelled'`, maxScanned)}) i
           union all select 'drifted', d.* from (${everDrifted(maxScanned)}) d) k) l) n
     where n.at <= ${maxScanned}`;
+  /** Up to `most` stacks of a rule `r` of an organization `o`. */
+  const ofRule = (most: number) => sql.fragment`
+    (select l.project_name, l.stack_name from stack_listings l
+      where r.project is null and r.tag_name is null and l.organization_id = o.id and l.tag_name = '' limit ${most})
+    union all
+    (select l.project_name, l.stack_name from stack_listings l
+      where r.tag_name is null and l.organization_id = o.id and l.tag_name = '' and l.project_name = r.project
+        and (r.stack is null or l.stack_name = r.stack) limit ${most})
+    union all
+    (select l.project_name, l.stack_name from stack_listings l
+      where l.organization_id = o.id and l.tag_name = r.tag_name and l.tag_name <> '' and l.tag_value = r.tag_value
+        and (r.project is null or l.project_name = r.project) limit ${most})`;
   return {
     /** Stacks whose last update failed or was interrupted, and drifted ones: the newest `limit` of each. */
     listTroubled: (organizations: readonly ListedOrganization[], maxScanned: number, limit: number) =>
@@ -111,18 +125,10 @@ export function createAttentionRepository(db: Queryable) {
       return row.isMore;
     },
 
-    /** Whether one of the organizations has more than `maxScanned` stacks. */
-    isLarge: async (organizations: readonly ListedOrganization[], maxScanned: number): Promise<boolean> => {
-      const row = await db.one(sql.rows(CountRow)`
-        /* attention.isLarge */
-        select exists (
-          select from ${unnested(organizations)} as o (id, name, facts)
-          cross join lateral (
-            select 1 from stack_listings l where l.organization_id = o.id and l.tag_name = '' offset ${maxScanned} limit 1) l) as "isMore"`);
-      return row.isMore;
-    },
-
-    /** These freezes, the newest first, without the ones of no stack that the reader may read. */
+    /**
+     * These freezes, the newest first, with the number of their stacks that the reader may read. Those of no such stack are left out, or come last if
+     * not all of their stacks were looked at.
+     */
     listFrozen: (
       organizations: readonly ListedOrganization[],
       ruleIds: readonly string[],
@@ -131,27 +137,19 @@ export function createAttentionRepository(db: Queryable) {
       db.any(sql.rows(FrozenRow)`
         /* attention.listFrozen */
         select r.id, o.name as organization, r.project, r.stack, r.tag_name as "tagName", r.tag_value as "tagValue",
-          r.settings::text as settings, r.note, a.login as by, r.set_at as since, clock_timestamp() as now, f.stacks
+          r.settings::text as settings, r.note, a.login as by, r.set_at as since, clock_timestamp() as now, f.stacks, m."hasMore"
         from ${unnested(organizations)} as o (id, name, facts)
         join update_rules r on r.organization_id = o.id and r.id = any (${sql.array([...ruleIds], 'uuid')})
         left join users a on a.id = r.set_by
         cross join lateral (
           select count(*)::int as stacks from (
-            select 1 from (
-              (select l.project_name, l.stack_name from stack_listings l
-                where r.project is null and r.tag_name is null and l.organization_id = o.id and l.tag_name = '' limit ${maxScanned})
-              union all
-              (select l.project_name, l.stack_name from stack_listings l
-                where r.tag_name is null and l.organization_id = o.id and l.tag_name = '' and l.project_name = r.project
-                  and (r.stack is null or l.stack_name = r.stack) limit ${maxScanned})
-              union all
-              (select l.project_name, l.stack_name from stack_listings l
-                where l.organization_id = o.id and l.tag_name = r.tag_name and l.tag_name <> '' and l.tag_value = r.tag_value
-                  and (r.project is null or l.project_name = r.project) limit ${maxScanned})) l
+            select 1 from (${ofRule(maxScanned)}) l
             where o.facts is null or effective_permissions(o.facts, o.id, l.project_name, l.stack_name) & 1 = 1
             limit ${maxCounted}) c) f
-        where f.stacks > 0
-        order by r.set_at desc, r.id limit ${limit}`),
+        cross join lateral (
+          select f.stacks = 0 and exists (select 1 from (${ofRule(maxScanned + 1)}) l offset ${maxScanned}) as "hasMore") m
+        where f.stacks > 0 or m."hasMore"
+        order by f.stacks = 0, r.set_at desc, r.id limit ${limit}`),
 
     /** Names of the organizations with pending approvals, the oldest request first. */
     listWithApprovals: async (organizations: readonly ListedOrganization[], limit: number): Promise<string[]> => {

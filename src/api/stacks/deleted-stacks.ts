@@ -38,7 +38,7 @@ export class DeletedStacks {
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     return {
-      items: page.map(shown),
+      items: page.map(stackView),
       next: last && rows.length > limit ? `${last.deletedMicros}.${last.id}` : null,
     };
   }
@@ -99,7 +99,7 @@ function readPosition(continuation: string): DeletedStackPosition {
 }
 
 /** Times are ISO strings. */
-function shown(row: RestorableStackRow) {
+function stackView(row: RestorableStackRow) {
   return {
     ...{ id: row.id, project: row.project, stack: row.stack, version: row.stackVersion },
     resourceCount: row.resourceCount,

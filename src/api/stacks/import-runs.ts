@@ -14,14 +14,14 @@ export class ImportRuns {
   async list(organization: string, before: number | null, limit: number) {
     const rows = await this.#rows().list(organization, before, limit + 1);
     const items = rows.slice(0, limit);
-    return { items: items.map(shown), next: rows.length > limit ? (items.at(-1)?.number ?? null) : null };
+    return { items: items.map(runView), next: rows.length > limit ? (items.at(-1)?.number ?? null) : null };
   }
 
   /** Throws NotFoundError. */
   async get(organization: string, id: string) {
     const run = await this.#rows().find(organization, id);
     if (!run) throw new NotFoundError('There is no such import');
-    return shown(run);
+    return runView(run);
   }
 
   /** The stacks of a run by name, and where to continue if there are more. */
@@ -39,7 +39,7 @@ export class ImportRuns {
   }
 }
 
-function shown({ differentStacks, endedAt, number: _, startedAt, verifiedAt, verifiedStacks, ...run }: ImportRunRow) {
+function runView({ differentStacks, endedAt, number: _, startedAt, verifiedAt, verifiedStacks, ...run }: ImportRunRow) {
   return {
     ...run,
     startedAt: startedAt.toISOString(),

@@ -8,7 +8,7 @@ import {
   stackScanMutation,
   userProcedure,
 } from '../access/procedures/trpc.ts';
-import type { StateChanges } from '../state/state-changes.ts';
+import type { ManualEdits } from '../state/manual-edits.ts';
 import type { AttentionQueries } from './attention-queries.ts';
 import { StatusFilter } from './stack-filter.ts';
 import type { StackQueries } from './stack-queries.ts';
@@ -19,7 +19,7 @@ declare module '../access/procedures/context.ts' {
     readonly attention: AttentionQueries;
     readonly stackQueries: StackQueries;
     readonly stacks: StackService;
-    readonly stateChanges: StateChanges;
+    readonly manualEdits: ManualEdits;
   }
 }
 
@@ -101,7 +101,7 @@ export const stacksRouter = router({
   repair: stackScanMutation('write', 'stack.repair')
     .input(input(Type.Object({ headVersion: Version, repairs: Type.Array(Repair, { minItems: 1, maxItems: 200 }) })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, repairs, ...ref } }) => ({
-      version: await services.stateChanges.repair(ref, repairs, { audit, caller, headVersion, scan }),
+      version: await services.manualEdits.repair(ref, repairs, { audit, caller, headVersion, scan }),
     })),
 
   /** `seen`: the value that the caller has seen, null if the tag did not exist; a tag that has changed since stays. */

@@ -1,12 +1,12 @@
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { ManualEdits } from './manual-edits.ts';
 import { ResourceService } from './resource-service.ts';
 import { registerRetentionRoutes } from './retention.routes.ts';
 import { RetentionService } from './retention-service.ts';
 import { StackDiff } from './stack-diff.ts';
 import { registerStateRoutes } from './state.routes.ts';
-import { StateChanges } from './state-changes.ts';
 import { StateService } from './state-service.ts';
 import { StateView } from './state-view.ts';
 import { VersionService } from './version-service.ts';
@@ -18,7 +18,7 @@ import { createSubmitWrite } from './writes/submit-write.ts';
 export function createStateServices(context: ApiContext, reclaim: Reclaim) {
   return {
     states: new StateService(context, reclaim),
-    stateChanges: new StateChanges(context, reclaim),
+    manualEdits: new ManualEdits(context, reclaim),
     resources: new ResourceService(context),
     versions: new VersionService(context),
     stackDiff: new StackDiff(context),

@@ -9,13 +9,12 @@ import { permissionsInPath } from '../access/stack-access.ts';
 import { largeGzip } from '../platform/http/large-gzip.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { component } from '../platform/protocol/components.ts';
 import { ContractImportResponse } from '../platform/protocol/contract.ts';
 import { StackParams, VersionParams } from '../platform/protocol/core.ts';
 import { UntypedDeployment } from '../platform/protocol/payloads.ts';
 import type { StateScans } from '../platform/scans/state-scans.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
-import { importResponse } from './state.mappers.ts';
-import { ImportResponse } from './state.schemas.ts';
 import type { StateService } from './state-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
 
@@ -32,6 +31,7 @@ const exporting = {
   audit: 'stack.export',
   described: { responses: { 200: UntypedDeployment } },
 } as const;
+const ImportResponse = component('ImportResponse', Type.Object({ updateId: Type.String(), updateID: Type.String() }));
 const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 
 /** Export and import of deployment documents, byte for byte. */
@@ -106,7 +106,9 @@ function importState(app: RouteScope, { states, submitWrite }: Services): void {
       const target = await states.beginImport(request.params, request.caller, request.audit);
       await submitWrite(request, importDeployment, target);
       request.audit.settle();
-      return importResponse(request.dialect, target.updateId);
+      const { updateId } = target;
+      // The CLI reads `updateId`, the contract specifies `updateID`.
+      return request.dialect === 'contract' ? { updateID: updateId } : { updateId, updateID: updateId };
     },
   );
 }

@@ -1,5 +1,11 @@
 import { diffProperties } from '../../shared/search/property-leaves.ts';
-import { compareResources, digestOf, joinPath, viewResource } from '../../shared/search/resource-facts.ts';
+import {
+  compareResources,
+  digestOf,
+  joinPath,
+  type ResourceView,
+  viewResource,
+} from '../../shared/search/resource-facts.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -40,6 +46,8 @@ interface Differing {
 export interface VersionDiffQuery {
   readonly from: number;
   readonly to: number;
+  /** Other resources are not compared. */
+  readonly typePrefix: string;
   readonly offset: number;
   readonly limit: number;
 }
@@ -74,14 +82,15 @@ export class VersionService {
    * Both states are read as streams, and of them only the digests of resources and the texts of one page are kept. `next` is how many
    * differing resources to skip. Throws NotFoundError, and the errors of `scan`.
    */
-  async diff(scan: StateScan, ref: StackRef, { from, offset, limit, to }: VersionDiffQuery) {
+  async diff(scan: StateScan, ref: StackRef, { from, limit, offset, to, typePrefix }: VersionDiffQuery) {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
+    const isLeftOut = (view: ResourceView): boolean => view.isDeleted || !view.string('type').startsWith(typePrefix);
     const before = new Map<string, { readonly digest: string; readonly bytes: number }>();
     const beforeDigests = new Set<string>();
     await this.#scan(scan, stack.id, from, async (text) => {
       const view = await viewResource(text);
-      if (view.isDeleted) return;
+      if (isLeftOut(view)) return;
       const digest = digestOf(text);
       before.set(view.key, { digest, bytes: text.length });
       beforeDigests.add(digest);
@@ -102,7 +111,7 @@ export class VersionService {
     await this.#scan(scan, stack.id, to, async (text) => {
       const digest = digestOf(text);
       const view = await viewResource(text);
-      if (view.isDeleted) return;
+      if (isLeftOut(view)) return;
       const { key } = view;
       seen.add(key);
       if (!beforeDigests.has(digest) || before.get(key)?.digest !== digest) take(key, text);

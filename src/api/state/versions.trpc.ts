@@ -4,15 +4,15 @@ import { assertAuthorized } from '../access/authorize-call.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, StackInput, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan, stackScanMutation } from '../access/procedures/trpc.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
+import type { ManualEdits } from './manual-edits.ts';
 import type { StackDiff } from './stack-diff.ts';
-import type { StateChanges } from './state-changes.ts';
 import type { StateView } from './state-view.ts';
 import type { VersionService } from './version-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly stackDiff: StackDiff;
-    readonly stateChanges: StateChanges;
+    readonly manualEdits: ManualEdits;
     readonly stateView: StateView;
     readonly versions: VersionService;
   }
@@ -34,14 +34,21 @@ export const versionsRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /** Resources that differ between two versions; 0 is the stack before its first one. Secrets are redacted. */
+  /** Resources that differ between two versions, all or those whose types begin so; 0 is the stack before its first one. Secrets are redacted. */
   diff: stackScan('read')
-    .input(input(Type.Object({ from: VersionNumber, to: VersionNumber, ...page })))
-    .query(async ({ ctx: { scan, services }, input: { cursor, from, limit = defaultPage, to, ...ref } }) => {
-      const [offset] = decodeCursor(cursor, Type.Tuple([VersionNumber])) ?? [0];
-      const found = await services.versions.diff(scan, ref, { from, to, offset, limit });
-      return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
-    }),
+    .input(
+      input(Type.Object({ from: VersionNumber, to: VersionNumber, typePrefix: Type.Optional(text(200)), ...page })),
+    )
+    .query(
+      async ({
+        ctx: { scan, services },
+        input: { cursor, from, limit = defaultPage, to, typePrefix = '', ...ref },
+      }) => {
+        const [offset] = decodeCursor(cursor, Type.Tuple([VersionNumber])) ?? [0];
+        const found = await services.versions.diff(scan, ref, { from, to, typePrefix, offset, limit });
+        return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
+      },
+    ),
 
   /**
    * Differing resources of two stacks, paired by type and name, of their newest states or of versions. Secrets are redacted;
@@ -111,6 +118,6 @@ export const versionsRouter = router({
   restore: stackScanMutation('write', 'stack.restore')
     .input(input(Type.Object({ version: Version, headVersion: VersionNumber })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, version, ...ref } }) => ({
-      version: await services.stateChanges.restore(ref, version, { audit, caller, headVersion, scan }),
+      version: await services.manualEdits.restore(ref, version, { audit, caller, headVersion, scan }),
     })),
 });

@@ -88,6 +88,13 @@ export function createCiQueryRepository(db: Queryable) {
     sql.fragment`'epoch'::timestamptz + ${position[0]}::bigint * interval '1 microsecond'`;
   const micros = (column: ReturnType<typeof sql.fragment>) =>
     sql.fragment`(extract(epoch from ${column}) * 1000000)::bigint::text as position`;
+  /** What ends the drift of the stack `r`. Each is one look into an index of its own, however many runs there were. */
+  const applied = sql.fragment`
+    select u.id, u.number, u.ended_at from updates u
+    where u.stack_id = r.stack_id and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded'`;
+  const clean = sql.fragment`
+    select v.id, v.number, v.ended_at from drift_runs c join updates v on v.id = c.update_id
+    where c.stack_id = r.stack_id and c.state = 'done' and not c.is_detected`;
   return {
     /** Statistics of each of the last days that has some, and of each project. */
     sum: (organization: ListedOrganization, days: number) =>
@@ -186,19 +193,17 @@ export function createCiQueryRepository(db: Queryable) {
           select d.update_id, d.number, d.changes, u.ended_at from drift_runs d join updates u on u.id = d.update_id
           where d.stack_id = r.stack_id and d.is_detected order by d.number desc limit 1) l
         left join lateral (
-          select u.id, u.ended_at from updates u
-          where u.stack_id = r.stack_id and u.number >= l.number and u.status = 'succeeded' and (
-            u.kind in ('update', 'destroy') and not u.dry_run
-            or u.number > l.number and exists (
-              select 1 from drift_runs c where c.update_id = u.id and c.state = 'done' and not c.is_detected))
-          order by u.number limit 1) m on true
+          select e.id, e.ended_at from (
+            (${applied} and u.number >= l.number order by u.number limit 1)
+            union all (${clean} and c.number > l.number order by c.number limit 1)) e
+          order by e.number limit 1) m on true
         left join lateral (
           -- The first one after the last that has found none, or that has changed the stack.
           select u.ended_at from drift_runs d join updates u on u.id = d.update_id
           where d.stack_id = r.stack_id and d.is_detected and d.number > coalesce((
-            select max(b.number) from updates b where b.stack_id = r.stack_id and b.number < l.number and b.status = 'succeeded' and (
-              b.kind in ('update', 'destroy') and not b.dry_run
-              or exists (select 1 from drift_runs c where c.update_id = b.id and c.state = 'done' and not c.is_detected))), 0)
+            select max(e.number) from (
+              (${applied} and u.number < l.number order by u.number desc limit 1)
+              union all (${clean} and c.number < l.number order by c.number desc limit 1)) e), 0)
           order by d.number limit 1) f on true
         where (m.id is null or (not ${onlyDrifted} and l.ended_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'))
           and ${after === null ? sql.fragment`true` : sql.fragment`(l.ended_at, r.stack_id) < (${moment(after)}, ${after[1]}::uuid)`}

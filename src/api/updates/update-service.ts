@@ -7,13 +7,13 @@ import { JournalFaultError, JournalGapError } from '../../shared/state/journal/j
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
-import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
-import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import {
   type Completion,
-  createUpdateLifecycleRepository,
+  createLockedUpdateRepository,
   type LockedUpdate,
-} from '../../shared/updates/update-lifecycle-repository.ts';
+} from '../../shared/updates/locked-update-repository.ts';
+import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
+import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
@@ -153,7 +153,7 @@ export class UpdateService {
     const complete = (on: Queryable): Promise<Completion> =>
       audit.recordWith(
         (source, action) =>
-          createUpdateLifecycleRepository(on).complete(
+          createLockedUpdateRepository(on).complete(
             { id: updateId, epoch, seen: rollbackState.seen, status, knowsOutputs: losses !== undefined },
             source,
             action,

@@ -11,11 +11,11 @@ import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
 import {
-  createUpdateLifecycleRepository,
+  createLockedUpdateRepository,
   type NewStart,
   type Start,
   type Started,
-} from '../../shared/updates/update-lifecycle-repository.ts';
+} from '../../shared/updates/locked-update-repository.ts';
 import { lockAccess, lostDuringCall } from '../access/locked-access.ts';
 import { deniedBy } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
@@ -63,7 +63,7 @@ export function prepareStart(
   ): Promise<Start> =>
     audit.recordWith(
       (source, action) =>
-        createUpdateLifecycleRepository(on).start(
+        createLockedUpdateRepository(on).start(
           {
             ...{ id, ref, tokenId: caller.tokenId, ...given },
             leaseHash: lease.hash,

@@ -88,12 +88,12 @@ function createUpdate(app: RouteScope, { policyPacks, updateCreator, updateRules
         const gone = new AbortController();
         reply.raw.once('close', () => gone.abort());
         const request = { ref: params, caller, dialect, request: newUpdate(kind, body) };
-        const waiting = { entryId: query.place ?? null, hop: query.hop ?? 0, gone: gone.signal };
+        const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone: gone.signal };
         const created = await updateCreator.create(request, audit, waiting);
         if ('entryId' in created) {
           audit.settle();
           // Relative, so that it is right behind every proxy.
-          return reply.code(307).header('location', `?place=${created.entryId}&hop=${created.hop}`).send(null);
+          return reply.code(307).header('location', `?entry=${created.entryId}&hop=${created.hop}`).send(null);
         }
         const { messages, updateId } = created;
         // Its client is gone, and nobody will start it.
@@ -248,7 +248,7 @@ function completeUpdate(app: RouteScope, { updates }: Services): void {
 
 /** Where a call waits that its client repeats after a response 307. */
 const QueueEntry = Type.Object({
-  place: Type.Optional(Type.String({ format: 'uuid' })),
+  entry: Type.Optional(Type.String({ format: 'uuid' })),
   hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
 });
 

@@ -19,7 +19,7 @@ import { describeLoss } from '../../shared/updates/lease.ts';
 import type { Printed } from '../output/output-types.ts';
 import { jsonText, type OutputName, type outputs } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
-import { placeRuleOf } from './audit-places.ts';
+import { logRuleOf } from './audit-log-rules.ts';
 import { operator } from './operator.ts';
 
 /** The transaction of one command. */
@@ -194,7 +194,7 @@ async function organizationsOf(
   action: AuditAction,
 ): Promise<readonly (string | null)[]> {
   const people = createPeopleRepository(tx);
-  const rule = placeRuleOf(action);
+  const rule = logRuleOf(action);
   if ('organization' in scope) return rule === 'person' ? [null, scope.organization] : [scope.organization];
   if ('login' in scope)
     return [null, ...(await (rule === 'members' ? people.listOrganizationsOf : people.listManagersOf)(scope.login))];

@@ -145,9 +145,9 @@ export function describeRule(row: RuleRow, organization: string): string {
 }
 
 /** Reads `name=value`; a value is JSON, otherwise text. */
-function readSettings(words: readonly string[]): Record<string, unknown> {
+function readSettings(args: readonly string[]): Record<string, unknown> {
   const settings: Record<string, unknown> = {};
-  for (const word of words) {
+  for (const word of args) {
     const [name = '', ...value] = word.split('=');
     if (name === '' || value.length === 0) throw refused(`${JSON.stringify(word)} is not of the form name=value`);
     const text = value.join('=');

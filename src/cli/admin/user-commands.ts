@@ -4,6 +4,7 @@ import { signInLink } from '../../shared/identity/sign-in-link.ts';
 import { createSignInLinkRepository } from '../../shared/identity/sign-in-link-repository.ts';
 import { hashPassword } from '../../shared/platform/crypto/password-hash.ts';
 import { jsonOption } from '../output/outputs.ts';
+import { counted } from '../output/text.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findUser, orRefused, refused } from './people-rules.ts';
 import { changeAction, type Work } from './people-transaction.ts';
@@ -120,10 +121,6 @@ async function sayOtherWays(
   ).length;
   if (tokens > 0)
     say(`Still valid: ${counted(tokens, 'access token')} of the user; holdfast admin revoke --user ${user.login}`);
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 async function link(

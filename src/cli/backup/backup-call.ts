@@ -17,7 +17,7 @@ export interface BackupCall {
 export interface OpenedBackup {
   readonly manifest: Manifest;
   /** Null: the backup is not encrypted. */
-  readonly unseal: Decrypt | null;
+  readonly decrypt: Decrypt | null;
 }
 
 /** Opens the backup, or the newest, with the identities in a file. Throws BackupError. */
@@ -26,10 +26,10 @@ export async function openWhole(
   id: string | null,
   identity: string | undefined,
 ): Promise<OpenedBackup> {
-  const unseal = identity === undefined ? null : await decryptWithIdentities(readIdentity(identity));
+  const decrypt = identity === undefined ? null : await decryptWithIdentities(readIdentity(identity));
   const head = await openBackup(target, id);
-  const manifest = await readManifest(head, unseal);
-  return { manifest, unseal: head.recipients.length > 0 ? unseal : null };
+  const manifest = await readManifest(head, decrypt);
+  return { manifest, decrypt: head.recipients.length > 0 ? decrypt : null };
 }
 
 function readIdentity(file: string): string {

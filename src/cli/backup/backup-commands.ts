@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { findBackups, openBackup, pruneBackups } from '../../shared/backup/backup-list.ts';
 import { noteVerified } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
@@ -9,7 +9,9 @@ import { createScheduledTaskRepository } from '../../shared/platform/maintenance
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
+import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
+import { counted } from '../output/text.ts';
 import type { BackupCall } from './backup-call.ts';
 import { create } from './create.ts';
 import { restorationText, restore } from './restore.ts';
@@ -19,10 +21,10 @@ const maxShown = 20;
 
 /** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
-  const on = async <T>(place: string, work: (call: BackupCall) => Promise<T>, mustExist = true): Promise<T> => {
+  const on = async <T>(location: string, work: (call: BackupCall) => Promise<T>, mustExist = true): Promise<T> => {
     const session = new AdminSession(run.loadConfig(), run);
     await session.assertMayRun();
-    const target = await openTarget(place, session.config, { mustExist });
+    const target = await openTarget(location, session.config, { mustExist });
     try {
       return await work({ session, target });
     } finally {
@@ -173,20 +175,6 @@ function describe({
 }: ManifestHead | Manifest): string {
   const missing = missingBlobs.length + wrongBlobs.length;
   const lacks = missing === 0 ? '' : `, ${missing} blobs missing`;
-  const sealed = recipients.length === 0 ? '' : ', encrypted';
-  return `${takenAt}, ${blobs.count} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB${sealed}${lacks}`;
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-function collect(value: string, earlier: readonly string[] = []): readonly string[] {
-  return [...earlier, value];
-}
-
-function toCount(text: string): number {
-  const count = Number(text);
-  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It is not a positive integer.');
-  return count;
+  const encrypted = recipients.length === 0 ? '' : ', encrypted';
+  return `${takenAt}, ${blobs.count} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB${encrypted}${lacks}`;
 }

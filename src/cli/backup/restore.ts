@@ -2,9 +2,12 @@ import path from 'node:path';
 import { copyBlobs } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
 import type { Manifest } from '../../shared/backup/manifest.ts';
-import { findWrittenAfter, type WrittenStack } from '../../shared/backup/restore-diff.ts';
 import { assertKnownMigrations, restoreTables } from '../../shared/backup/restore-tables.ts';
-import { createStackHeadRepository, type StackHeadRepository } from '../../shared/backup/stack-head-repository.ts';
+import {
+  createStackHeadRepository,
+  type StackHead,
+  type StackHeadRepository,
+} from '../../shared/backup/stack-head-repository.ts';
 import { createTableCopyRepository, type TableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { openOwnBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
@@ -24,6 +27,18 @@ interface RestoreOptions {
   readonly identity?: string | undefined;
   /** URL of the database that was backed up. */
   readonly compareWith?: string | undefined;
+}
+
+/** A stack that is not the same in the old database as in the restored one. */
+interface WrittenStack {
+  /** organization/project/stack */
+  readonly stack: string;
+  readonly change: 'updated' | 'created' | 'deleted';
+  /** Its newest version in each database; null: it has no such stack. */
+  readonly restoredVersion: number | null;
+  readonly oldVersion: number | null;
+  /** When the old database was last changed there. */
+  readonly changedAt: string | null;
 }
 
 /** What a restore has done. */
@@ -92,7 +107,7 @@ function findMissingKeys({ masterKeys }: AdminSession, manifest: Manifest): stri
 async function restoreInto(
   url: string,
   { session, target }: BackupCall,
-  { manifest, unseal }: OpenedBackup,
+  { decrypt, manifest }: OpenedBackup,
   { compareWith }: RestoreOptions,
 ): Promise<Pick<Restoration, 'endedUpdates' | 'writtenAfter'>> {
   const { config, logger, startWait } = session;
@@ -111,7 +126,7 @@ async function restoreInto(
       const blobs = await openOwnBlobs(config, logger);
       try {
         const onProgress = (done: number, total: number) => progress.report('blobs', done, total);
-        await copyBlobs(target, blobs, manifest, { onProgress, unseal });
+        await copyBlobs(target, blobs, manifest, { onProgress, decrypt });
       } finally {
         await blobs.close();
       }
@@ -119,7 +134,7 @@ async function restoreInto(
       await restoreTables(copies, target, manifest, {
         onTable: (done, total) => progress.report('tables', done, total),
         beforeCommit: () => copies.markRestore(manifest.id),
-        unseal,
+        decrypt,
       });
     }
     await migrate(start);
@@ -177,4 +192,22 @@ async function withPostgres<T>(session: AdminSession, work: (url: string) => Pro
   } finally {
     claim.release();
   }
+}
+
+/** The stacks that were written in the old database after the restored one was copied from it, by name. */
+async function findWrittenAfter(restored: StackHeadRepository, old: StackHeadRepository): Promise<WrittenStack[]> {
+  const before = new Map<string, StackHead>();
+  for await (const row of restored.list()) before.set(row.id, row);
+  const written: WrittenStack[] = [];
+  for await (const { changedAt: at, head, id, stack, version } of old.list()) {
+    const copy = before.get(id);
+    before.delete(id);
+    if (copy && copy.head === head && copy.version === version) continue;
+    const changedAt = at.toISOString();
+    const change = copy ? 'updated' : 'created';
+    written.push({ stack, change, restoredVersion: copy?.version ?? null, oldVersion: version, changedAt });
+  }
+  for (const { stack, version } of before.values())
+    written.push({ stack, change: 'deleted', restoredVersion: version, oldVersion: null, changedAt: null });
+  return written.sort((one, other) => (one.stack < other.stack ? -1 : 1));
 }

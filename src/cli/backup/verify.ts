@@ -60,7 +60,7 @@ export async function verify(call: BackupCall, id: string | null, identity: stri
         () => true,
         () => false,
       );
-    const note = isNoted ? '' : ' This could not be noted in the place of the backups.';
+    const note = isNoted ? '' : ' This could not be noted in the location of the backups.';
     return { ...verification, text: `${verification.text}${note}` };
   } finally {
     try {
@@ -72,7 +72,7 @@ export async function verify(call: BackupCall, id: string | null, identity: stri
 }
 
 async function verifyRestored(call: BackupCall, backup: OpenedBackup, home: string): Promise<Verification> {
-  const { manifest, unseal } = backup;
+  const { decrypt, manifest } = backup;
   const { session, target } = call;
   const { config, logger } = session;
   // It holds nothing that must survive.
@@ -84,7 +84,7 @@ async function verifyRestored(call: BackupCall, backup: OpenedBackup, home: stri
     await migrate(start, { count: manifest.migrations.length });
     const connection = await new PostgresConnector(postgres.url, { connectMs: start.connectMs }).connect();
     try {
-      await restoreTables(createTableCopyRepository(connection.client), target, manifest, { unseal });
+      await restoreTables(createTableCopyRepository(connection.client), target, manifest, { decrypt });
     } catch (error) {
       return { manifest, problems: [reasonOf(error)], text: `Backup ${manifest.id} cannot be restored.` };
     } finally {
@@ -99,13 +99,13 @@ async function verifyRestored(call: BackupCall, backup: OpenedBackup, home: stri
 
 async function readRestored(
   call: BackupCall,
-  { manifest, unseal }: OpenedBackup,
+  { decrypt, manifest }: OpenedBackup,
   databaseUrl: string,
 ): Promise<Verification> {
   const { session, target } = call;
   const { config, logger, masterKeys, startWait } = session;
   const problems: string[] = [];
-  const blobs = await BackupBlobs.open(target, manifest, unseal);
+  const blobs = await BackupBlobs.open(target, manifest, decrypt);
   // Not with the second store: it would stand in for damaged blobs of the backup, and be written to.
   await using context = await createContext(
     { ...config, secondStore: null },

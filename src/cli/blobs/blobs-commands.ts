@@ -101,7 +101,7 @@ async function copy(call: Call, { again, json, to }: Output & { again?: true; to
   const onProgress = ({ done, total }: PassProgress): void => progress.report('blobs', done, total);
   const result = again
     ? await withHashes(session, (context) =>
-        copyBlobs(call, move, { onProgress, again: true, mend: (key) => mendByHash(context, key) }),
+        copyBlobs(call, move, { onProgress, again: true, repair: (key) => repairByHash(context, key) }),
       )
     : await copyBlobs(call, move, { onProgress });
   const { blobs, bytes, copied } = result;
@@ -110,10 +110,10 @@ async function copy(call: Call, { again, json, to }: Output & { again?: true; to
 }
 
 /** The old location may be the one with the wrong bytes. Returns false if nothing in the database has the hash of the blob. */
-async function mendByHash(context: AppContext, key: string): Promise<boolean> {
+async function repairByHash(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   if (read === null) return false;
-  if (!(await context.copies.mendAll(read))) console.error(`${key}: neither copy has its hash`);
+  if (!(await context.copies.repairAll(read))) console.error(`${key}: neither copy has its hash`);
   return true;
 }
 
@@ -143,7 +143,7 @@ function withHashes<T>(session: AdminSession, work: (context: AppContext) => Pro
 async function isRight(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   try {
-    return read !== null && (await context.copies.mendAll(read));
+    return read !== null && (await context.copies.repairAll(read));
   } catch (error) {
     if (error instanceof MasterKeyError) return false;
     throw error;
@@ -155,7 +155,7 @@ async function finish(call: Call, empty: boolean): Promise<void> {
   const onProgress = ({ done, total }: PassProgress): void => progress.report('deleted', done, total);
   const { deleted, left } = empty
     ? await withHashes(session, (context) =>
-        finishMove(call, { empty, onProgress, mend: (key) => isRight(context, key) }),
+        finishMove(call, { empty, onProgress, repair: (key) => isRight(context, key) }),
       )
     : await finishMove(call);
   if (empty) console.log(`Deleted ${deleted} blobs, left ${left} that the new location does not have.`);
@@ -172,6 +172,6 @@ async function status({ config, locations }: Call, json: true | undefined): Prom
     switched: `moved from ${other}`,
     settled: row ? 'as the database says' : 'as the settings say',
   };
-  const found = { place: location, other, phase, verifiedAt: row?.verifiedAt ?? null };
+  const found = { location, other, phase, verifiedAt: row?.verifiedAt ?? null };
   printResult('blobs status', found, { json, text: `The blobs are at ${location}: ${state[phase]}.` });
 }

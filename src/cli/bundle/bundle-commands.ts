@@ -11,10 +11,10 @@ import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
 import { assertWritable } from '../moving/assert-writable.ts';
 import { isSelected, messageOf } from '../moving/import-plan.ts';
-import { collect } from '../moving/moving-options.ts';
-import { alignColumns, counted } from '../moving/moving-report.ts';
 import { StackImporter } from '../moving/stack-importer.ts';
+import { collect } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
+import { alignColumns, counted } from '../output/text.ts';
 import { type PlannedReturn, planReturn } from './return-plan.ts';
 import { createArrival } from './returned-secrets.ts';
 
@@ -66,7 +66,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
     if (bundle === null) throw new MovingError('No worker has begun a bundle: set HOLDFAST_BUNDLE_URL');
     const errors = stacks.flatMap(({ error, ...row }) => (error === null ? [] : [{ stack: nameOf(row), error }]));
     const result = {
-      place: bundle.location,
+      location: bundle.location,
       stacks: stacks.length,
       behind: lag.stacks,
       behindSeconds: lag.seconds,

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { findCliLogin } from '../../shared/platform/config/cli-login.ts';
 import type { CommandRun } from '../command-run.ts';
-import { collect, toCount } from '../moving/moving-options.ts';
+import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { applyPlan } from './apply-plan.ts';
 import { ConfigurationError } from './configuration-error.ts';

@@ -1,6 +1,6 @@
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 
-/** Something is wrong with a configuration, or the server refuses it. The message is all that is needed to mend it. */
+/** Something is wrong with a configuration, or the server refuses it. The message is all that is needed to fix it. */
 export class ConfigurationError extends OperatorError {}
 
 /** The server refuses one call. */

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { OrganizationApi } from './organization-api.ts';
 
-/** Ends the first connection of each method without an answer. */
+/** Ends the first connection of each method without a response. */
 const calls: string[] = [];
 const server = createServer((request, response) => {
   const isFirst = !calls.includes(request.method as string);

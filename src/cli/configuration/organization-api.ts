@@ -9,7 +9,7 @@ const maxWaitMs = 30_000;
 /** Also as long as a call may wait for its turn at the server. */
 const timeoutMs = 60_000;
 
-export interface Answer {
+export interface ApiResponse {
   // biome-ignore lint/suspicious/noExplicitAny: each kind reads the responses of its own routes.
   readonly json: any;
   readonly etag: string | null;
@@ -46,15 +46,16 @@ export class OrganizationApi {
     return new OrganizationApi(this.#login, this.organization, `stacks/${names.join('/')}`);
   }
 
-  get = (path: string): Promise<Answer> => this.#call('GET', path, {});
-  post = (path: string, body: object): Promise<Answer> => this.#call('POST', path, { body });
-  put = (path: string, body: object, etag?: string | null): Promise<Answer> => this.#call('PUT', path, { body, etag });
-  patch = (path: string, body: object, etag?: string | null): Promise<Answer> =>
+  get = (path: string): Promise<ApiResponse> => this.#call('GET', path, {});
+  post = (path: string, body: object): Promise<ApiResponse> => this.#call('POST', path, { body });
+  put = (path: string, body: object, etag?: string | null): Promise<ApiResponse> =>
+    this.#call('PUT', path, { body, etag });
+  patch = (path: string, body: object, etag?: string | null): Promise<ApiResponse> =>
     this.#call('PATCH', path, { body, etag });
-  delete = (path: string, etag?: string | null): Promise<Answer> => this.#call('DELETE', path, { etag });
+  delete = (path: string, etag?: string | null): Promise<ApiResponse> => this.#call('DELETE', path, { etag });
 
   /** Null if there is nothing at the path. */
-  async find(path: string): Promise<Answer | null> {
+  async find(path: string): Promise<ApiResponse | null> {
     try {
       return await this.get(path);
     } catch (error) {
@@ -64,9 +65,9 @@ export class OrganizationApi {
   }
 
   /** All items of a list that comes in pages. */
-  // biome-ignore lint/suspicious/noExplicitAny: as in Answer.
+  // biome-ignore lint/suspicious/noExplicitAny: as in ApiResponse.
   async list(path: string, member: string): Promise<any[]> {
-    // biome-ignore lint/suspicious/noExplicitAny: as in Answer.
+    // biome-ignore lint/suspicious/noExplicitAny: as in ApiResponse.
     const items: any[] = [];
     for (let token: string | undefined = ''; token !== undefined; ) {
       const { json } = await this.get(`${path}?continuationToken=${encodeURIComponent(token)}`);
@@ -91,7 +92,7 @@ export class OrganizationApi {
     this.#roleIds = null;
   }
 
-  async #call(method: string, path: string, options: CallOptions): Promise<Answer> {
+  async #call(method: string, path: string, options: CallOptions): Promise<ApiResponse> {
     for (let attempt = 1; ; attempt++) {
       let response: Response;
       try {

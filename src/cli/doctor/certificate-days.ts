@@ -5,8 +5,8 @@ const warnDays = 14;
 /** Says how long a certificate is valid. `what` begins a sentence. */
 export function leftOf(expiry: Date, what: string): Outcome {
   const days = Math.floor((expiry.getTime() - Date.now()) / 86_400_000);
-  const mend = 'Renew the certificate, or repair its automatic renewal.';
-  if (days < 0) return fail(`${what} expired on ${expiry.toISOString()}.`, mend);
+  const fix = 'Renew the certificate, or repair its automatic renewal.';
+  if (days < 0) return fail(`${what} expired on ${expiry.toISOString()}.`, fix);
   const seen = `${what} is valid for ${days} more days.`;
-  return days < warnDays ? warn(seen, mend) : ok(seen);
+  return days < warnDays ? warn(seen, fix) : ok(seen);
 }

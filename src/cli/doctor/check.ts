@@ -12,7 +12,7 @@ export const Finding = Type.Object({
   /** One sentence without secrets. */
   seen: Type.String(),
   /** What to do, in one sentence; null: nothing. */
-  mend: Nullable(Type.String()),
+  fix: Nullable(Type.String()),
 });
 export type Finding = Type.Static<typeof Finding>;
 
@@ -25,9 +25,9 @@ export interface Check {
   readonly run: () => Promise<Outcome>;
 }
 
-export const ok = (seen: string): Outcome => ({ status: 'ok', seen, mend: null });
-export const warn = (seen: string, mend: string): Outcome => ({ status: 'warn', seen, mend });
-export const fail = (seen: string, mend: string): Outcome => ({ status: 'fail', seen, mend });
+export const ok = (seen: string): Outcome => ({ status: 'ok', seen, fix: null });
+export const warn = (seen: string, fix: string): Outcome => ({ status: 'warn', seen, fix });
+export const fail = (seen: string, fix: string): Outcome => ({ status: 'fail', seen, fix });
 
 /** Runs all checks at the same time. One that does not end, or throws, has failed. */
 export async function runChecks(checks: readonly Check[], limitMs: number): Promise<Finding[]> {

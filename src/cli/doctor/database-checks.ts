@@ -64,11 +64,11 @@ async function reach(visit: Visit): Promise<Outcome> {
       );
     return ok(`Postgres ${version} answers${config.database.url === null ? ' (embedded)' : ''}.`);
   } catch (error) {
-    return fail(sentenceOf(error), mendOf(error));
+    return fail(sentenceOf(error), fixOf(error));
   }
 }
 
-const mends: Readonly<Record<string, string>> = {
+const fixes: Readonly<Record<string, string>> = {
   '28P01': 'HOLDFAST_DATABASE_URL must have the right user and password.',
   '28000': 'pg_hba.conf must let this user in, with or without TLS as HOLDFAST_DATABASE_URL says.',
   '3D000': 'Create the database, then run `holdfast migrate`.',
@@ -77,15 +77,15 @@ const mends: Readonly<Record<string, string>> = {
   ENOTFOUND: 'HOLDFAST_DATABASE_URL must name a host that the DNS knows.',
 };
 
-function mendOf(error: unknown): string {
+function fixOf(error: unknown): string {
   if (tlsFaultOf(error) !== null)
     return 'HOLDFAST_CA_FILE, or sslrootcert in the URL, must name the authority that signed the certificate of Postgres.';
   const parameter = refusedParameter(error);
   if (parameter !== null) return `PgBouncer needs ${parameter} in ignore_startup_parameters: see docs/deploy.md.`;
   let current = error as { code?: unknown; cause?: unknown } | undefined;
   for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {
-    const mend = mends[String(current.code)];
-    if (mend !== undefined) return mend;
+    const fix = fixes[String(current.code)];
+    if (fix !== undefined) return fix;
     current = current.cause as typeof current;
   }
   return 'Postgres must be reachable from here at the address in HOLDFAST_DATABASE_URL.';
@@ -113,8 +113,8 @@ async function checkPrivileges(db: Database): Promise<Outcome> {
     return ok('The database user has all rights that it needs.');
   } catch (error) {
     if (!(error instanceof AppRoleError)) throw error;
-    const [seen = '', mend = ''] = error.message.split(/(?<=\)\.) /);
-    return fail(seen, mend);
+    const [seen = '', fix = ''] = error.message.split(/(?<=\)\.) /);
+    return fail(seen, fix);
   } finally {
     await session.end();
   }
@@ -171,8 +171,8 @@ async function checkClock(db: Database): Promise<Outcome> {
   const offMs = Math.max(0, sent - there, there - answered);
   const seen = `This machine and Postgres differ by ${(offMs / 1000).toFixed(1)} s.`;
   if (offMs <= okClockMs) return ok(seen);
-  const mend = 'NTP must set the clocks of all machines.';
-  return offMs > maxClockMs ? fail(seen, mend) : warn(seen, mend);
+  const fix = 'NTP must set the clocks of all machines.';
+  return offMs > maxClockMs ? fail(seen, fix) : warn(seen, fix);
 }
 
 async function checkKeys(db: Database, { config, masterKeys }: Visit): Promise<Outcome> {

@@ -17,8 +17,8 @@ export function addDoctorOptions(command: Command, run: CommandRun): void {
 
 function linesOf(findings: readonly Finding[]): string[] {
   const width = Math.max(...findings.map(({ name }) => name.length));
-  return findings.flatMap(({ mend, name, seen, status }) => [
+  return findings.flatMap(({ fix, name, seen, status }) => [
     `${marks[status]}  ${name.padEnd(width)}  ${seen}`,
-    ...(mend === null ? [] : [`      ${' '.repeat(width)}  → ${mend}`]),
+    ...(fix === null ? [] : [`      ${' '.repeat(width)}  → ${fix}`]),
   ]);
 }

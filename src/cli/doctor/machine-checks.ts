@@ -39,8 +39,8 @@ export function machineChecks(config: Config): Check[] {
 function checkSettings(config: Config): Outcome {
   const [exposure] = listExposures(config);
   if (exposure === undefined) return ok('The settings are valid.');
-  const [seen = '', mend] = exposure.split('; ');
-  return warn(`${seen}.`, mend ? `To fix it, ${mend}.` : 'Others should not reach it.');
+  const [seen = '', fix] = exposure.split('; ');
+  return warn(`${seen}.`, fix ? `To fix it, ${fix}.` : 'Others should not reach it.');
 }
 
 function checkNode(): Outcome {
@@ -51,14 +51,14 @@ function checkNode(): Outcome {
 }
 
 async function checkTlsFiles({ certFile, keyFile }: { certFile: string; keyFile: string }): Promise<Outcome> {
-  const mend =
+  const fix =
     'HOLDFAST_TLS_CERT_FILE and HOLDFAST_TLS_KEY_FILE must name a valid pair that the user of the server can read.';
   try {
     const [cert, key] = [await readFile(certFile, 'utf8'), await readFile(keyFile, 'utf8')];
     createSecureContext({ cert, key });
     return leftOf(new Date(new X509Certificate(cert).validTo), `The certificate in ${certFile}`);
   } catch (error) {
-    return fail(`The certificate cannot be used: ${(error as Error).message}`, mend);
+    return fail(`The certificate cannot be used: ${(error as Error).message}`, fix);
   }
 }
 

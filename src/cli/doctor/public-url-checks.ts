@@ -46,7 +46,7 @@ interface Proof {
 
 async function checkInstallation(visit: Visit, prove: () => Promise<Proof>): Promise<Outcome> {
   const { publicUrl } = visit.config;
-  const mend = 'HOLDFAST_PUBLIC_URL, the DNS and the proxy must lead to a server of this installation.';
+  const fix = 'HOLDFAST_PUBLIC_URL, the DNS and the proxy must lead to a server of this installation.';
   let proof: Proof;
   try {
     proof = await prove();
@@ -57,16 +57,16 @@ async function checkInstallation(visit: Visit, prove: () => Promise<Proof>): Pro
     // A process that takes no requests may have no such setting.
     return isLoopback(new URL(publicUrl).hostname) && !('HOLDFAST_PUBLIC_URL' in settingsOfEnvironment())
       ? warn(seen, 'HOLDFAST_PUBLIC_URL must be set to the address that people use.')
-      : fail(seen, mend);
+      : fail(seen, fix);
   }
   const { nonce, said, status } = proof;
-  if (said === null) return fail(`${publicUrl} answers ${status}, but not as a server of this release.`, mend);
+  if (said === null) return fail(`${publicUrl} answers ${status}, but not as a server of this release.`, fix);
   const db = await visit.migrated();
   if (db === null) return null;
   const { installation } = await createSiteRepository(db).read();
   return said === proveInstallation(installation, nonce)
     ? ok(`${publicUrl} leads to this installation.`)
-    : fail(`${publicUrl} leads to another installation.`, mend);
+    : fail(`${publicUrl} leads to another installation.`, fix);
 }
 
 /** Whether a server or API replica has reported lately; null: not known. */

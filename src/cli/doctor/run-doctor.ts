@@ -17,11 +17,11 @@ export async function runDoctor(load: () => Config, limitMs = checkMs): Promise<
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     const seen = error.message.replace(/^Invalid settings:\n\s*/, '').replaceAll(/\n\s*/g, ' ');
-    const mend =
+    const fix =
       error instanceof ConfigError
         ? 'docs/settings.md says what each setting may be.'
         : 'The file with the settings must be usable.';
-    return [{ name: 'settings', status: 'fail', seen: new Redactor().sentence(seen), mend }];
+    return [{ name: 'settings', status: 'fail', seen: new Redactor().sentence(seen), fix }];
   }
   await using visit = new Visit(config, limitMs);
   const checks: Check[] = [

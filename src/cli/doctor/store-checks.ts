@@ -26,14 +26,14 @@ export function storeChecks(visit: Visit): Check[] {
   const { backup, blobs, secondStore } = visit.config;
   const checks: Check[] = [
     { name: 'blob-store', run: () => tryStore(visit, blobs, openBlobStore) },
-    { name: 'blob-place', run: () => checkLocation(visit) },
+    { name: 'blob-location', run: () => checkLocation(visit) },
   ];
   if (secondStore !== null)
     checks.push({
       name: 'second-store',
       run: () => {
-        const { place, ...use } = parseSecondStore(secondStore, blobs);
-        return tryStore(visit, place, openBlobStore, use);
+        const { location, ...use } = parseSecondStore(secondStore, blobs);
+        return tryStore(visit, location, openBlobStore, use);
       },
     });
   const { to } = backup;
@@ -105,12 +105,12 @@ async function tryStore(
     const fault = error instanceof BlobStoreUnavailableError ? error.fault : null;
     return fail(
       `${where}, ${doing}: ${reasonOf(error)}`,
-      fault ? mends[fault] : 'The settings must name a usable location.',
+      fault ? fixes[fault] : 'The settings must name a usable location.',
     );
   }
 }
 
-const mends: Readonly<Record<BlobStoreFault, string>> = {
+const fixes: Readonly<Record<BlobStoreFault, string>> = {
   denied: 'The credentials, or the system user, must be allowed to read, write, delete and list there.',
   full: 'Make space there.',
   misconfigured: 'The bucket must exist (`holdfast create-bucket`), and endpoint, region and path style must be right.',

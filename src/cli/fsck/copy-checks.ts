@@ -61,15 +61,15 @@ export async function checkCopies(run: FsckRun): Promise<void> {
       if (rows.length < rowsPerPage) break;
     }
   if (waiting > 0) report.notes.push(`${waiting} objects wait to be copied to the other store.`);
-  // A chunk can be read once the chunks that it needs are mended.
+  // A chunk can be read once the chunks that it needs are repaired.
   for (let isProgress = fixes; isProgress; ) {
     const left: string[] = [];
     for (const key of different) {
-      let isMended = false;
+      let isRepaired = false;
       await run.item('object', key, async () => {
-        isMended = await mend(run, key);
+        isRepaired = await repair(run, key);
       });
-      if (isMended) report.add('copy-differs', key, { isFixed: true });
+      if (isRepaired) report.add('copy-differs', key, { isFixed: true });
       else left.push(key);
     }
     isProgress = left.length < different.length;
@@ -83,7 +83,7 @@ export async function checkCopies(run: FsckRun): Promise<void> {
 }
 
 /** Replaces the object that does not have the hash in the database. Returns whether one was. */
-async function mend({ context }: FsckRun, key: string): Promise<boolean> {
+async function repair({ context }: FsckRun, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
-  return read !== null && (await context.copies.mendAll(read));
+  return read !== null && (await context.copies.repairAll(read));
 }

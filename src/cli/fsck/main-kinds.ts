@@ -146,7 +146,7 @@ export const mainKinds = {
     repair: null,
   },
   'index-behind': {
-    means: 'Searches show an older state of a stack, and nothing is due to change that.',
+    means: 'Searches, or the graph of references, show an older state of a stack, and nothing is due to change that.',
     remedy: derived,
     repair: 'indexes the stack again',
   },

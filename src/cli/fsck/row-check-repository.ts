@@ -75,7 +75,10 @@ export function createRowCheckRepository(db: Queryable): Readonly<Record<string,
             'index-behind',
             sql.fragment`s.deleted_at is null and s.checkpoint_id is not null
               and not exists (select 1 from state_index_due d where d.stack_id = s.id)
-              and not exists (select 1 from state_indexes i where i.stack_id = s.id and i.checkpoint_id = s.checkpoint_id)`,
+              and not exists (
+                select 1 from state_indexes i where i.stack_id = s.id and i.checkpoint_id = s.checkpoint_id
+                  and i.referring_in is not distinct from case when exists (
+                    select 1 from stack_resources r where r.stack_id = s.id and r.reads is not null) then p.organization_id end)`,
           ],
         )}
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id

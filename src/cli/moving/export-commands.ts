@@ -14,11 +14,12 @@ import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { operator } from '../admin/operator.ts';
 import type { CommandRun } from '../command-run.ts';
+import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
+import { counted } from '../output/text.ts';
 import { exportArchive } from './archive/archive-export.ts';
+import { forEachStack } from './for-each-stack.ts';
 import { messageOf } from './import-plan.ts';
-import { collect, forEachStack, toCount } from './moving-options.ts';
-import { counted } from './moving-report.ts';
 
 const pageRows = 500;
 
@@ -37,9 +38,9 @@ interface ExportOptions {
 export function addExportOptions(command: Command, run: CommandRun): void {
   command
     .requiredOption('--organization <name>', 'organization whose stacks are exported')
-    .option('--to <place>', 'file://DIR or s3://BUCKET/PREFIX, for `pulumi login`')
+    .option('--to <location>', 'file://DIR or s3://BUCKET/PREFIX, for `pulumi login`')
     .option(
-      '--archive <place>',
+      '--archive <location>',
       'DIR or s3://BUCKET/PREFIX, for `holdfast import --from archive`: all versions and events',
     )
     .option('--recipient <age1...>', 'encrypt the secrets of the archive to this age recipient; repeatable', collect)
@@ -76,17 +77,17 @@ async function runExport(run: CommandRun, options: ExportOptions): Promise<void>
   }
 }
 
-interface ExportPlace {
+interface ExportTarget {
   readonly context: AppContext;
   readonly folder: Folder;
   readonly to: string;
 }
 
-async function exportToArchive(run: CommandRun, place: ExportPlace, options: ExportOptions): Promise<void> {
-  const { organization, stacks } = await listStacks(place.context, options);
+async function exportToArchive(run: CommandRun, target: ExportTarget, options: ExportOptions): Promise<void> {
+  const { organization, stacks } = await listStacks(target.context, options);
   const protection = { recipients: options.recipient ?? [], passphrase: readConfigPassphrase() };
   const isWhole = options.stack === undefined;
-  const call = { ...place, organization, stacks, isWhole, protection, parallel: options.parallel };
+  const call = { ...target, organization, stacks, isWhole, protection, parallel: options.parallel };
   const { isComplete, json, text } = await exportArchive(call);
   printResult('export', json, { json: options.json, text });
   if (!isComplete) run.exitCode = 1;
@@ -94,7 +95,7 @@ async function exportToArchive(run: CommandRun, place: ExportPlace, options: Exp
 
 async function exportFolder(
   run: CommandRun,
-  { context, folder, to }: ExportPlace,
+  { context, folder, to }: ExportTarget,
   options: ExportOptions,
 ): Promise<void> {
   const passphrase = readConfigPassphrase();

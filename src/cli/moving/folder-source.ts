@@ -10,18 +10,18 @@ const headBytes = 2048;
 
 /** The stacks of a folder or bucket of the CLI's own backend. */
 export class FolderSource implements MovingSource {
-  readonly place: string;
+  readonly location: string;
   readonly #folder: Folder;
 
-  constructor(folder: Folder, place: string) {
+  constructor(folder: Folder, location: string) {
     this.#folder = folder;
-    this.place = place;
+    this.location = location;
   }
 
   async list() {
     const { stacks, strays } = await listFolder(this.#folder);
     if (stacks.length === 0)
-      throw new MovingError(`There are no stacks in ${this.place}: it needs a folder .pulumi/stacks`);
+      throw new MovingError(`There are no stacks in ${this.location}: it needs a folder .pulumi/stacks`);
     const opened = stacks.map((each) => ({
       ...{ name: each.name, project: each.project, stack: each.stack },
       open: () => openFolderStack(this.#folder, each),

@@ -8,17 +8,18 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
+import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { Progress } from '../output/progress.ts';
+import { counted, formatBytes } from '../output/text.ts';
 import { ArchiveSource } from './archive/archive-source.ts';
 import { assertWritable } from './assert-writable.ts';
 import { FolderSource } from './folder-source.ts';
+import { forEachStack } from './for-each-stack.ts';
 import { isSelected, messageOf, planStack, type StackPlan } from './import-plan.ts';
 import { beginRun } from './import-run.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { mapSource, type StackMapping, toMapping, toUserMapping, type UserMapping } from './mapped-source.ts';
-import { collect, forEachStack, toCount } from './moving-options.ts';
-import { counted, formatBytes } from './moving-report.ts';
 import type { MovingSource, SourceListing, SourceStack } from './moving-source.ts';
 import { countedAll, describePlan, inQuarantine, type PlanFile } from './plan-report.ts';
 import { rollBackStack } from './rollback-import.ts';
@@ -135,7 +136,7 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
     planStack({ context, organization: options.organization }, stack),
   );
   const plan: PlanFile = {
-    ...{ format: 1, from: source.place, organization: options.organization, strays: listing.strays },
+    ...{ format: 1, from: source.location, organization: options.organization, strays: listing.strays },
     stacks: plans.map(({ planned }) => planned),
   };
   if (!options.apply) {
@@ -152,10 +153,10 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
   const { options } = call;
   const { gaps = [] } = call.listing;
   const users = await findUsers(call.context, options.mapUser ?? []);
-  const importer = new StackImporter({ ...call, from: call.source.place, users });
+  const importer = new StackImporter({ ...call, from: call.source.location, users });
   const total = plans.reduce((sum, { planned }) => sum + planned.versions, 0);
   const progress = new Progress();
-  const run = await beginRun(call.context.db, call.organization.id, { kind: 'import', place: call.source.place });
+  const run = await beginRun(call.context.db, call.organization.id, { kind: 'import', location: call.source.location });
   let done = 0;
   const importOne = async (plan: StackPlan) => {
     const { source: stack, action, notes, quarantine } = plan.planned;
@@ -211,7 +212,7 @@ async function findUsers({ db }: AppContext, mappings: readonly UserMapping[]): 
 }
 
 async function verify({ context, listing, options, organization, source, stacks }: ImportCall): Promise<boolean> {
-  const run = await beginRun(context.db, organization.id, { kind: 'verify', place: source.place });
+  const run = await beginRun(context.db, organization.id, { kind: 'verify', location: source.location });
   const results = await forEachStack(stacks, options.parallel, 'verified stacks', async (stack) => {
     const result = await verifyStack({ context, organization: options.organization }, stack);
     await run.note({ ...stack, ...notRead, ...result, notes: result.problems });
@@ -237,9 +238,9 @@ async function verify({ context, listing, options, organization, source, stacks 
 }
 
 async function rollBack({ context, options, organization, source, stacks }: ImportCall): Promise<boolean> {
-  const parts = { context, organization: options.organization, from: source.place };
+  const parts = { context, organization: options.organization, from: source.location };
   const run = options.apply
-    ? await beginRun(context.db, organization.id, { kind: 'rollback', place: source.place })
+    ? await beginRun(context.db, organization.id, { kind: 'rollback', location: source.location })
     : null;
   const results = await forEachStack(stacks, options.parallel, 'stacks', async (stack) => {
     const result = await rollBackStack(parts, stack, { apply: options.apply === true });
@@ -275,7 +276,7 @@ const notRead = { previews: 0, secretsProvider: null, quarantine: null };
 async function readPlannedNames(file: string, { options, source }: ImportCall): Promise<ReadonlySet<string>> {
   const plan = JSON.parse(await readFile(file, 'utf8')) as Partial<PlanFile>;
   if (plan.format !== 1 || !plan.stacks) throw new MovingError(`${file} is not a plan`);
-  if (plan.from !== source.place || plan.organization !== options.organization)
+  if (plan.from !== source.location || plan.organization !== options.organization)
     throw new MovingError(`${file} is a plan from ${plan.from} to ${plan.organization}`);
   return new Set(plan.stacks.map(({ source }) => source));
 }

@@ -16,14 +16,14 @@ export interface ImportRun {
 export async function beginRun(
   db: Queryable,
   organizationId: string,
-  { kind, place }: { readonly kind: ImportRunKind; readonly place: string },
+  { kind, location }: { readonly kind: ImportRunKind; readonly location: string },
 ): Promise<ImportRun> {
   const runs = createImportRunRepository(db);
-  const id = await runs.begin(organizationId, { kind, source: withoutSecrets(place), by: operator() });
+  const id = await runs.begin(organizationId, { kind, source: withoutSecrets(location), by: operator() });
   return { note: (stack) => runs.noteStack(id, stack), end: () => runs.end(id) };
 }
 
 /** An address without the parts in which credentials may be. */
-function withoutSecrets(place: string): string {
-  return place.replace(/[?#].*$/s, '').replace(/^([a-z0-9+.-]+:\/\/)[^/]*@/i, '$1');
+function withoutSecrets(location: string): string {
+  return location.replace(/[?#].*$/s, '').replace(/^([a-z0-9+.-]+:\/\/)[^/]*@/i, '$1');
 }

@@ -40,7 +40,7 @@ export function mapSource(source: MovingSource, mappings: readonly StackMapping[
   if (mappings.length === 0) return source;
   const byName = new Map(mappings.map((mapping) => [mapping.from, mapping]));
   return {
-    place: source.place,
+    location: source.location,
     list: async () => {
       const { stacks, ...others } = await source.list();
       const mapped = stacks.map((stack) => {

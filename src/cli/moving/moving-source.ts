@@ -97,7 +97,7 @@ export interface SourceListing {
 /** Where stacks come from: a folder of the CLI's own backend, a service, or an archive. */
 export interface MovingSource {
   /** For plans and the audit log. */
-  readonly place: string;
+  readonly location: string;
   /** Throws MovingError. */
   list(): Promise<SourceListing>;
   close(): Promise<void>;

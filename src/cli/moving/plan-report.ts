@@ -1,5 +1,5 @@
+import { alignColumns, counted, formatBytes } from '../output/text.ts';
 import type { PlannedStack } from './import-plan.ts';
-import { alignColumns, counted, formatBytes } from './moving-report.ts';
 
 /** Written with `--plan`. */
 export interface PlanFile {

@@ -9,9 +9,9 @@ export interface ListedPage {
   readonly total?: number;
 }
 
-/** Says that a list may have more than came. `place` answered. */
-export function incompleteList(place: string, what: string): string {
-  return `${place} answers with the same page of ${what} again, so others may be missing`;
+/** Says that a list may have more than came. `location` answered. */
+export function incompleteList(location: string, what: string): string {
+  return `${location} answers with the same page of ${what} again, so others may be missing`;
 }
 
 /**

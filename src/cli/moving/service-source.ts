@@ -12,7 +12,7 @@ const maxCiphertexts = 1000;
 
 /** An organization of a service of the CLI's protocol: the vendor's, or another Holdfast. */
 export class ServiceSource implements MovingSource {
-  readonly place: string;
+  readonly location: string;
   readonly #client: ServiceClient;
   readonly #organization: string;
 
@@ -23,7 +23,7 @@ export class ServiceSource implements MovingSource {
     if (token === null) throw new MovingError('Set PULUMI_ACCESS_TOKEN to a token of the source');
     this.#client = new ServiceClient({ origin, token });
     this.#organization = organization;
-    this.place = `${origin}/${organization}`;
+    this.location = `${origin}/${organization}`;
   }
 
   async list() {
@@ -32,7 +32,7 @@ export class ServiceSource implements MovingSource {
       throw new MovingError(`${this.#client.origin}/api/user does not answer as a service of the Pulumi CLI`);
     const stacks = new Map<string, SourceStack>();
     const gaps: string[] = [];
-    const tokens = new PageTokens(() => gaps.push(incompleteList(this.place, 'stacks')));
+    const tokens = new PageTokens(() => gaps.push(incompleteList(this.location, 'stacks')));
     for (let token: string | null = ''; token !== null; ) {
       const after: string = token === '' ? '' : `&continuationToken=${encodeURIComponent(token)}`;
       const path = `/api/user/stacks?organization=${encodeURIComponent(this.#organization)}${after}`;
@@ -45,7 +45,9 @@ export class ServiceSource implements MovingSource {
       token = tokens.next(page.continuationToken, { hasItems: (page.stacks ?? []).length > 0 });
     }
     if (stacks.size === 0)
-      throw new MovingError(`${githubLogin} sees no stacks of the organization ${this.#organization} in ${this.place}`);
+      throw new MovingError(
+        `${githubLogin} sees no stacks of the organization ${this.#organization} in ${this.location}`,
+      );
     const sorted = [...stacks.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
     return { stacks: sorted, strays: [], remarks: [], gaps };
   }

@@ -8,6 +8,7 @@ import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import {
@@ -17,7 +18,6 @@ import {
 import { operator } from '../admin/operator.ts';
 import { assertWritable } from './assert-writable.ts';
 import type { StackPlan } from './import-plan.ts';
-import { chooseIds } from './imported-ids.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceContent } from './moving-source.ts';
 import { insertPreview, type PreparedPreview } from './preview-importer.ts';
@@ -199,4 +199,18 @@ function changedMeanwhile(ref: StackRef, how: 'created' | 'changed'): MovingErro
 /** Whether it is a version, rather than a preview. */
 export function isVersion(prepared: Prepared): prepared is PreparedVersion {
   return 'state' in prepared;
+}
+
+/** The ids of imported updates: those that they have in the source, so that links stay valid, unless other updates have them here. */
+async function chooseIds(
+  rows: Pick<ReturnType<typeof createImportedVersionRepository>, 'listTaken'>,
+  updates: readonly { readonly updateId: string | null }[],
+): Promise<string[]> {
+  const wanted = updates.map(({ updateId }) => (updateId !== null && isUuid(updateId) ? updateId.toLowerCase() : null));
+  const taken = new Set(await rows.listTaken(wanted.filter((id) => id !== null)));
+  return wanted.map((own) => {
+    const id = own === null || taken.has(own) ? randomUUID() : own;
+    taken.add(id);
+    return id;
+  });
 }

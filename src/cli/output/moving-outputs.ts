@@ -76,9 +76,9 @@ export const movingOutputs = {
     faults: Type.Array(Type.Object({ key: Text, fault: Text })),
     lost: Texts,
   }),
-  'blobs status': Type.Object({ place: Text, other: TextOrNull, phase: Text, verifiedAt: TimeOrNull }),
+  'blobs status': Type.Object({ location: Text, other: TextOrNull, phase: Text, verifiedAt: TimeOrNull }),
   'bundle status': Type.Object({
-    place: Text,
+    location: Text,
     stacks: Count,
     behind: Count,
     behindSeconds: Count,

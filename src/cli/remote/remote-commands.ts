@@ -4,7 +4,7 @@ import { findCliLogin } from '../../shared/platform/config/cli-login.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { OrganizationApi } from '../configuration/organization-api.ts';
-import { toCount } from './positive-count.ts';
+import { toCount } from '../option-values.ts';
 
 class RemoteError extends OperatorError {
   override readonly name = 'RemoteError';

@@ -4,9 +4,9 @@ import { type CliLogin, findCliLogin } from '../../shared/platform/config/cli-lo
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
+import { toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { drawInstallation, type Installation } from './installation-view.ts';
-import { toCount } from './positive-count.ts';
 
 class TopError extends OperatorError {
   override readonly name = 'TopError';

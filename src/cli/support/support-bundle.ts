@@ -41,7 +41,7 @@ export async function collectSupportBundle(
     version: 1,
     createdAt: new Date().toISOString(),
     versions: { holdfast: holdfastVersion, node: versions.node, platform, arch, system: release() },
-    settings: shownSettings(settings, redactor),
+    settings: redactedSettings(settings, redactor),
     doctor: redactor.data(findings),
     ...(redactor.data(read) as object),
     log: Array.isArray(log) ? redactor.lines(log) : redactor.data(log),
@@ -49,7 +49,7 @@ export async function collectSupportBundle(
 }
 
 /** Which settings are set, and the values of those that are no secret. */
-function shownSettings(settings: GivenSettings, redactor: Redactor): Readonly<Record<string, string>> {
+function redactedSettings(settings: GivenSettings, redactor: Redactor): Readonly<Record<string, string>> {
   const known: readonly string[] = Object.keys(Settings.properties);
   const secret: readonly string[] = secretSettings;
   return Object.fromEntries(

@@ -15,6 +15,8 @@ const ManagedObjectRow = Type.Object({
 export type ManagedObjectRow = Row<typeof ManagedObjectRow>;
 export type ManagedObjectKey = Pick<ManagedObjectRow, 'kind' | 'name'>;
 
+const DeclarationRow = Type.Pick(ManagedObjectRow, ['name', 'labels', 'appliedAt', 'appliedBy']);
+
 const CountRow = Type.Object({ count: Type.Integer() });
 
 /** Objects of organizations that a configuration under version control declares. */
@@ -38,6 +40,14 @@ export function createManagedObjectRepository(db: Queryable) {
         select object from managed_objects where organization_id = ${organizationId} and kind = ${kind} order by object limit ${limit}`);
       return rows.map(({ object }) => object);
     },
+
+    /** The last declaration of an object; null if no configuration declares it. */
+    findDeclaration: (organizationId: string, kind: string, object: string) =>
+      db.maybeOne(sql.rows(DeclarationRow)`
+        /* managedObjects.findDeclaration */
+        select name, labels::text as labels, applied_at as "appliedAt", applied_by as "appliedBy"
+        from managed_objects where organization_id = ${organizationId} and kind = ${kind} and object = ${object}
+        order by applied_at desc, name limit 1`),
 
     /** Up to `limit`. */
     count: async (organizationId: string, limit: number): Promise<number> => {

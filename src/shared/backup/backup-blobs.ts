@@ -12,23 +12,23 @@ import type { Manifest } from './manifest.ts';
 export class BackupBlobs implements BlobStore {
   readonly #target: BlobStore;
   readonly #prefix: string;
-  readonly #unseal: Decrypt | null;
+  readonly #decrypt: Decrypt | null;
   /** By key in the blob store. The target has blobs of other backups, too. */
   readonly #sizes: ReadonlyMap<string, number>;
 
-  private constructor(target: BlobStore, prefix: string, unseal: Decrypt | null, sizes: ReadonlyMap<string, number>) {
+  private constructor(target: BlobStore, prefix: string, decrypt: Decrypt | null, sizes: ReadonlyMap<string, number>) {
     this.#target = target;
     this.#prefix = prefix;
-    this.#unseal = unseal;
+    this.#decrypt = decrypt;
     this.#sizes = sizes;
   }
 
-  /** `unseal`: null if the backup is not encrypted. Throws BackupError. */
-  static async open(target: BlobStore, manifest: Manifest, unseal: Decrypt | null): Promise<BackupBlobs> {
+  /** `decrypt`: null if the backup is not encrypted. Throws BackupError. */
+  static async open(target: BlobStore, manifest: Manifest, decrypt: Decrypt | null): Promise<BackupBlobs> {
     const sizes = new Map<string, number>();
     for await (const { key, size } of listBlobs(target, manifest))
       sizes.set(key.slice(manifest.blobPrefix.length), size);
-    return new BackupBlobs(target, manifest.blobPrefix, unseal, sizes);
+    return new BackupBlobs(target, manifest.blobPrefix, decrypt, sizes);
   }
 
   put(): Promise<never> {
@@ -37,9 +37,9 @@ export class BackupBlobs implements BlobStore {
 
   async open(key: string, options: Parameters<BlobStore['open']>[1] = {}): Promise<AsyncIterable<Buffer>> {
     const targetKey = this.#prefix + key;
-    if (this.#unseal === null) return this.#target.open(targetKey, options);
+    if (this.#decrypt === null) return this.#target.open(targetKey, options);
     const { range, signal } = options;
-    const body = this.#unseal(await this.#target.open(targetKey, signal ? { signal } : {}));
+    const body = this.#decrypt(await this.#target.open(targetKey, signal ? { signal } : {}));
     return range ? cut(body, range) : body;
   }
 

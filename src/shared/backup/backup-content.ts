@@ -72,7 +72,7 @@ export async function findDamage(
 }
 
 /**
- * Copies the blobs that the store lacks. Returns how many. `unseal`: null if the backup is not encrypted. Throws BackupError for a damaged
+ * Copies the blobs that the store lacks. Returns how many. `decrypt`: null if the backup is not encrypted. Throws BackupError for a damaged
  * one, which is not stored.
  */
 export async function copyBlobs(
@@ -81,8 +81,8 @@ export async function copyBlobs(
   manifest: Manifest,
   {
     onProgress,
-    unseal,
-  }: { readonly onProgress: (done: number, total: number) => void; readonly unseal: Decrypt | null },
+    decrypt,
+  }: { readonly onProgress: (done: number, total: number) => void; readonly decrypt: Decrypt | null },
 ): Promise<number> {
   let copied = 0;
   let done = 0;
@@ -90,7 +90,7 @@ export async function copyBlobs(
     const key = blob.key.slice(manifest.blobPrefix.length);
     const stored = await blobs.stat(key);
     if (stored?.storedBytes !== blob.size) {
-      await blobs.put(key, checked(await target.open(blob.key), blob, unseal));
+      await blobs.put(key, checked(await target.open(blob.key), blob, decrypt));
       copied++;
     }
     onProgress(++done, manifest.blobs.count);
@@ -110,12 +110,12 @@ export async function copyBlobs(
 async function* checked(
   body: AsyncIterable<Buffer>,
   { bytes, key, sha256 }: BlobCopy,
-  unseal: Decrypt | null,
+  decrypt: Decrypt | null,
 ): AsyncGenerator<Buffer> {
   const meter = new Meter();
   const passed = meter.pass(body);
   try {
-    yield* unseal ? unseal(passed) : passed;
+    yield* decrypt ? decrypt(passed) : passed;
   } catch (error) {
     throw error instanceof BackupError ? new BackupError(`${key}: ${error.message}`, { cause: error }) : error;
   }

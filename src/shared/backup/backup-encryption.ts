@@ -6,17 +6,17 @@ export interface BackupEncryption {
   /** The age recipients; empty: nothing is encrypted. */
   readonly recipients: readonly string[];
   /** Encrypts a body, in chunks of 64 KiB. */
-  seal(body: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
+  encrypt(body: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
 }
 
 /** Decrypts what a BackupEncryption has encrypted. Throws BackupError for bytes that were changed or are for another recipient. */
 export type Decrypt = (body: AsyncIterable<Buffer>) => AsyncIterable<Buffer>;
 
-export const unsealed: BackupEncryption = { recipients: [], seal: (body) => body };
+export const noEncryption: BackupEncryption = { recipients: [], encrypt: (body) => body };
 
 /** Encrypts to age recipients (`age1…`). Throws BackupError for one that is none. */
 export async function encryptToRecipients(recipients: readonly string[]): Promise<BackupEncryption> {
-  if (recipients.length === 0) return unsealed;
+  if (recipients.length === 0) return noEncryption;
   // Imported on demand: few processes make encrypted backups.
   const { Encrypter } = await import('age-encryption');
   const encrypter = new Encrypter();
@@ -29,7 +29,7 @@ export async function encryptToRecipients(recipients: readonly string[]): Promis
   }
   return {
     recipients: recipients.toSorted(),
-    seal: async function* (body) {
+    encrypt: async function* (body) {
       for await (const chunk of await encrypter.encrypt(streamOf(body))) yield bufferOf(chunk);
     },
   };

@@ -21,7 +21,7 @@ const KnownBackup = Type.Object({
 export type KnownBackup = Static<typeof KnownBackup>;
 
 const Backups = Type.Object({
-  place: Type.String(),
+  location: Type.String(),
   schedule: Type.String(),
   keep: Type.Number(),
   /** The complete ones, newest first. */
@@ -63,7 +63,7 @@ export async function noteVerified(
   { at, id, location }: { readonly at: number; readonly id: string; readonly location: string },
 ): Promise<void> {
   const { backups: found } = await readBackupStatus(runs);
-  if (found?.place !== location) return;
+  if (found?.location !== location) return;
   const backups = found.backups.map((each) => (each.id === id ? { ...each, verifiedAt: at } : each));
   await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, backups } satisfies Backups));
 }

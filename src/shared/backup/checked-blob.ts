@@ -32,7 +32,7 @@ const attempts = 3;
 const checkMs = 5_000;
 
 /**
- * Opens a blob after its bytes were compared with the hash in the database; if they are wrong in one store, takes and mends them from the
+ * Opens a blob after its bytes were compared with the hash in the database; if they are wrong in one store, takes and repairs them from the
  * other one. Throws BlobStoreUnavailableError while the blob store is away.
  */
 export async function openChecked(source: BackupSource, key: string): Promise<CheckedBlob> {
@@ -62,7 +62,7 @@ export async function openChecked(source: BackupSource, key: string): Promise<Ch
   }
 }
 
-/** Mends the store with wrong bytes. False also while the other store is away. */
+/** Repairs the store with wrong bytes. False also while the other store is away. */
 async function isRightSomewhere({ copies }: BackupSource, read: ReadDocument): Promise<boolean> {
   try {
     return (await copies.prove(read)) !== 'damaged';

@@ -92,7 +92,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
     bytes: tables.reduce((sum, { object }) => sum + object.bytes, copied.blobs.bytes),
   };
   parts.signal.throwIfAborted();
-  const text = await writeManifest(manifest, encryption.seal);
+  const text = await writeManifest(manifest, encryption.encrypt);
   if ((await target.stat(backupKeys.start(id))) === null)
     throw new BackupError('A prune has deleted the backup while it was made, because a later one was complete');
   await target.put(backupKeys.manifest(id), once(text));
@@ -112,7 +112,7 @@ async function copyTables(
     const packed = createZstdCompress();
     // Its errors end `packed`, and reach the reader there if one is left.
     pipeline(text, packed).catch(() => {});
-    const body = pace.pass(encryption.seal(packed));
+    const body = pace.pass(encryption.encrypt(packed));
     const object = await store(target, backupKeys.table(id, shape.name.replaceAll('"', '')), body);
     tables.push({ ...shape, rows: rows(), object });
     bytes += object.bytes;
@@ -239,7 +239,7 @@ class BlobCopies {
     if (checked.state === 'unchecked') this.#unchecked++;
     const meter = new Meter();
     const targetKey = this.#prefix + key;
-    const stored = await store(target, targetKey, pace.pass(encryption.seal(meter.pass(checked.body))));
+    const stored = await store(target, targetKey, pace.pass(encryption.encrypt(meter.pass(checked.body))));
     this.#fresh.push(targetKey);
     this.#written += stored.bytes;
     this.#unlisted += stored.bytes;

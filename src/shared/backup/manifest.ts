@@ -85,10 +85,10 @@ export const backupKeys = {
 };
 
 /** The manifest as text, followed by a line with its own SHA-256. */
-export async function writeManifest(manifest: Manifest, seal: BackupEncryption['seal']): Promise<Buffer> {
+export async function writeManifest(manifest: Manifest, encrypt: BackupEncryption['encrypt']): Promise<Buffer> {
   const { installation, masterKeys, migrations, position, postgres, sequences, tables, ...head } = manifest;
   const contents = JSON.stringify({ installation, masterKeys, migrations, position, postgres, sequences, tables });
-  const encrypted = Buffer.concat(await Array.fromAsync(seal(once(Buffer.from(contents)))));
+  const encrypted = Buffer.concat(await Array.fromAsync(encrypt(once(Buffer.from(contents)))));
   const encoding = head.recipients.length > 0 ? 'base64' : 'utf8';
   return withHash(JSON.stringify({ ...head, contents: encrypted.toString(encoding) } satisfies ManifestHead));
 }
@@ -101,15 +101,15 @@ export function readManifestHead(id: string, bytes: Buffer): ManifestHead {
   return head;
 }
 
-/** Reads the contents, too. `unseal`: null without an identity. Throws BackupError. */
-export async function readManifest(head: ManifestHead, unseal: Decrypt | null): Promise<Manifest> {
+/** Reads the contents, too. `decrypt`: null without an identity. Throws BackupError. */
+export async function readManifest(head: ManifestHead, decrypt: Decrypt | null): Promise<Manifest> {
   const { contents, id, recipients } = head;
   const what = `The manifest of backup ${id}`;
   let text = contents;
   if (recipients.length > 0) {
-    if (unseal === null)
+    if (decrypt === null)
       throw new BackupError(`Backup ${id} is encrypted to ${recipients.join(', ')}: give --identity FILE`);
-    text = Buffer.concat(await Array.fromAsync(unseal(once(Buffer.from(contents, 'base64'))))).toString('utf8');
+    text = Buffer.concat(await Array.fromAsync(decrypt(once(Buffer.from(contents, 'base64'))))).toString('utf8');
   }
   const { contents: _, ...rest } = head;
   return { ...rest, ...parse(Contents, parseJson(text, what), what) };

@@ -17,7 +17,7 @@ export function assertKnownMigrations({ id, migrations, release }: Manifest): vo
 
 /**
  * Loads all tables into a database that has just the migrations of the backup, in one transaction: all or nothing. Adding the foreign
- * keys proves that no row refers to a missing one. `beforeCommit` runs in the transaction. `unseal`: null if the backup is not encrypted.
+ * keys proves that no row refers to a missing one. `beforeCommit` runs in the transaction. `decrypt`: null if the backup is not encrypted.
  * Throws BackupError.
  */
 export async function restoreTables(
@@ -27,11 +27,11 @@ export async function restoreTables(
   {
     beforeCommit = async () => {},
     onTable = () => {},
-    unseal,
+    decrypt,
   }: {
     readonly beforeCommit?: () => Promise<unknown>;
     readonly onTable?: (done: number, total: number) => void;
-    readonly unseal: Decrypt | null;
+    readonly decrypt: Decrypt | null;
   },
 ): Promise<void> {
   await copies.begin();
@@ -42,7 +42,7 @@ export async function restoreTables(
     if (absent.length > 0)
       throw new BackupError(`The backup has no copy of the table ${absent.map(({ name }) => name).join(', ')}`);
     for (const [at, table] of manifest.tables.entries()) {
-      await loadTable(copies, target, table, unseal);
+      await loadTable(copies, target, table, decrypt);
       onTable(at + 1, manifest.tables.length);
     }
     for (const sequence of manifest.sequences) await copies.setSequence(sequence);
@@ -59,7 +59,7 @@ async function loadTable(
   copies: TableCopyRepository,
   target: BlobStore,
   table: TableCopy,
-  unseal: Decrypt | null,
+  decrypt: Decrypt | null,
 ): Promise<void> {
   const { name, object } = table;
   await copies.addPartitions(table);
@@ -67,7 +67,7 @@ async function loadTable(
   let rows: number;
   try {
     const stored = meter.pass(await target.open(object.key));
-    rows = await copies.write(table, unpack(unseal ? unseal(stored) : stored));
+    rows = await copies.write(table, unpack(decrypt ? decrypt(stored) : stored));
   } catch (error) {
     throw new BackupError(`Table ${name} cannot be loaded from ${object.key}: ${(error as Error).message}`, {
       cause: error,

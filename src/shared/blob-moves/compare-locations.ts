@@ -19,8 +19,8 @@ export interface PassOptions {
 export interface CopyOptions {
   /** Also compares the blobs that are in both locations. */
   readonly again?: boolean;
-  /** Replaces the copy that does not have the hash of its row. Returns false if there is no hash: then the main place is right. */
-  readonly mend?: (key: string) => Promise<boolean>;
+  /** Replaces the copy that does not have the hash of its row. Returns false without a hash: the main location is right. */
+  readonly repair?: (key: string) => Promise<boolean>;
 }
 
 export interface CopyResult {
@@ -59,7 +59,7 @@ const rowlessPrefixes = ['audit/', 'installations/'];
 export async function copyBlobs(
   parts: MoveParts,
   move: Move,
-  { again = false, mend = async () => false, ...options }: PassOptions & CopyOptions = {},
+  { again = false, repair = async () => false, ...options }: PassOptions & CopyOptions = {},
 ): Promise<CopyResult> {
   const { main, other } = move;
   let copied = 0;
@@ -69,7 +69,7 @@ export async function copyBlobs(
     await each(async ({ key }) => {
       if (!absent.has(key)) {
         if (!again || (await areSame(main, other, key))) return;
-        if (await mend(key)) return;
+        if (await repair(key)) return;
       }
       const copiedBytes = await copyBlob(main, other, key);
       if (copiedBytes === null) return;

@@ -14,8 +14,8 @@ export async function switchLocations(locations: BlobLocationRepository): Promis
 
 export interface EmptyOptions {
   readonly empty?: boolean;
-  /** Mends the main place if the one that was left has the bytes with the hash in the database. Returns whether the main place is right. */
-  readonly mend?: (key: string) => Promise<boolean>;
+  /** Repairs the main location if the one that was left has the bytes with the hash in the database. Returns whether it is right. */
+  readonly repair?: (key: string) => Promise<boolean>;
 }
 
 /**
@@ -25,7 +25,7 @@ export interface EmptyOptions {
  */
 export async function finishMove(
   parts: MoveParts,
-  { empty = false, mend = async () => false, ...options }: PassOptions & EmptyOptions = {},
+  { empty = false, repair = async () => false, ...options }: PassOptions & EmptyOptions = {},
 ): Promise<{ deleted: number; left: number }> {
   const { locations } = parts;
   const row = await locations.find();
@@ -36,7 +36,7 @@ export async function finishMove(
     return { deleted: 0, left: 0 };
   }
   const move = await openMove(parts, 'switched');
-  await assertSame(parts, move, mend, options);
+  await assertSame(parts, move, repair, options);
   const result = await emptyLocation(move, options);
   await locations.settle('switched');
   await move.other.delete(locationKey(row.otherId as string));
@@ -49,7 +49,7 @@ const shownKeys = 100;
 async function assertSame(
   { blobRows }: MoveParts,
   { main, other }: Move,
-  mend: (key: string) => Promise<boolean>,
+  repair: (key: string) => Promise<boolean>,
   { signal }: PassOptions,
 ): Promise<void> {
   const faults: string[] = [];
@@ -60,7 +60,7 @@ async function assertSame(
     await inParallel(compared, signal, async (key) => {
       const [here, there] = await Promise.all([digest(main, key), digest(other, key)]);
       if (here === null) missing.push(key);
-      else if (there !== null && here !== there && !(await mend(key))) faults.push(`${key}: different`);
+      else if (there !== null && here !== there && !(await repair(key))) faults.push(`${key}: different`);
     });
     for (const key of await stillNeeded(blobRows, missing)) faults.push(`${key}: missing`);
   }

@@ -143,7 +143,7 @@ export class EventSegments {
     const proof = damage && (await this.#prove(segment));
     if (damage && proof === 'damaged') return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
     if (!this.#readOnly.isFenced) await this.#rows.markIntact(id);
-    return proof === 'mended' ? 'repaired' : segment.damaged ? 'restored' : 'intact';
+    return proof === 'repaired' ? 'repaired' : segment.damaged ? 'restored' : 'intact';
   }
 
   async #findDamage(segment: SegmentRow, signal?: AbortSignal): Promise<Error | null> {
@@ -248,7 +248,8 @@ export class EventSegments {
       };
       const found = await text(false).catch(async (error: unknown) => {
         if (!isDamage(error)) throw error;
-        if ((await this.#prove(segment)) === 'damaged') return this.#refuse(segment, error);
+        if (this.#copies.seen.isTrusted(segment.id) || (await this.#prove(segment)) === 'damaged')
+          return this.#refuse(segment, error);
         return text(true).catch((again: unknown) => {
           if (!isDamage(again)) throw again;
           // Right bytes were just found.
@@ -260,13 +261,13 @@ export class EventSegments {
     }
   }
 
-  #prove(segment: SegmentRow, mends = true): Promise<Proof> {
+  #prove(segment: SegmentRow, repairs = true): Promise<Proof> {
     const index = parseIndex(segment.frames);
-    return this.#copies.prove((documents) => this.verify(segment, index, segment.sha256, { documents }), { mends });
+    return this.#copies.prove((documents) => this.verify(segment, index, segment.sha256, { documents }), { repairs });
   }
 
   async #refuse(segment: SegmentRow, damage: Error): Promise<never> {
-    await this.#report(segment, damage);
+    if (!this.#copies.seen.isTrusted(segment.id)) await this.#report(segment, damage);
     throw new EventsDamagedError(
       `The server's copy of events ${segment.firstSequence} to ${segment.lastSequence} of this update is damaged. Ask an administrator to see docs/runbook.md#holdfastdocumentsdamaged.`,
       { cause: damage },
@@ -275,7 +276,9 @@ export class EventSegments {
 
   /** Returns false if the segment is gone. */
   async #report(segment: SegmentRow, damage: Error): Promise<boolean> {
-    const marked = this.#readOnly.isFenced ? { isNew: !segment.damaged } : await this.#rows.markDamaged(segment.id);
+    const marked = this.#readOnly.isFenced
+      ? { isNew: this.#copies.seen.note(segment.id) && !segment.damaged }
+      : await this.#rows.markDamaged(segment.id);
     if (!marked) return false;
     const owner = await this.#rows.findOwner(segment.id);
     const facts = {

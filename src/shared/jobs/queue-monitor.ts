@@ -99,5 +99,5 @@ export class QueueMonitor {
 }
 
 function sum(values: readonly number[]): number {
-  return values.reduce((total, figure) => total + figure, 0);
+  return values.reduce((total, value) => total + value, 0);
 }

@@ -105,7 +105,7 @@ export class PolicyArchives {
     const proof = damage && (await this.#prove(archive));
     if (damage && proof === 'damaged') return (await this.#report(archive, damage)) ? 'damaged' : 'gone';
     if (!this.#readOnly.isFenced) await this.#rows.markIntact(id);
-    return proof === 'mended' ? 'repaired' : archive.isDamaged ? 'restored' : 'intact';
+    return proof === 'repaired' ? 'repaired' : archive.isDamaged ? 'restored' : 'intact';
   }
 
   /** See PolicyArchiveRepository. */
@@ -129,11 +129,11 @@ export class PolicyArchives {
     return this.#rows.readStatistics();
   }
 
-  #prove(archive: ArchiveRow, mends = true): Promise<Proof> {
+  #prove(archive: ArchiveRow, repairs = true): Promise<Proof> {
     const read = async (documents: DocumentStore): Promise<void> => {
       for await (const _ of documents.open(archive));
     };
-    return this.#copies.prove(read, { mends });
+    return this.#copies.prove(read, { repairs });
   }
 
   async #refuse(archive: ArchiveRow, error: unknown): Promise<never> {
@@ -144,8 +144,10 @@ export class PolicyArchives {
   /** Call when a read has failed. Throws what it threw or, if no store has the right bytes, ArchiveDamagedError. */
   async #assertRight(archive: ArchiveRow, error: unknown): Promise<void> {
     if (!isDamage(error)) throw error;
-    if ((await this.#prove(archive)) !== 'damaged') return;
-    await this.#report(archive, error);
+    if (!this.#copies.seen.isTrusted(archive.id)) {
+      if ((await this.#prove(archive)) !== 'damaged') return;
+      await this.#report(archive, error);
+    }
     throw new ArchiveDamagedError(
       `The server's copy of policy pack ${nameOf(archive)} is damaged. Publish and enable a new version of it`,
       { cause: error },
@@ -155,7 +157,7 @@ export class PolicyArchives {
   /** Returns false if the archive is gone. */
   async #report(archive: ArchiveRow, damage: Error): Promise<boolean> {
     const marked = this.#readOnly.isFenced
-      ? { isNew: !archive.isDamaged }
+      ? { isNew: this.#copies.seen.note(archive.id) && !archive.isDamaged }
       : await this.#rows.markDamaged(archive.id, archive.sha256);
     if (!marked) return false;
     const facts = { policyPack: nameOf(archive), blobKey: archive.blobKey, err: damage };

@@ -233,7 +233,7 @@ export function createStateIndexRepository(db: Queryable) {
         /* stateIndex.reset */
         with reset as (
           update state_indexes set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false, resource_count = 0,
-            skipped = 0, indexed_at = null, known_from = case when ${keepsKnown} then known_from end
+            skipped = 0, indexed_at = null, referring_in = null, known_from = case when ${keepsKnown} then known_from end
           where stack_id = ${stackId} returning stack_id
         ), forgotten as (
           delete from version_changes v using reset r where v.stack_id = r.stack_id and not ${keepsChanges}

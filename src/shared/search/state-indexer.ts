@@ -32,7 +32,7 @@ export class StateIndexer {
   readonly #checkpoints: CheckpointRepository;
   readonly #verifier: DocumentVerifier;
   readonly #rows: StateIndexRepository;
-  readonly #ticks = new TimeSlices();
+  readonly #slices = new TimeSlices();
 
   constructor(parts: { db: Database; checkpoints: CheckpointRepository; verifier: DocumentVerifier }) {
     this.#db = parts.db;
@@ -151,7 +151,7 @@ export class StateIndexer {
       if (checkpointId === null) return 0;
       const checkpoint = await this.#checkpoints.find(checkpointId);
       if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was being indexed');
-      const scan = await scanResources(this.#verifier.open(checkpoint), onResource, () => this.#ticks.pause());
+      const scan = await scanResources(this.#verifier.open(checkpoint), onResource, () => this.#slices.pause());
       bytes += scan.bytes;
       return scan.skipped;
     };

@@ -17,7 +17,7 @@ export function encryptWith(key: Buffer, plaintext: Buffer, context: Buffer): Bu
   return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Reverses `seal`. Returns null if key, context or bytes do not match. */
+/** Reverses `encryptWith`. Returns null if key, context or bytes do not match. */
 export function decryptWith(key: Buffer, encrypted: Buffer, context: Buffer): Buffer | null {
   if (encrypted.length < nonceBytes + tagBytes) return null;
   const decipher = createDecipheriv(algorithm, key, encrypted.subarray(0, nonceBytes), { authTagLength: tagBytes });

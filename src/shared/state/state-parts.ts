@@ -52,7 +52,7 @@ interface Foundation {
   /** All stores that may have a blob, each by itself. */
   readonly sources: () => Promise<readonly CopySource[]>;
   /** Notes a blob that is wrong in one of them. */
-  readonly mendLater: (key: string) => Promise<unknown>;
+  readonly repairLater: (key: string) => Promise<unknown>;
   readonly dataKeys: DataKeys;
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
@@ -66,7 +66,7 @@ export function createStateParts(
     blobs,
     config,
     dataKeys,
-    mendLater,
+    repairLater,
     readOnly,
     rollbackState,
     db,
@@ -100,7 +100,7 @@ export function createStateParts(
     documentsOver,
     logger,
     sources,
-    mendLater,
+    repairLater,
     isFenced: () => readOnly.isFenced,
   });
   const documents = documentsOver({

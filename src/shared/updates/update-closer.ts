@@ -5,13 +5,13 @@ import type { Queryable } from '../platform/db/sql.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
 import { isLeaseLoss, type LeaseLoss } from './lease.ts';
-import { createUpdateLifecycleRepository, type LockedUpdate } from './update-lifecycle-repository.ts';
+import { createLockedUpdateRepository, type LockedUpdate } from './locked-update-repository.ts';
 import { createUpdateRepository } from './update-repository.ts';
 import { isActive } from './update-state.ts';
 
 /** Locks the stack, then the update (always in this order). Returns null if there is no such update. */
 export function lockUpdate(tx: Queryable, updateId: string): Promise<LockedUpdate | null> {
-  return createUpdateLifecycleRepository(tx).lock(updateId);
+  return createLockedUpdateRepository(tx).lock(updateId);
 }
 
 /** Cancels a locked update, whose client does not complete it. Returns whether it was active; nothing is changed otherwise. */
@@ -22,7 +22,7 @@ export async function cancelUpdate(
 ): Promise<boolean> {
   if (!isActive(update.status)) return false;
   const loss = isLeaseLoss(update.endReason) ? update.endReason : null;
-  await createUpdateLifecycleRepository(tx).end({
+  await createLockedUpdateRepository(tx).end({
     id: update.id,
     stackId: stack.id,
     status: 'cancelled',

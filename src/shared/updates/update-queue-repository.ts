@@ -147,7 +147,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         with gone as (
           update update_queue_waiters set superseded_by = ${JSON.stringify(loss)}::jsonb
           where id = ${id} and stack_id = ${stackId} and superseded_by is null returning id, stack_id)
-        select gone.id, pg_notify(${updateQueueChannel}, ${supersededMessage} || gone.id)::text as told from gone`);
+        select gone.id, pg_notify(${updateQueueChannel}, ${supersededMessage} || gone.id)::text as notified from gone`);
       return rows.length > 0;
     },
 

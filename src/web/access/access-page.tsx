@@ -2,12 +2,12 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { AccessPolicy } from '../platform/app/contract.ts';
+import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';
-import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { SelectField } from '../platform/ui/field.tsx';
@@ -89,7 +89,8 @@ function DecryptDialog({ onClose, organization, policy }: DialogProps & { readon
   const { base, dialog } = useEdit({ item: policy, draftOf: () => ({}), read: () => readPolicy(organization) });
   const change = useMutation(trpc.access.changePolicy.mutationOptions(thenRefresh(onClose)));
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Organization', object: organization }}
       title={isOn ? 'Require a grant for decryption?' : 'Allow viewers and members to decrypt?'}
       description={
         isOn
@@ -134,7 +135,8 @@ function DefaultsDialog({ onClose, organization, policy }: DialogProps & { reado
   const after = way === 'all' ? null : way === 'none' ? [] : [...withNeeds(names)];
   const lost = lostPermissions(before, after);
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Organization', object: organization }}
       title="Edit role permissions"
       description="The viewer and member roles have at most these permissions. Admins keep all permissions."
       action={lost.length > 0 ? 'Remove permissions' : 'Save'}
@@ -164,6 +166,6 @@ function DefaultsDialog({ onClose, organization, policy }: DialogProps & { reado
           Viewers and members lose <b>{lost.join(', ')}</b> unless a grant allows it. {lossLabels}
         </p>
       ) : null}
-    </ActionDialog>
+    </ManagedDialog>
   );
 }

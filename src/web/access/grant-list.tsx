@@ -3,13 +3,13 @@ import { Link } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { GrantItem } from '../platform/app/contract.ts';
+import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { RowMenu } from '../platform/app/row-menu.tsx';
 import styles from '../platform/app/settings-page.module.css';
 import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { trpc } from '../platform/app/trpc.ts';
-import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { MenuItem } from '../platform/ui/menu.tsx';
@@ -145,7 +145,8 @@ function TakeDialog({
   const take = useMutation(trpc.grants.take.mutationOptions(thenRefresh(onClose)));
   const whose = grant.team ?? grant.user ?? grant.token?.name ?? '';
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Grant', object: grant.id }}
       title="Revoke this grant?"
       description={
         grant.effect === 'deny'

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { Limit } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { StorageGrowth } from '../platform/app/storage-growth.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
@@ -45,6 +46,7 @@ export function LimitsPage() {
               <LimitRow key={limit.name} limit={limit} measuredAt={limits.measuredAt} />
             ))}
           </dl>
+          <StorageGrowth title="Storage by day" days={limits.days} />
           <Section
             title="Requests"
             lead="These apply to the whole server and to every user. Requests over a limit are refused and must be retried later."
@@ -79,7 +81,7 @@ function LimitRow({
         <span className={styles['about']}>{names[name].about}</span>
       </dt>
       <dd className={styles['value']}>
-        <span className={styles['figures']}>
+        <span className={styles['numbers']}>
           {used === null ? name === 'requestsPerSecond' ? '' : 'not measured' : <b>{show(used)}</b>}
           {limit === null ? (
             <span className={styles['about']}>no limit</span>

@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { RoleItem } from '../platform/app/contract.ts';
+import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { useMayManage } from '../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
@@ -11,7 +12,6 @@ import styles from '../platform/app/settings-page.module.css';
 import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { useEdit, useRemoval } from '../platform/app/use-edit.ts';
-import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { TextArea, TextField } from '../platform/ui/field.tsx';
@@ -127,7 +127,8 @@ function RoleDialog({ onClose, organization, shown: role }: DialogProps & { read
   const edit = useMutation(trpc.roles.edit.mutationOptions(options));
   const given = { organization, name: name.trim(), description, permissions: [...permissions] };
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Role', object: role?.id ?? null }}
       title={role === null ? 'Create a role' : `Edit ${role.name}`}
       description={
         role === null
@@ -163,7 +164,7 @@ function RoleDialog({ onClose, organization, shown: role }: DialogProps & { read
         names={permissions}
         onChange={(chosen) => change({ permissions: chosen })}
       />
-    </ActionDialog>
+    </ManagedDialog>
   );
 }
 
@@ -175,7 +176,8 @@ function DeleteRoleDialog({ onClose, organization, shown }: DialogProps & { read
   const grants = useQuery(trpc.roles.countGrants.queryOptions({ organization, id: role.id })).data?.grants;
   const remove = useMutation(trpc.roles.delete.mutationOptions(thenRefresh(onClose)));
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Role', object: role.id }}
       title={`Delete ${role.name}?`}
       description={
         grants === undefined
@@ -195,6 +197,6 @@ function DeleteRoleDialog({ onClose, organization, shown }: DialogProps & { read
       onClose={onClose}
     >
       <PermissionSet names={role.permissions} />
-    </ActionDialog>
+    </ManagedDialog>
   );
 }

@@ -33,7 +33,9 @@ export function BackupsPage() {
   return (
     <Page
       title="Backups"
-      lead={plan ? `In ${plan.place}, by the schedule ${plan.schedule} (UTC). The newest ${plan.keep} are kept.` : ''}
+      lead={
+        plan ? `In ${plan.location}, by the schedule ${plan.schedule} (UTC). The newest ${plan.keep} are kept.` : ''
+      }
     >
       <StatTiles
         statistics={[

@@ -4,9 +4,9 @@ import { HardDrive } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorOrganization, OperatorStorage } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { StorageGrowth } from '../platform/app/storage-growth.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { byteText } from '../platform/ui/byte-text.ts';
-import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
@@ -50,7 +50,7 @@ export function StoragePage() {
           { name: 'Events', value: kept(({ eventBytes }) => eventBytes), note: 'logs of updates' },
         ]}
       />
-      {data && data.days.length > 1 ? <Growth days={data.days} /> : null}
+      {data && <StorageGrowth title="All organizations" days={data.days} />}
       <Section title="Organizations">
         <Table
           label="Organizations"
@@ -74,22 +74,6 @@ export function StoragePage() {
         />
       </Section>
     </Page>
-  );
-}
-
-function Growth({ days }: { readonly days: OperatorStorage['days'] }) {
-  return (
-    <DayChart
-      title="All organizations"
-      total=""
-      days={days.map(({ day }) => day)}
-      format={byteText}
-      series={[
-        { name: 'States', tone: 'accent', values: days.map(({ stateBytes }) => stateBytes) },
-        { name: 'Journals', tone: 'warning', values: days.map(({ journalBytes }) => journalBytes) },
-        { name: 'Events', tone: 'neutral', values: days.map(({ eventBytes }) => eventBytes) },
-      ]}
-    />
   );
 }
 

@@ -2,9 +2,10 @@ import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { X } from 'lucide-react';
 import { useDeferredValue, useId, useState } from 'react';
-import type { PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
+import type { GroupChange, PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
+import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
+import { useIsManaged } from '../platform/app/managed-mark.tsx';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
-import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
@@ -25,9 +26,15 @@ export function PolicyGroupDetails({
   packs,
 }: DetailsProps) {
   const [isRemoving, setIsRemoving] = useState(false);
+  const isManaged = useIsManaged({ organization, kind: 'PolicyGroup', object: group });
+  /** A change of a declared group, which needs a confirmation. */
+  const [asked, setAsked] = useState<GroupChange | null>(null);
   const change = useMutation(
     trpc.policies.changeGroup.mutationOptions({
-      onSuccess: () => queryClient.invalidateQueries({ queryKey: trpc.policies.pathKey() }),
+      onSuccess: async () => {
+        await queryClient.invalidateQueries({ queryKey: trpc.policies.pathKey() });
+        setAsked(null);
+      },
     }),
   );
   const details = useQuery(trpc.policies.group.queryOptions({ organization, group }));
@@ -37,11 +44,22 @@ export function PolicyGroupDetails({
       { enabled: !isDefault, getNextPageParam: (page) => page.next },
     ),
   );
-  const send = (part: Omit<Parameters<typeof change.mutate>[0], 'organization' | 'group'>): void =>
-    change.mutate({ organization, group, ...part });
+  const send = (part: GroupChange): void =>
+    isManaged === false ? change.mutate({ organization, group, ...part }) : setAsked(part);
   return (
     <div className={styles['details']}>
-      {change.error ? (
+      {asked === null ? null : (
+        <ManagedDialog
+          managed={{ organization, kind: 'PolicyGroup', object: group }}
+          title={`Change ${group}?`}
+          action="Change the group"
+          error={change.error}
+          isPending={change.isPending}
+          onClose={() => setAsked(null)}
+          onSubmit={() => change.mutate({ organization, group, ...asked })}
+        />
+      )}
+      {change.error && asked === null ? (
         <p className={styles['error']} role="alert">
           {change.error.message}
         </p>
@@ -245,7 +263,8 @@ function RemoveGroupDialog({
     }),
   );
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'PolicyGroup', object: group }}
       title={`Remove ${group}?`}
       description="Its stacks run the packs of their other groups, or of the default group."
       action="Remove"

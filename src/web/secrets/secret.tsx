@@ -20,12 +20,12 @@ export function useMayDecrypt(stack: StackRef): boolean {
 
 /** A redacted value, with a button that reveals it for a while if the user may decrypt. The audit log records each click. */
 export function Secret({
+  location,
   name,
-  place,
   stack,
 }: {
   readonly stack: StackRef;
-  readonly place: SecretLocation;
+  readonly location: SecretLocation;
   /** The name of the value, for the button. */
   readonly name: string;
 }) {
@@ -54,7 +54,7 @@ export function Secret({
     setProblem(null);
     try {
       const { organization, project, stack: of } = stack;
-      setValue((await apiClient.secrets.reveal.mutate({ organization, project, stack: of, place })).value);
+      setValue((await apiClient.secrets.reveal.mutate({ organization, project, stack: of, location })).value);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : 'The value cannot be shown at the moment');
     } finally {

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { shellQuoted } from '../platform/app/shell-quoted.ts';
 import { Code, CopyButton } from '../platform/ui/code.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
@@ -49,7 +50,7 @@ function Output({
 }) {
   const { isCut, isSecret, name, value } = output;
   const isRedacted = isSecret || value === null;
-  const command = `pulumi stack output ${quote(name)} --show-secrets --stack ${quote(`${stack.organization}/${stack.project}/${stack.stack}`)}`;
+  const command = `pulumi stack output ${shellQuoted(name)} --show-secrets --stack ${shellQuoted(`${stack.organization}/${stack.project}/${stack.stack}`)}`;
   return (
     <tr>
       <th scope="row" className={styles['name']}>
@@ -57,7 +58,7 @@ function Output({
       </th>
       <td className={styles['value']}>
         {isRedacted ? (
-          <Secret stack={stack} name={name} place={{ of: 'output', name }} />
+          <Secret stack={stack} name={name} location={{ of: 'output', name }} />
         ) : (
           <Value name={name} text={value} isCut={isCut} />
         )}
@@ -71,11 +72,6 @@ function Output({
       </td>
     </tr>
   );
-}
-
-/** For a shell: names may contain anything. */
-function quote(text: string): string {
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 /** An object or a list, which is easier to read as a tree. Null for other values, and for values that JavaScript would change, such as large numbers. */

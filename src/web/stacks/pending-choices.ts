@@ -1,3 +1,5 @@
+import { shellQuoted } from '../platform/app/shell-quoted.ts';
+
 /** The user's decision about an interrupted operation. */
 export interface Choice {
   readonly action: 'keep' | 'clear' | 'import';
@@ -33,17 +35,12 @@ const maxNamed = 3;
 
 /** The commands of the CLI that settle the operations: without creations, one. */
 export function settlingCommands(steps: readonly Step[], stack: string): string[] {
-  const refresh = `pulumi refresh --stack ${quote(stack)}`;
+  const refresh = `pulumi refresh --stack ${shellQuoted(stack)}`;
   const creations = steps.filter(({ isImportable }) => isImportable);
   if (creations.length === 0) return [refresh];
   const imports = creations.slice(0, maxNamed).map(({ type, urn }) => {
     const name = urn.slice(urn.lastIndexOf('::') + 2);
-    return `pulumi import ${quote(type)} ${quote(name)} '<id>' --stack ${quote(stack)}`;
+    return `pulumi import ${shellQuoted(type)} ${shellQuoted(name)} '<id>' --stack ${shellQuoted(stack)}`;
   });
   return [`${refresh} --clear-pending-creates`, ...imports];
-}
-
-/** For a shell: names may contain anything. */
-function quote(text: string): string {
-  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

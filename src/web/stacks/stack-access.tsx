@@ -162,7 +162,7 @@ function Decisions({
                   .map((grant) => (
                     <span key={grant.id}>
                       {' '}
-                      {wordsOf(grant)} on <code>{grant.stacks}</code>
+                      {grantText(grant)} on <code>{grant.stacks}</code>
                     </span>
                   ))
               : null}
@@ -174,7 +174,7 @@ function Decisions({
 }
 
 /** The grantee of a grant, and its permissions. */
-function wordsOf({ role, team, user }: GrantItem): string {
+function grantText({ role, team, user }: GrantItem): string {
   const whom = team === undefined ? (user === undefined ? 'to the token' : `to ${user}`) : `to the team ${team}`;
   return role === undefined ? whom : `of the role ${role.name} ${whom}`;
 }

@@ -34,7 +34,7 @@ export function ConfigTable({
                 ) : stack === undefined ? (
                   <Redacted />
                 ) : (
-                  <Secret stack={stack} name={key} place={{ of: 'config', key }} />
+                  <Secret stack={stack} name={key} location={{ of: 'config', key }} />
                 )}
               </td>
             </tr>

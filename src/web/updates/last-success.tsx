@@ -1,10 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { Time } from '../platform/ui/time.tsx';
 import { CommitLink } from './commit-link.tsx';
 import styles from './error-summary.module.css';
+import { type ProviderChange, providerChanges, providerTypes } from './provider-changes.ts';
 import { viewKind } from './update-status.ts';
 
 /** How many updates of a stack are looked through. */
@@ -28,6 +30,22 @@ export function useLastSuccess(stack: StackRef, update: UpdateDetails): UpdateDe
   return data ?? null;
 }
 
+/** Versions of providers that differ between the states of two updates. Empty while they are loading, and if a state is gone. */
+function useProviderChanges(stack: StackRef, from: number | null, to: number | null): readonly ProviderChange[] {
+  const { organization, project, stack: name } = stack;
+  const { data } = useQuery(
+    trpc.versions.diff.queryOptions(
+      {
+        ...{ organization, project, stack: name, from: from ?? 0, to: to ?? 0 },
+        ...{ typePrefix: providerTypes, limit: maxListed },
+      },
+      // Versions do not change.
+      { enabled: from !== null && to !== null && from !== to, retry: false, staleTime: Number.POSITIVE_INFINITY },
+    ),
+  );
+  return useMemo(() => providerChanges(data?.items ?? []), [data]);
+}
+
 /** Keys of the configuration whose values differ; of secrets, only that they came or went is known. Null: unknown. */
 function changedKeys(before: UpdateDetails['config'], after: UpdateDetails['config']): string[] | null {
   if (before === null || after === null) return null;
@@ -39,7 +57,7 @@ function changedKeys(before: UpdateDetails['config'], after: UpdateDetails['conf
   );
 }
 
-/** What differs from the last successful update: commits, branches, configuration and the version of the CLI. */
+/** What differs from the last successful update: commits, branches, configuration, and versions of the CLI and of providers. */
 export function LastSuccess({
   success,
   stack,
@@ -50,6 +68,7 @@ export function LastSuccess({
   readonly success: UpdateDetails;
 }) {
   const keys = changedKeys(success.config, update.config);
+  const providers = useProviderChanges(stack, success.version, update.version);
   const cli = [success, update].map(({ environment }) => environment?.['pulumi.version'] ?? null);
   return (
     <div className={styles['success']}>
@@ -88,6 +107,11 @@ export function LastSuccess({
             Pulumi <code>{cli[0]}</code> → <code>{cli[1]}</code>
           </li>
         )}
+        {providers.map(({ after, before, name }) => (
+          <li key={name}>
+            Provider {name} <code>{before.join(', ') || 'none'}</code> → <code>{after.join(', ') || 'none'}</code>
+          </li>
+        ))}
         {keys === null || keys.length === 0 ? null : (
           <li>
             Configuration{' '}
@@ -107,7 +131,7 @@ export function LastSuccess({
               params={stack}
               search={{ tab: 'versions', from: success.version, to: update.version }}
             >
-              Compare resources and provider versions
+              Compare resources
             </Link>
           </li>
         )}

@@ -1,12 +1,12 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Webhook } from '../platform/app/contract.ts';
+import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';
-import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../platform/ui/field.tsx';
 import { formats, nameOfEvent } from './webhook-labels.ts';
-import { readWebhook, type WebhookOwner } from './webhook-owner.ts';
+import { managedWebhook, readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
 
 /** Creates a webhook, or changes one. `onMade`: its name. */
@@ -47,7 +47,8 @@ export function WebhookDialog({
     else changed.mutate({ ...made, webhook: webhook.name, ...(base === null ? {} : { revision: base.revision }) });
   };
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={managedWebhook(owner, webhook?.name ?? null)}
       title={webhook === null ? 'Add a webhook' : `Edit ${webhook.displayName}`}
       action={webhook === null ? 'Add the webhook' : 'Save'}
       isReady={displayName.trim() !== '' && url.trim() !== ''}
@@ -106,7 +107,7 @@ export function WebhookDialog({
         checked={isActive}
         onChange={({ target }) => change({ isActive: target.checked })}
       />
-    </ActionDialog>
+    </ManagedDialog>
   );
 }
 

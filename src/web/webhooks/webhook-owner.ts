@@ -1,4 +1,5 @@
 import type { StackRef, Webhook } from '../platform/app/contract.ts';
+import type { ManagedObject } from '../platform/app/managed-dialog.tsx';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 
 /** The owner of webhooks, and the procedures for them. */
@@ -18,6 +19,14 @@ export function ofOrganization(organization: string): WebhookOwner {
     calls: trpc.webhooks as unknown as WebhookOwner['calls'],
     target: { organization } as StackRef,
   };
+}
+
+/** A webhook as a configuration declares it. Null: a new one. */
+export function managedWebhook({ target }: WebhookOwner, name: string | null): ManagedObject {
+  const { organization } = target;
+  if (!('stack' in target)) return { organization, kind: 'Webhook', object: name };
+  const object = name === null ? null : `${target.project}/${target.stack}/${name}`;
+  return { organization, kind: 'StackWebhook', object };
 }
 
 /** The current version of a webhook. */

@@ -2,10 +2,10 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Webhook } from '../platform/app/contract.ts';
+import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { queryClient } from '../platform/app/trpc.ts';
 import { useRemoval } from '../platform/app/use-edit.ts';
-import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
@@ -15,7 +15,7 @@ import { HookMark } from './hook-mark.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
 import { describeEvents, nameOfFormat } from './webhook-labels.ts';
 import { ActiveBadge } from './webhook-list.tsx';
-import { ofOrganization, readWebhook, type WebhookOwner } from './webhook-owner.ts';
+import { managedWebhook, ofOrganization, readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
 
 const route = getRouteApi('/$organization/~/webhooks/$webhook');
@@ -139,7 +139,8 @@ function RemoveDialog({
     }),
   );
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={managedWebhook(owner, webhook.name)}
       title={`Remove ${item.displayName}?`}
       description={
         <>

@@ -16,9 +16,10 @@ export async function measureStorage(
   for (const organizationId of await storage.listDue(organizationsAtOnce)) {
     if (signal?.aborted) break;
     try {
-      await storage.measure(organizationId);
+      await storage.measure(organizationId, signal);
       measured++;
     } catch (error) {
+      if (signal?.aborted) break;
       logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
     }
   }

@@ -7,8 +7,9 @@ export async function measureUsage({ config, db, logger }: AppContext, signal?: 
   for (const organizationId of await quotas.listMeasured(config.quotas.keptBytes > 0)) {
     if (signal?.aborted) return;
     try {
-      await quotas.measure(organizationId);
+      await quotas.measure(organizationId, signal);
     } catch (error) {
+      if (signal?.aborted) return;
       logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
     }
   }

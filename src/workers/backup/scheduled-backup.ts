@@ -39,7 +39,7 @@ export function backUpOnSchedule(
   const heads = new Map<string, ManifestHead>();
   const look = async (target: BlobStore): Promise<Backups> => {
     const backups = await listBackups(target, heads, logger);
-    const found = { place: location, schedule, keep, backups };
+    const found = { location, schedule, keep, backups };
     await runs.saveResult(backupTasks.create, JSON.stringify(found));
     return found;
   };

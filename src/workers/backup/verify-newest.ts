@@ -75,8 +75,8 @@ async function whyNot(isEncrypted: boolean): Promise<string | null> {
 
 /** Returns the faults. Throws if the verification could not run. */
 function verify(program: string, location: string, id: string, signal: AbortSignal): Promise<string[]> {
-  const words = [program, 'backup', 'verify', id, '--from', location, '--json'];
-  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGTERM' });
+  const args = [program, 'backup', 'verify', id, '--from', location, '--json'];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGTERM' });
   if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)

@@ -69,7 +69,7 @@ async function openBundle(
     await createBundleRepository(tx).set({ location, key: key.stored });
     await createAuditRepository(tx).insert(serverSource, {
       ...{ action: 'bundle.begin', organization: null, object: 'bundle' },
-      details: { place: location, before: bundle?.location ?? null, isKeyNew: opened === null },
+      details: { location, before: bundle?.location ?? null, isKeyNew: opened === null },
     });
   });
   return key;

@@ -14,7 +14,7 @@ import { applyCheckpoint } from '../../shared/state/checkpoints/checkpoint-write
 import { importDeployment } from '../../shared/state/deployment-importer.ts';
 import { appendJournal } from '../../shared/state/journal/journal-writer.ts';
 
-/** Runs a job; `seal` belongs to its body. A job without a handler does not compile. */
+/** Runs a job; `encryption` is that of its body. A job without a handler does not compile. */
 export type JobHandlers = {
   readonly [N in JobName]: (job: Extract<Job, { name: N }>, encryption: BodyEncryption | null) => Promise<void>;
 };

@@ -3,24 +3,25 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Projects without stacks. Both in one transaction: a stack may be created between a search and the lock. */
+/** Projects that may have no stacks. All in one transaction: a stack may be created between a search and the lock. */
 export function createEmptyProjectRepository(db: Queryable) {
   return {
-    /** Locks up to `limit` of them. Projects in which a stack is being created are left out. */
+    /** Locks up to `limit` projects that are new, or that a stack has left. Those in which a stack is being created are left out. */
     lock: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
-        /* projects.lockEmpty */
-        select p.id from projects p where not exists (select 1 from stacks s where s.project_id = p.id)
-        limit ${limit} for update skip locked`);
+        /* projects.lockMarked */
+        select id from projects where may_be_empty limit ${limit} for update skip locked`);
       return rows.map(({ id }) => id);
     },
 
-    /** Deletes the ones that are still empty. Returns how many. */
+    /** Deletes the ones that are empty, and removes the mark of the others. Returns how many it deleted. */
     delete: async (ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* projects.deleteEmpty */
         delete from projects p where p.id = any (${sql.array([...ids], 'uuid')})
           and not exists (select 1 from stacks s where s.project_id = p.id)`);
+      await db.query(sql.nothing`
+        /* projects.unmark */ update projects set may_be_empty = false where id = any (${sql.array([...ids], 'uuid')})`);
       return rowCount;
     },
   };

@@ -67,7 +67,7 @@ async function lostResources({ ledger, name }: JournalPipeline, exported: string
   ];
 }
 
-/** Some of the events are packed by now. */
+/** Some of the events are archived by now. */
 async function lostEvents(cluster: Cluster, { events, name, stackPath }: JournalPipeline): Promise<string[]> {
   const lost: string[] = [];
   for (const [id, acknowledged] of events) {

@@ -39,7 +39,7 @@ export interface ErrorShape {
     readonly retryAfterSeconds: number | null;
     readonly path: string | null;
     /** Where in a query the error is, in characters from 0. */
-    readonly place: { readonly start: number; readonly end: number } | null;
+    readonly span: { readonly start: number; readonly end: number } | null;
   };
 }
 
@@ -65,7 +65,7 @@ export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
   const retry = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
   const shown = shape({ status, message, retryAfterSeconds: retry }, error.code, path);
   if (!(error instanceof SearchQueryError)) return shown;
-  return { ...shown, data: { ...shown.data, place: { start: error.start, end: error.end } } };
+  return { ...shown, data: { ...shown.data, span: { start: error.start, end: error.end } } };
 }
 
 /** The same for errors of whole requests, outside of procedures. */
@@ -85,7 +85,7 @@ function shape({ message, retryAfterSeconds, status }: ErrorReply, kind: string,
       kind,
       retryAfterSeconds: retryAfterSeconds ?? null,
       path: path?.slice(0, maxMessageChars) ?? null,
-      place: null,
+      span: null,
     },
   };
 }

@@ -74,7 +74,7 @@ const retryAfterSeconds = 1;
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #levels: SharedRateCounters;
+  readonly #counters: SharedRateCounters;
   readonly #log: RejectedCredentialLog;
   readonly #refused = recentKeys(refusedCapacity, refusedMs);
   readonly #knownTokens = recentKeys(knownCapacity, knownMs);
@@ -85,7 +85,7 @@ export class Authenticator {
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
     const { credentials, failures, logger } = options;
-    this.#levels = new SharedRateCounters({ report: failures.report, logger });
+    this.#counters = new SharedRateCounters({ report: failures.report, logger });
     this.#log = new RejectedCredentialLog(logger);
     const findTokens = async (hashes: readonly Buffer[]): Promise<ReadonlySet<string>> => {
       this.#countLookup('token', 'batch');
@@ -148,7 +148,7 @@ export class Authenticator {
     const use = { request, credential: 'id-token', kind: 'other' } as const;
     // Not counted per kind: attackers who send wrong tokens from many addresses would lock out all pipelines.
     const [source] = this.#sourcesOf(use) as [Source, Source];
-    const finish = this.#levels.admit([source]);
+    const finish = this.#counters.admit([source]);
     let failed = false;
     try {
       if (!finish && !(await isVouchedFor())) {
@@ -164,22 +164,22 @@ export class Authenticator {
       throw error;
     } finally {
       if (finish) finish(failed);
-      else if (failed) this.#levels.note([source]);
+      else if (failed) this.#counters.note([source]);
     }
   }
 
   close(): Promise<void> {
-    return this.#levels.close();
+    return this.#counters.close();
   }
 
   async #find<Found, Query>(attempt: Attempt<Query>, find: () => Promise<Found | null>): Promise<Found | null> {
     const { credential, key, isKnown } = attempt;
     if (this.#refused.has(key)) return this.#refuse(attempt, 'remembered');
     const sources = this.#sourcesOf(attempt);
-    const finish = isKnown ? null : this.#levels.admit(sources);
+    const finish = isKnown ? null : this.#counters.admit(sources);
     const startedAt = performance.now();
     if (!isKnown && !finish && !(await this.#lookUpInBatch(attempt))) {
-      this.#levels.note(sources);
+      this.#counters.note(sources);
       this.#refused.set(key, true, { start: startedAt });
       return this.#refuse(attempt, 'unknown');
     }
@@ -193,7 +193,7 @@ export class Authenticator {
       return this.#refuse(attempt, 'unknown');
     } finally {
       if (finish) finish(failed);
-      else if (failed) this.#levels.note(sources);
+      else if (failed) this.#counters.note(sources);
     }
   }
 

@@ -16,7 +16,7 @@ export interface Admission<S extends Source = Source> {
   readonly source: S;
 }
 
-interface Level {
+interface Counter {
   readonly perMinute: number;
   /** As of `at`, a `performance.now()` time. */
   value: number;
@@ -43,16 +43,16 @@ const maxReportsAtOnce = 500;
 /** Sources below this fraction of their limit are not reported: a few events do not matter. */
 const reportFrom = 0.1;
 /** Maximum counter value as a multiple of the limit, so that it takes at most a minute to be admitted again. */
-const maxLevelFactor = 2;
+const maxValueFactor = 2;
 
 /**
  * Counts events by source, in counters that drain over time. A source is exhausted while its counter is at or above its limit per minute. Counters are kept in memory. Significant ones are reported to the other replicas at most once a second, in one
  * statement that returns the totals of all replicas.
  */
 export class SharedRateCounters {
-  readonly #counters = new Map<string, Level>();
+  readonly #counters = new Map<string, Counter>();
   /** Counters with enough events to report. */
-  readonly #due = new Map<string, Level>();
+  readonly #due = new Map<string, Counter>();
   readonly #report: SharedRateCounterOptions['report'];
   readonly #logger: Logger;
   readonly #reportEveryMs: number;
@@ -72,11 +72,11 @@ export class SharedRateCounters {
    * failed. Lookups in progress count too; otherwise many concurrent ones would all be admitted.
    */
   admit(sources: readonly Source[]): ((failed: boolean) => void) | null {
-    const counters = sources.map((source) => this.#levelOf(source));
-    if (counters.some((level) => current(level) + level.pending >= level.perMinute)) return null;
-    for (const level of counters) level.pending++;
+    const counters = sources.map((source) => this.#counterOf(source));
+    if (counters.some((counter) => current(counter) + counter.pending >= counter.perMinute)) return null;
+    for (const counter of counters) counter.pending++;
     return (failed) => {
-      for (const level of counters) level.pending--;
+      for (const counter of counters) counter.pending--;
       if (failed) this.note(sources);
     };
   }
@@ -84,26 +84,26 @@ export class SharedRateCounters {
   /** Counts an event if all sources have capacity for it now, or will have within `maxWaitMs`. Returns null if they have it now. */
   take<S extends Source>(sources: readonly S[], maxWaitMs: number): Admission<S> | null {
     const now = performance.now();
-    const counters: Level[] = [];
+    const counters: Counter[] = [];
     let last: S | null = null;
     let longestMs = 0;
     for (const source of sources) {
-      const level = this.#levelOf(source);
-      counters.push(level);
-      const waitMs = ((current(level, now) + 1 - level.perMinute) * 60_000) / level.perMinute;
+      const counter = this.#counterOf(source);
+      counters.push(counter);
+      const waitMs = ((current(counter, now) + 1 - counter.perMinute) * 60_000) / counter.perMinute;
       if (waitMs <= longestMs) continue;
       longestMs = waitMs;
       last = source;
     }
     const isCounted = longestMs <= maxWaitMs;
-    if (isCounted) for (const [at, level] of counters.entries()) this.#count((sources[at] as S).name, level, now);
+    if (isCounted) for (const [at, counter] of counters.entries()) this.#count((sources[at] as S).name, counter, now);
     return last && { isCounted, waitMs: longestMs, source: last };
   }
 
   /** Counts an event. */
   note(sources: readonly Source[]): void {
     const now = performance.now();
-    for (const source of sources) this.#count(source.name, this.#levelOf(source), now);
+    for (const source of sources) this.#count(source.name, this.#counterOf(source), now);
   }
 
   /** Stops reporting; resolves when the last report has ended. */
@@ -113,26 +113,26 @@ export class SharedRateCounters {
     await this.#reporting;
   }
 
-  #count(name: string, level: Level, now: number): void {
-    setLevel(level, current(level, now) + 1, now);
-    level.unreported++;
-    if (level.value < level.perMinute * reportFrom) return;
-    this.#due.set(name, level);
+  #count(name: string, counter: Counter, now: number): void {
+    setValue(counter, current(counter, now) + 1, now);
+    counter.unreported++;
+    if (counter.value < counter.perMinute * reportFrom) return;
+    this.#due.set(name, counter);
     this.#reportSoon();
   }
 
-  #levelOf({ name, perMinute }: Source): Level {
+  #counterOf({ name, perMinute }: Source): Counter {
     const found = this.#counters.get(name);
-    const level = found ?? { perMinute, value: 0, at: performance.now(), unreported: 0, pending: 0 };
+    const counter = found ?? { perMinute, value: 0, at: performance.now(), unreported: 0, pending: 0 };
     // Reinserted, so that the least recently used source is dropped first.
     if (found) this.#counters.delete(name);
-    this.#counters.set(name, level);
+    this.#counters.set(name, counter);
     if (this.#counters.size > capacity) {
       const [oldest = ''] = this.#counters.keys();
       this.#counters.delete(oldest);
       this.#due.delete(oldest);
     }
-    return level;
+    return counter;
   }
 
   #reportSoon(): void {
@@ -152,44 +152,44 @@ export class SharedRateCounters {
     this.#lastReport = performance.now();
     const reports = [...this.#due]
       .slice(0, maxReportsAtOnce)
-      .map(([source, level]) => ({ source, level, events: level.unreported }));
-    for (const { source, level } of reports) {
-      level.unreported = 0;
+      .map(([source, counter]) => ({ source, counter, events: counter.unreported }));
+    for (const { source, counter } of reports) {
+      counter.unreported = 0;
       this.#due.delete(source);
     }
     try {
       const rows = await this.#report(
-        reports.map(({ source, level, events }) => ({
+        reports.map(({ source, counter, events }) => ({
           source,
           events,
-          perSecond: level.perMinute / 60,
-          highest: maxLevel(level),
+          perSecond: counter.perMinute / 60,
+          highest: maxValue(counter),
         })),
       );
       for (const { source, level: total } of rows) {
-        const level = this.#counters.get(source);
-        if (level) setLevel(level, total + level.unreported);
+        const counter = this.#counters.get(source);
+        if (counter) setValue(counter, total + counter.unreported);
       }
     } catch (error) {
       // Reported again next time.
-      for (const { source, level, events } of reports) {
-        level.unreported = Math.min(maxLevel(level), level.unreported + events);
-        this.#due.set(source, level);
+      for (const { source, counter, events } of reports) {
+        counter.unreported = Math.min(maxValue(counter), counter.unreported + events);
+        this.#due.set(source, counter);
       }
       this.#logger.debug({ err: error }, 'counters could not be reported to other replicas');
     }
   }
 }
 
-function current(level: Level, now = performance.now()): number {
-  return Math.max(0, level.value - (Math.max(0, now - level.at) * level.perMinute) / 60_000);
+function current(counter: Counter, now = performance.now()): number {
+  return Math.max(0, counter.value - (Math.max(0, now - counter.at) * counter.perMinute) / 60_000);
 }
 
-function setLevel(level: Level, value: number, now = performance.now()): void {
-  level.value = Math.min(maxLevel(level), value);
-  level.at = now;
+function setValue(counter: Counter, value: number, now = performance.now()): void {
+  counter.value = Math.min(maxValue(counter), value);
+  counter.at = now;
 }
 
-function maxLevel({ perMinute }: Level): number {
-  return perMinute * maxLevelFactor;
+function maxValue({ perMinute }: Counter): number {
+  return perMinute * maxValueFactor;
 }

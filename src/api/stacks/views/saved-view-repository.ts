@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
+import { type ListedOrganization, unnested } from '../../../shared/stacks/stack-list-repository.ts';
 import type { ViewedPage } from './saved-view.ts';
 
 const SavedViewRow = Type.Object({
@@ -15,6 +16,8 @@ const SavedViewRow = Type.Object({
 });
 export type SavedViewRow = Row<typeof SavedViewRow>;
 
+const OwnedViewRow = Type.Object({ ...SavedViewRow.properties, organization: Type.String() });
+
 const LockedRow = Type.Object({ name: Type.String(), isShared: Type.Boolean(), isOwn: Type.Boolean() });
 const CountRow = Type.Object({ own: Type.Integer(), shared: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
@@ -28,6 +31,29 @@ export interface NewView {
   readonly viewed: ViewedPage;
 }
 
+/** A view `v` of the author `u`, as `userId` sees it. */
+function columns(userId: string) {
+  return sql.fragment`
+    v.id, v.name, v.page, v.search, v.is_shared as "isShared", u.login as author, v.user_id = ${userId} as "isOwn",
+    exists (select from saved_view_pins p where p.view_id = v.id and p.user_id = ${userId}) as "isPinned"`;
+}
+
+/** The views of several organizations that `userId` sees: pinned ones first, then the user's own. */
+export function listViewsOf(
+  db: Queryable,
+  organizations: readonly ListedOrganization[],
+  userId: string,
+  limit: number,
+) {
+  return db.any(sql.rows(OwnedViewRow)`
+    /* savedViews.listEverywhere */
+    select o.name as organization, ${columns(userId)}
+    from ${unnested(organizations)} as o (id, name, facts)
+    join saved_views v on v.organization_id = o.id and (v.is_shared or v.user_id = ${userId})
+    join users u on u.id = v.user_id
+    order by "isPinned" desc, "isOwn" desc, lower(v.name), v.id limit ${limit}`);
+}
+
 /** Views that members of an organization have saved, as `userId` sees them. */
 export function createSavedViewRepository(db: Queryable, organizationId: string, userId: string) {
   const isVisible = sql.fragment`
@@ -37,9 +63,7 @@ export function createSavedViewRepository(db: Queryable, organizationId: string,
     list: () =>
       db.any(sql.rows(SavedViewRow)`
         /* savedViews.list */
-        select v.id, v.name, v.page, v.search, v.is_shared as "isShared", u.login as author, v.user_id = ${userId} as "isOwn",
-          exists (select from saved_view_pins p where p.view_id = v.id and p.user_id = ${userId}) as "isPinned"
-        from saved_views v join users u on u.id = v.user_id
+        select ${columns(userId)} from saved_views v join users u on u.id = v.user_id
         where ${isVisible} order by lower(v.name), v.id`),
 
     /** Waits for concurrent transactions that add views to the organization, and counts them. */
@@ -71,6 +95,11 @@ export function createSavedViewRepository(db: Queryable, organizationId: string,
     change: (id: string, { isShared, name }: Pick<NewView, 'name' | 'isShared'>) =>
       db.query(sql.nothing`
         /* savedViews.change */ update saved_views set name = ${name}, is_shared = ${isShared} where id = ${id}`),
+
+    replacePage: (id: string, { page, search }: ViewedPage) =>
+      db.query(sql.nothing`
+        /* savedViews.replacePage */
+        update saved_views set page = ${page}, search = ${JSON.stringify(search)}::jsonb where id = ${id}`),
 
     remove: (id: string) => db.query(sql.nothing`/* savedViews.remove */ delete from saved_views where id = ${id}`),
 

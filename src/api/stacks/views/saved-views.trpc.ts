@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { Id, input } from '../../access/procedures/inputs.ts';
-import { organizationMutation, organizationProcedure, router } from '../../access/procedures/trpc.ts';
+import { organizationMutation, organizationProcedure, router, userProcedure } from '../../access/procedures/trpc.ts';
 import { ViewedPage, ViewName } from './saved-view.ts';
 import type { SavedViews } from './saved-views.ts';
 
@@ -18,6 +18,12 @@ export const savedViewsRouter = router({
     next: null,
   })),
 
+  /** The same of all organizations of the caller. */
+  everywhere: userProcedure.query(async ({ ctx: { caller, services } }) => ({
+    items: await services.savedViews.listEverywhere(caller),
+    next: null,
+  })),
+
   create: organizationMutation('read', 'view.create')
     .input(input(Type.Object({ name: ViewName, isShared: Type.Boolean(), viewed: ViewedPage })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ...view } }) => ({
@@ -25,7 +31,16 @@ export const savedViewsRouter = router({
     })),
 
   change: organizationMutation('read', 'view.change')
-    .input(input(Type.Object({ id: Id, name: Type.Optional(ViewName), isShared: Type.Optional(Type.Boolean()) })))
+    .input(
+      input(
+        Type.Object({
+          id: Id,
+          name: Type.Optional(ViewName),
+          isShared: Type.Optional(Type.Boolean()),
+          viewed: Type.Optional(ViewedPage),
+        }),
+      ),
+    )
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ...change } }) => {
       await services.savedViews.change(caller, organization, change, audit);
     }),

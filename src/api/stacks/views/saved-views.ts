@@ -5,15 +5,19 @@ import {
   InvalidRequestError,
   NotFoundError,
 } from '../../../shared/platform/errors/errors.ts';
+import { createStackListRepository } from '../../../shared/stacks/stack-list-repository.ts';
 import { assertManages, lockAccess } from '../../access/locked-access.ts';
 import { getOrganization } from '../../access/organizations.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
-import { createSavedViewRepository, type NewView, type SavedViewRow } from './saved-view-repository.ts';
+import type { ViewedPage } from './saved-view.ts';
+import { createSavedViewRepository, listViewsOf, type NewView, type SavedViewRow } from './saved-view-repository.ts';
 
 /** Of a member in an organization, and of all members together. */
 const maxViews = { own: 50, shared: 50 } as const;
+/** Of all organizations of a user. */
+const maxEverywhere = 500;
 
 /** Views of pages that members save: their own, and those that they share with the organization. Only changes of shared ones are recorded. */
 export class SavedViews {
@@ -30,12 +34,19 @@ export class SavedViews {
     return createSavedViewRepository(db, (await getOrganization(db, organization)).id, userId).list();
   }
 
+  /** The views of all organizations of the caller; of very many, the pinned and own ones first. Throws ForbiddenError. */
+  async listEverywhere(caller: Caller) {
+    const userId = userOf(caller);
+    const { db } = this.#context;
+    const all = await createStackListRepository(db).listOrganizations(caller.tokenId, { name: null, from: null });
+    return listViewsOf(db, all, userId, maxEverywhere);
+  }
+
   /** Pins it for the caller. Returns its id. Throws ForbiddenError, InvalidRequestError, ConflictError. */
   create(caller: Caller, organization: string, view: NewView, audit: AuditTrail): Promise<string> {
     const { isShared, viewed } = view;
     const name = readName(view.name);
-    if (!Object.values(viewed.search).every((value) => value.isWellFormed()))
-      throw new InvalidRequestError('The search is not valid text');
+    assertText(viewed);
     return this.#change(caller, organization, async ({ record, views }) => {
       const { own, shared } = await views.countForNew();
       if (own >= maxViews.own)
@@ -48,23 +59,28 @@ export class SavedViews {
     });
   }
 
-  /** Renames a view of the caller, or changes who sees it. Throws ForbiddenError, NotFoundError, ConflictError. */
+  /** Renames a view of the caller, replaces what it shows, or changes who sees it. Throws InvalidRequestError, ForbiddenError, NotFoundError, ConflictError. */
   change(
     caller: Caller,
     organization: string,
-    { id, ...wanted }: { readonly id: string; readonly name?: string; readonly isShared?: boolean },
+    { id, viewed, ...wanted }: { readonly id: string } & Partial<NewView>,
     audit: AuditTrail,
   ): Promise<void> {
+    if (viewed) assertText(viewed);
     return this.#change(caller, organization, async ({ record, views }) => {
       // Before the lock of the view: calls that create one take no other lock after this one.
       const { shared } = await views.countForNew();
       const before = await lockView(views, id);
-      if (!before.isOwn) throw new ForbiddenError('Only its author can rename a view, or stop sharing it');
+      if (!before.isOwn) throw new ForbiddenError('Only its author can change a view');
       const { isShared = before.isShared } = wanted;
       const name = wanted.name === undefined ? before.name : readName(wanted.name);
       assertMayShareMore(isShared && !before.isShared ? shared : 0);
       await views.change(id, { name, isShared });
-      await record(audit, isShared || before.isShared, { id, name, shared: isShared });
+      if (viewed) await views.replacePage(id, viewed);
+      await record(audit, isShared || before.isShared, {
+        ...{ id, name, shared: isShared },
+        ...(viewed && { filter: viewed.search }),
+      });
     });
   }
 
@@ -130,6 +146,12 @@ async function lockView(views: SavedViewRepository, id: string) {
   const view = await views.lock(id);
   if (!view) throw new NotFoundError('There is no such view');
   return view;
+}
+
+/** Throws InvalidRequestError. */
+function assertText({ search }: ViewedPage): void {
+  if (!Object.values(search).every((value) => value.isWellFormed()))
+    throw new InvalidRequestError('The search is not valid text');
 }
 
 function assertMayShareMore(shared: number): void {

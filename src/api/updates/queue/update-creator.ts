@@ -142,7 +142,7 @@ export class UpdateCreator {
     const over = entry.since + creation.lockWaitSeconds * 1000;
     // The last call waits for the rest of the time: the CLI would not follow another redirect.
     const isLast = waiting.hop >= maxHops;
-    let heldBack: DeferredError | null = null;
+    let deferred: DeferredError | null = null;
     let isFreezeNotified = false;
     const holdUntil = isLast ? over : Math.min(over, performance.now() + config.updateQueue.holdSeconds * 1000);
     for (;;) {
@@ -152,10 +152,10 @@ export class UpdateCreator {
       if (wake === 'turn') {
         const created = await this.#attempt(creation, entry, audit);
         if (created === null || created instanceof DeferredError) {
-          heldBack = created;
+          deferred = created;
           if (created instanceof FrozenError && !isFreezeNotified)
             isFreezeNotified = await this.#notifyOfWait(creation, entry, { error: created, caller });
-          if (created) await this.#queue.holdBack(entry, created instanceof LimitError ? created.limit : null);
+          if (created) await this.#queue.defer(entry, created instanceof LimitError ? created.limit : null);
           continue;
         }
         const { updateId } = created;
@@ -168,14 +168,14 @@ export class UpdateCreator {
         return {
           updateId,
           messages: [
-            describeWait(formatStackRef(ref), waitedSeconds, { behind, state: heldBack?.state }),
+            describeWait(formatStackRef(ref), waitedSeconds, { behind, state: deferred?.state }),
             ...created.messages,
           ],
         };
       }
       if (performance.now() >= over) {
         metrics.lockWaitSeconds.labels('over').observe((performance.now() - entry.since) / 1000);
-        throw heldBack ?? (await this.#refusal(creation, entry));
+        throw deferred ?? (await this.#refusal(creation, entry));
       }
       if (isLast)
         throw new UnavailableError('The server is stopping, and this call was waiting; please start the command again');

@@ -141,7 +141,7 @@ export class UpdateQueue {
   }
 
   /** A limit or another rule defers the call. It checks again when that may have changed. */
-  async holdBack({ id }: QueueEntry, limit: Limit | null): Promise<void> {
+  async defer({ id }: QueueEntry, limit: Limit | null): Promise<void> {
     const call = this.#waiting.get(id);
     if (!call) return;
     call.deferredUntil = limit ? Number.POSITIVE_INFINITY : performance.now() + deferredMs;

@@ -4,14 +4,14 @@ import { isInForce } from '../../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 
 /** Somebody may belong to any number of organizations. */
-const ticks = new TimeSlices();
+const slices = new TimeSlices();
 
 /** Ids of the freezes of organizations that are in force now, by the database's clock. */
 export async function listFreezesInForce(db: Queryable, organizationIds: readonly string[]): Promise<string[]> {
   const freezes = await createUpdateRuleRepository(db).listFreezes(organizationIds);
   const inForce: string[] = [];
   for (const { now, id, settings } of freezes) {
-    await ticks.pause();
+    await slices.pause();
     if (isInForce(settings, now)) inForce.push(id);
   }
   return inForce;

@@ -8,7 +8,7 @@ const StandingRow = Type.Object({ running: Type.Integer(), ahead: Type.Integer()
 export function createLimitRepository(db: Queryable) {
   return {
     /**
-     * How many updates that count for the limit run, previews excepted, and how many calls that it holds back go before one for this
+     * How many updates that count for the limit run, previews excepted, and how many calls that it delays go before one for this
      * project. `entryId` is that of the call; null: it has come only now.
      */
     standing: (limit: Limit, { entryId, projectId }: { readonly entryId: string | null; readonly projectId: string }) =>

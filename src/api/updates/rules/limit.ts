@@ -34,7 +34,7 @@ export class LimitError extends DeferredError {
     super(
       `Too many updates at once: ${running} of the ${most} allowed in ${of} are running${note}. Run it again later, or let updates wait (lock-wait)`,
     );
-    this.state = `a limit of ${most} updates at once held back`;
+    this.state = `a limit of ${most} updates at once delayed`;
     this.limit = limit;
   }
 }

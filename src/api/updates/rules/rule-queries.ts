@@ -85,7 +85,7 @@ export class RuleQueries {
       stacks: stacks.slice(0, maxNamed),
       freeze:
         rule.kind === 'freeze'
-          ? shownTimes(freezeTimes(rule.settings as RuleSettings<'freeze'>, new Date(), maxWindows))
+          ? timesView(freezeTimes(rule.settings as RuleSettings<'freeze'>, new Date(), maxWindows))
           : null,
     };
   }
@@ -93,7 +93,7 @@ export class RuleQueries {
 
 interface FreezeState {
   /** Null for other kinds of rules. */
-  readonly freeze: ReturnType<typeof shownTimes> | null;
+  readonly freeze: ReturnType<typeof timesView> | null;
 }
 
 /** A rule, for the dashboard. Times are ISO strings. */
@@ -112,10 +112,10 @@ export function ruleView(row: RuleRow, organization: string) {
 
 function freezeOf({ kind, now, settings }: PagedRuleRow) {
   if (kind !== 'freeze') return null;
-  return shownTimes(freezeTimes(JSON.parse(settings) as RuleSettings<'freeze'>, now, maxWindows));
+  return timesView(freezeTimes(JSON.parse(settings) as RuleSettings<'freeze'>, now, maxWindows));
 }
 
-function shownTimes({ inForce, next }: FreezeTimes) {
+function timesView({ inForce, next }: FreezeTimes) {
   return {
     inForce: inForce && { until: inForce.until?.toISOString() ?? null },
     next: next.map(({ from, until }) => ({ from: from.toISOString(), until: until.toISOString() })),

@@ -30,7 +30,7 @@ export type EmbedOwnerRef =
   | { readonly organization: string; readonly project?: never; readonly stack?: never };
 
 /** What an address shows. `isFound`: false if it shows nothing, for whatever reason. */
-export interface Shown {
+export interface RenderedEmbed {
   readonly text: string;
   readonly isFound: boolean;
 }
@@ -89,7 +89,7 @@ export class EmbedService {
   }
 
   /** The badge as SVG. */
-  async showBadge(token: string): Promise<Shown> {
+  async showBadge(token: string): Promise<RenderedEmbed> {
     const found =
       tokenForm(token, prefixes.badge) === 'whole'
         ? await createEmbedRepository(this.#context.db).findStatus(hashToken(token))
@@ -98,7 +98,7 @@ export class EmbedService {
   }
 
   /** The feed as Atom. */
-  async showFeed(token: string): Promise<Shown> {
+  async showFeed(token: string): Promise<RenderedEmbed> {
     const { config, db } = this.#context;
     const nothing = { isFound: false, text: '' };
     if (tokenForm(token, prefixes.feed) !== 'whole') return nothing;

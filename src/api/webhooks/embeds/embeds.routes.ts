@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
-import type { EmbedService, Shown } from './embed-service.ts';
+import type { EmbedService, RenderedEmbed } from './embed-service.ts';
 
 /** What the routes call. */
 export interface Services {
@@ -55,7 +55,7 @@ export function registerEmbedRoutes(app: RouteScope, { embeds }: Services): void
 function send(
   request: FastifyRequest,
   reply: FastifyReply,
-  { isFound, text }: Shown,
+  { isFound, text }: RenderedEmbed,
   { caching, mediaType }: { readonly caching: string; readonly mediaType: string },
 ): FastifyReply {
   // Weak, because the bytes may be compressed on their way.

@@ -78,10 +78,10 @@ export const issuerKind: Kind = {
     );
   },
   read: async (api, object) => {
-    const answer = await api.find(`oidc/issuers/${part(object)}`);
-    if (!answer) return null;
+    const response = await api.find(`oidc/issuers/${part(object)}`);
+    if (!response) return null;
     const { etag, policies } = await readPolicies(api, object);
-    return { spec: { ...issuerSpec(answer.json), policies }, tags: { issuer: answer.etag, policies: etag } };
+    return { spec: { ...issuerSpec(response.json), policies }, tags: { issuer: response.etag, policies: etag } };
   },
   create: async (api, name, { policies, ...spec }) => {
     const { id } = (await api.post('oidc/issuers', { name, ...spec })).json;

@@ -27,8 +27,8 @@ export const quotaKind: Kind = {
     return isSet ? [{ object: api.organization, name: 'quota', spec: seen.spec }] : [];
   },
   read: async ({ operator }, object) => {
-    const answer = await operator.find(`organizations/${part(object)}/quota`);
-    return answer && { spec: answer.json as Spec, tags: {} };
+    const response = await operator.find(`organizations/${part(object)}/quota`);
+    return response && { spec: response.json as Spec, tags: {} };
   },
   create: async ({ operator, organization }, _name, spec) => {
     await operator.put(`organizations/${part(organization)}/quota`, spec);
@@ -66,9 +66,9 @@ export const userKind: Kind = {
     );
   },
   read: async ({ operator }, object) => {
-    const answer = await operator.find(`users/${part(object)}`);
-    if (!answer) return null;
-    const { active, siteAdmin } = answer.json as UserResponse;
+    const response = await operator.find(`users/${part(object)}`);
+    if (!response) return null;
+    const { active, siteAdmin } = response.json as UserResponse;
     return { spec: { siteAdmin, active }, tags: {} };
   },
   create: async ({ operator }, login, { active, siteAdmin }) => {

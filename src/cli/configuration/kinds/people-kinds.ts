@@ -44,12 +44,12 @@ export const organizationKind: Kind = {
       : [];
   },
   read: async (api) => {
-    const answer = await api.find('access-policy');
-    if (!answer) return null;
-    const { decryptByRole, defaultPermissions: given } = answer.json;
+    const response = await api.find('access-policy');
+    if (!response) return null;
+    const { decryptByRole, defaultPermissions: given } = response.json;
     return {
       spec: { decryptByRole, defaultPermissions: given === null ? null : sorted(given) },
-      tags: { policy: answer.etag },
+      tags: { policy: response.etag },
     };
   },
   create: async (api, name, spec) => {
@@ -170,8 +170,8 @@ export const roleKind: Kind = {
       .filter((role: RoleResponse) => role.defaultIdentifier === '')
       .map((role: RoleResponse): PresentObject => ({ object: role.id, name: role.name, spec: roleSpec(role) })),
   read: async (api, object) => {
-    const answer = await api.find(`roles/${part(object)}`);
-    return answer && { spec: roleSpec(answer.json), tags: { role: answer.etag } };
+    const response = await api.find(`roles/${part(object)}`);
+    return response && { spec: roleSpec(response.json), tags: { role: response.etag } };
   },
   create: async (api, name, spec) => {
     const { json } = await api.post('roles', { name, ...roleBody(spec) });

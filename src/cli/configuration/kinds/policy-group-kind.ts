@@ -59,8 +59,8 @@ export const policyGroupKind: Kind = {
     return found.filter((each) => each !== null);
   },
   read: async (api, object) => {
-    const answer = await api.find(`policygroups/${part(object)}`);
-    return answer && { spec: groupSpec(answer.json), tags: { group: answer.etag } };
+    const response = await api.find(`policygroups/${part(object)}`);
+    return response && { spec: groupSpec(response.json), tags: { group: response.etag } };
   },
   create: async (api, name, spec) => {
     await api.post('policygroups', { name });

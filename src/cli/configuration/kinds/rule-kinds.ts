@@ -76,8 +76,8 @@ function createRuleKind(
         }),
       ),
     read: async (api, object) => {
-      const answer = await api.find(`update-rules/${part(object)}`);
-      return answer && { spec: ruleSpec(answer.json), tags: { rule: answer.etag } };
+      const response = await api.find(`update-rules/${part(object)}`);
+      return response && { spec: ruleSpec(response.json), tags: { rule: response.etag } };
     },
     create: async (api, name, spec) => {
       // The call would replace a rule of this kind for the same stacks.

@@ -43,8 +43,8 @@ export const teamKind: Kind = {
       (team: TeamResponse): PresentObject => ({ object: team.name, name: team.name, spec: teamSpec(team) }),
     ),
   read: async (api, object) => {
-    const answer = await api.find(`teams/${part(object)}`);
-    return answer && { spec: teamSpec(answer.json), tags: { team: answer.etag } };
+    const response = await api.find(`teams/${part(object)}`);
+    return response && { spec: teamSpec(response.json), tags: { team: response.etag } };
   },
   create: async (api, name, spec) => {
     const { description, displayName } = spec;

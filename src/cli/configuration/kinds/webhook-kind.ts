@@ -48,8 +48,8 @@ function hookKind(
     keyOf: (name) => name,
     read: async (organization, object) => {
       const [api, name] = locate(organization, object);
-      const answer = await api.find(`hooks/${part(name)}`);
-      return answer && { spec: hookSpec(answer.json), tags: { hook: answer.etag } };
+      const response = await api.find(`hooks/${part(name)}`);
+      return response && { spec: hookSpec(response.json), tags: { hook: response.etag } };
     },
     create: async (organization, object, spec) => {
       const [api, name] = locate(organization, object);

@@ -12,7 +12,7 @@ const lacksStatistics = sql.fragment`
 /** Updates, with their leases, versions, journals, events and statistics. */
 export const updateChecks: readonly TableCheck[] = [
   {
-    name: 'updates with their leases, pins and figures',
+    name: 'updates with their leases, pins and statistics',
     from: sql.fragment`updates u left join update_statistics f on f.update_id = u.id`,
     id: sql.fragment`u.id`,
     idType: idTypes.uuid,

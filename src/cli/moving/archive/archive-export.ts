@@ -8,9 +8,9 @@ import { operator } from '../../admin/operator.ts';
 import type { Printed } from '../../output/output-types.ts';
 import type { outputs } from '../../output/outputs.ts';
 import { Progress } from '../../output/progress.ts';
+import { counted, formatBytes } from '../../output/text.ts';
+import { forEachStack } from '../for-each-stack.ts';
 import { messageOf } from '../import-plan.ts';
-import { forEachStack } from '../moving-options.ts';
-import { counted, formatBytes } from '../moving-report.ts';
 import { describeStored, readManifest, writeManifest } from './archive-files.ts';
 import { type ArchiveProtection, keyForExport } from './archive-key.ts';
 import { archiveFormat, type Manifest, type ManifestStack, type Remainder, stateFile } from './archive-layout.ts';
@@ -38,7 +38,7 @@ interface ArchiveResult {
   readonly text: string;
 }
 
-/** Exports stacks to an archive, or what it does not have of them. Throws MovingError if the place has another archive. */
+/** Exports stacks to an archive, or what it lacks of them. Throws MovingError if the location has another archive. */
 export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult> {
   const { context, folder, organization, parallel, protection, stacks, to } = call;
   const rows = createArchivedStackRepository(context.db);
@@ -62,19 +62,19 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
   };
   const results = await forEachStack(stacks, parallel, null, async (stack) => {
     const { id, project } = stack;
-    const place = { id, project, stack: stack.stack };
+    const key = { id, project, stack: stack.stack };
     const archiver = new StackArchiver({ ...parts, onVersion }, stack);
     try {
       const written = await archiver.run();
       if (written.counts.versions > 0) await folder.delete(stateFile(id, 'initial'));
-      return { place, entry: entryOf(place, written), added: written.added, reason: null };
+      return { key, entry: entryOf(key, written), added: written.added, reason: null };
     } catch (error) {
       const { latest } = archiver;
-      return { place, entry: latest && entryOf(place, latest), added: 0, reason: messageOf(error) };
+      return { key, entry: latest && entryOf(key, latest), added: 0, reason: messageOf(error) };
     }
   });
   const written = results.flatMap(({ entry, reason }) => (entry === null || reason !== null ? [] : [entry]));
-  const missing = results.flatMap(({ place, reason }) => (reason === null ? [] : [{ stack: nameOf(place), reason }]));
+  const missing = results.flatMap(({ key, reason }) => (reason === null ? [] : [{ stack: nameOf(key), reason }]));
   // A stack that failed can have another index than before.
   const latest = new Map(results.flatMap(({ entry }) => (entry === null ? [] : [[entry.id, entry] as const])));
   const kept: ManifestStack[] = [];
@@ -87,7 +87,7 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
   return resultOf(call, { written, missing, kept, added: sumOf(results, ({ added }) => added) }, head.remainder);
 }
 
-/** The archive that is at the place. Throws MovingError if it is one of another organization. */
+/** The archive at the location. Throws MovingError if it is one of another organization. */
 async function readEarlier(
   { folder, organization, to }: ArchiveExport,
   installation: string,
@@ -96,20 +96,20 @@ async function readEarlier(
   if (found === null) {
     for await (const { name } of folder.list('')) {
       if (name.endsWith('.part')) continue;
-      throw new MovingError(`${to} has files that are not of an archive, such as ${name}: name another place`);
+      throw new MovingError(`${to} has files that are not of an archive, such as ${name}: name another location`);
     }
     return null;
   }
   if (found.installation !== installation || found.organization !== organization.name)
-    throw new MovingError(`${to} has an archive of ${found.organization} from elsewhere: name another place`);
+    throw new MovingError(`${to} has an archive of ${found.organization} from elsewhere: name another location`);
   return found;
 }
 
 function entryOf(
-  place: Pick<ManifestStack, 'id' | 'project' | 'stack'>,
+  key: Pick<ManifestStack, 'id' | 'project' | 'stack'>,
   { counts, index, notes }: ArchivedStack,
 ): ManifestStack {
-  return { ...place, index, counts, notes: [...notes] };
+  return { ...key, index, counts, notes: [...notes] };
 }
 
 /** Stacks of earlier exports that this one has not written, unless others have their names now. */

@@ -4,7 +4,7 @@ import { MovingError } from '../../../shared/diy/diy-layout.ts';
 import { PassphraseCrypter } from '../../../shared/diy/passphrase-crypter.ts';
 import { decryptWith, encryptWith } from '../../../shared/secrets/key-ring.ts';
 import { bytesOf } from '../../../shared/state/checkpoints/body-buffer.ts';
-import type { SealedKey } from './archive-layout.ts';
+import type { EncryptedKey } from './archive-layout.ts';
 
 const keyBytes = 32;
 
@@ -44,50 +44,50 @@ export class ArchiveKey {
  * protection, or if the archive has another one.
  */
 export async function keyForExport(
-  known: readonly SealedKey[],
+  known: readonly EncryptedKey[],
   { passphrase, recipients }: ArchiveProtection,
-): Promise<{ readonly key: ArchiveKey; readonly keys: readonly SealedKey[] }> {
+): Promise<{ readonly key: ArchiveKey; readonly keys: readonly EncryptedKey[] }> {
   if (recipients.length === 0 && passphrase === null)
     throw new MovingError('The secrets need protection: name an age --recipient, or set PULUMI_CONFIG_PASSPHRASE');
   if (known.some(({ salt }) => (salt === null) !== recipients.length > 0))
     throw new MovingError(
-      'The archive is protected in another way: use the same recipients or passphrase, or name another place',
+      'The archive is protected in another way: use the same recipients or passphrase, or name another location',
     );
   const found = recipients.length > 0 ? null : (known[0] ?? null);
   if (found !== null) return { key: await openKey(found, { identities: null, passphrase }), keys: known };
   const bytes = randomBytes(keyBytes);
-  const sealed = await seal(bytes, { passphrase, recipients });
-  return { key: new ArchiveKey(bytes), keys: [...known, sealed] };
+  const encrypted = await encryptKey(bytes, { passphrase, recipients });
+  return { key: new ArchiveKey(bytes), keys: [...known, encrypted] };
 }
 
 /** Opens a key of an archive. Throws MovingError. */
 export async function openKey(
-  { salt, sealed }: SealedKey,
+  { encrypted, salt }: EncryptedKey,
   { identities, passphrase }: ArchiveAccess,
 ): Promise<ArchiveKey> {
   if (salt === null) {
     if (identities === null)
       throw new MovingError('The archive is encrypted to age recipients: name an --identity file');
-    const unseal = await decryptWithIdentities(identities);
-    return new ArchiveKey(await gather(unseal(bytesOf(Buffer.from(sealed, 'base64'))())));
+    const decrypt = await decryptWithIdentities(identities);
+    return new ArchiveKey(await gather(decrypt(bytesOf(Buffer.from(encrypted, 'base64'))())));
   }
   if (passphrase === null)
     throw new MovingError('The archive is encrypted for a passphrase: set PULUMI_CONFIG_PASSPHRASE');
   const crypter = await PassphraseCrypter.open(passphrase, salt);
-  const bytes = crypter?.decrypt(sealed);
+  const bytes = crypter?.decrypt(encrypted);
   if (!bytes) throw new MovingError('PULUMI_CONFIG_PASSPHRASE is not the passphrase of the archive');
   return new ArchiveKey(bytes);
 }
 
-async function seal(bytes: Buffer, { passphrase, recipients }: ArchiveProtection): Promise<SealedKey> {
+async function encryptKey(bytes: Buffer, { passphrase, recipients }: ArchiveProtection): Promise<EncryptedKey> {
   const id = randomUUID();
   if (recipients.length > 0) {
     const encryption = await encryptToRecipients(recipients);
-    const sealed = (await gather(encryption.seal(bytesOf(bytes)()))).toString('base64');
-    return { id, recipients: [...encryption.recipients], salt: null, sealed };
+    const encrypted = (await gather(encryption.encrypt(bytesOf(bytes)()))).toString('base64');
+    return { id, recipients: [...encryption.recipients], salt: null, encrypted };
   }
   const crypter = await PassphraseCrypter.create(passphrase ?? '');
-  return { id, recipients: [], salt: crypter.salt, sealed: crypter.encrypt(bytes) };
+  return { id, recipients: [], salt: crypter.salt, encrypted: crypter.encrypt(bytes) };
 }
 
 async function gather(body: AsyncIterable<Buffer>): Promise<Buffer> {

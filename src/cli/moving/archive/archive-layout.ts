@@ -24,13 +24,13 @@ const ArchivedFile = Type.Object({
 export type ArchivedFile = Static<typeof ArchivedFile>;
 
 /** A key that encrypts secrets of the archive, encrypted for age recipients, or for a passphrase if it has a salt. */
-const SealedKey = Type.Object({
+const EncryptedKey = Type.Object({
   id: Type.String(),
   recipients: Type.Array(Type.String()),
   salt: Nullable(Type.String()),
-  sealed: Type.String(),
+  encrypted: Type.String(),
 });
-export type SealedKey = Static<typeof SealedKey>;
+export type EncryptedKey = Static<typeof EncryptedKey>;
 
 const Counts = Type.Object({
   versions: Type.Integer(),
@@ -64,7 +64,7 @@ export const Manifest = Type.Object({
   installation: Type.String(),
   organization: Type.String(),
   exportedAt: Type.String(),
-  keys: Type.Array(SealedKey),
+  keys: Type.Array(EncryptedKey),
   stacks: Type.Array(ManifestStack),
   /** Stacks that could not be exported. */
   missing: Type.Array(Type.Object({ stack: Type.String(), reason: Type.String() })),

@@ -30,21 +30,21 @@ import { infoOf } from './archived-info.ts';
 
 /** The stacks of an archive that `holdfast export --archive` has written. */
 export class ArchiveSource implements MovingSource {
-  readonly place: string;
+  readonly location: string;
   readonly #folder: Folder;
   readonly #access: ArchiveAccess;
 
-  constructor(folder: Folder, place: string, access: ArchiveAccess) {
+  constructor(folder: Folder, location: string, access: ArchiveAccess) {
     this.#folder = folder;
-    this.place = place;
+    this.location = location;
     this.#access = access;
   }
 
   async list(): Promise<SourceListing> {
     const manifest = await readManifest(this.#folder);
-    if (manifest === null) throw new MovingError(`There is no archive in ${this.place}: it needs ${manifestFile}`);
+    if (manifest === null) throw new MovingError(`There is no archive in ${this.location}: it needs ${manifestFile}`);
     if (!manifest.isComplete)
-      throw new MovingError(`The export to ${this.place} has not ended: run it again to continue`);
+      throw new MovingError(`The export to ${this.location} has not ended: run it again to continue`);
     const keys = await Promise.all(manifest.keys.map((key) => openKey(key, this.#access)));
     const stacks = manifest.stacks.map((stack) => ({
       ...{ name: `${stack.project}/${stack.stack}`, project: stack.project, stack: stack.stack },

@@ -35,7 +35,7 @@ interface ArchiverParts {
   readonly key: ArchiveKey;
   /** Who exports, for the audit log. */
   readonly source: AuditSource;
-  /** The place, for the audit log. */
+  /** The location, for the audit log. */
   readonly to: string;
   readonly onVersion: (count: number) => void;
 }

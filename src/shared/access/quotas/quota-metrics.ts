@@ -18,9 +18,9 @@ export function registerStorageGauge(metrics: Metrics, db: Database): void {
     async () =>
       (await createStorageRepository(db).listNewest(maxOrganizations)).flatMap(
         ({ eventBytes, journalBytes, organization, stateBytes }) => [
-          { labels: { organization, kind: 'states' }, figure: stateBytes },
-          { labels: { organization, kind: 'journals' }, figure: journalBytes },
-          { labels: { organization, kind: 'events' }, figure: eventBytes },
+          { labels: { organization, kind: 'states' }, value: stateBytes },
+          { labels: { organization, kind: 'journals' }, value: journalBytes },
+          { labels: { organization, kind: 'events' }, value: eventBytes },
         ],
       ),
   );
@@ -69,9 +69,9 @@ export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, de
     return values;
   };
   const labelNames = ['organization', 'quota'] as const;
-  const limits = async () => (await read()).map(({ labels, limit }) => ({ labels, figure: limit }));
+  const limits = async () => (await read()).map(({ labels, limit }) => ({ labels, value: limit }));
   const uses = async () =>
-    (await read()).flatMap(({ labels, used }) => (used === null ? [] : [{ labels, figure: used }]));
+    (await read()).flatMap(({ labels, used }) => (used === null ? [] : [{ labels, value: used }]));
   metrics.gaugeByLabels('holdfast_quota_limit', 'Limits of organizations.', labelNames, limits);
   metrics.gaugeByLabels(
     'holdfast_quota_used',

@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, type SqlFragment, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+import { createKeptBytesRepository, storedSizes } from './kept-bytes-repository.ts';
 import type { QuotaOverrides } from './quotas.ts';
-import { differs, isSettled, storedSizes } from './storage-repository.ts';
+import { differs, isSettled } from './storage-repository.ts';
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -156,13 +157,14 @@ export function createQuotaRepository(db: Queryable) {
           where coalesce(q.kept_bytes > 0, ${all}) and ${isSettled(sql.fragment`w.measured_at`)}) m
         where ${differs(sql.fragment`measured`, sql.fragment`kept`)} order by organization`),
 
-    /** Measures what the stacks of an organization keep. */
-    measure: async (organizationId: string): Promise<void> => {
+    /** Measures what the stacks of an organization keep. Throws the reason of `signal`. */
+    measure: async (organizationId: string, signal?: AbortSignal): Promise<void> => {
       const startedAt = performance.now();
+      const { events, journals, states } = await createKeptBytesRepository(db).sum(organizationId, signal);
       await db.query(sql.nothing`
         /* quotas.measure */
         insert into organization_usage (organization_id, kept_bytes)
-        select o.id, ${keptBytes(sql.fragment`o.id`)} from organizations o where o.id = ${organizationId}
+        select o.id, ${states + journals + events}::bigint from organizations o where o.id = ${organizationId}
         on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = now()`);
       await db.query(sql.nothing`
         /* quotas.noteDuration */

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+import { createKeptBytesRepository, storedSizes } from './kept-bytes-repository.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 const StorageRow = Type.Object({
@@ -52,26 +53,6 @@ const keptDays = 400;
 
 type Fragment = ReturnType<typeof sql.fragment>;
 
-/**
- * Bytes that stacks keep, as stored: of states, journal entries and engine events. A chunk is counted once, however many versions share it, and
- * also if no version but only other chunks need it. Reads sizes only, not the contents.
- */
-export function storedSizes(stacks: Fragment): Readonly<Record<'states' | 'journals' | 'events', Fragment>> {
-  return {
-    states: sql.fragment`(
-      coalesce((select sum(c.stored_bytes) from checkpoints c where c.codec <> 'chunks' and c.stack_id in (${stacks})), 0)
-      + coalesce((select sum(p.stored_bytes) from version_chunks p where p.stack_id in (${stacks})), 0))`,
-    journals: sql.fragment`coalesce((
-      select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
-      where j.stack_id in (${stacks})), 0)`,
-    events: sql.fragment`(
-      coalesce((select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
-        where u.stack_id in (${stacks})), 0)
-      + coalesce((select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
-        where u.stack_id in (${stacks})), 0))`,
-  };
-}
-
 /** Whether nothing has changed what the organization `o` keeps since it was measured, nor does in the background. */
 export const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
   not exists (select 1 from updates u where u.organization_id = o.id and u.status in ('not started', 'running'))
@@ -85,10 +66,6 @@ export const differs = (measured: Fragment, kept: Fragment): Fragment =>
 
 /** The bytes that organizations keep, measured soon after they change, and the size of the database itself. */
 export function createStorageRepository(db: Queryable) {
-  // Deleted stacks count for as long as they can be restored.
-  const keptStacks = (organizationId: string) => sql.fragment`
-    select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId}
-      and (s.deleted_at is null or s.restorable_until is not null)`;
   const total = (row: 'n' | 'b') =>
     row === 'n'
       ? sql.fragment`n.state_bytes + n.journal_bytes + n.event_bytes`
@@ -111,13 +88,14 @@ export function createStorageRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    measure: async (organizationId: string): Promise<void> => {
+    /** Throws the reason of `signal`. */
+    measure: async (organizationId: string, signal?: AbortSignal): Promise<void> => {
       const startedAt = performance.now();
-      const { events, journals, states } = storedSizes(keptStacks(organizationId));
+      const { events, journals, states } = await createKeptBytesRepository(db).sum(organizationId, signal);
       await db.query(sql.nothing`
         /* storage.measure */
         insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes)
-        select ${organizationId}, (clock_timestamp() at time zone 'UTC')::date, ${states}, ${journals}, ${events}
+        values (${organizationId}, (clock_timestamp() at time zone 'UTC')::date, ${states}, ${journals}, ${events})
         on conflict (organization_id, day) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
           event_bytes = excluded.event_bytes, measured_at = clock_timestamp()`);
       await db.query(sql.nothing`
@@ -183,6 +161,15 @@ export function createStorageRepository(db: Queryable) {
         select day::text as day, sum(state_bytes)::float8 as "stateBytes", sum(journal_bytes)::float8 as "journalBytes",
           sum(event_bytes)::float8 as "eventBytes"
         from organization_storage where day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int group by day order by day`),
+
+    /** What an organization kept on each of the last days on which it was measured. */
+    listDaysOf: (organization: string, days: number) =>
+      db.any(sql.rows(DayRow)`
+        /* storage.listDaysOf */
+        select s.day::text as day, s.state_bytes::float8 as "stateBytes", s.journal_bytes::float8 as "journalBytes",
+          s.event_bytes::float8 as "eventBytes"
+        from organizations o join organization_storage s on s.organization_id = o.id
+        where o.name = ${organization} and s.day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int order by s.day`),
 
     /** The largest tables with their indexes; the number of rows is an estimate. */
     listTables: (limit: number) =>

@@ -28,8 +28,8 @@ export interface BodyEncryption {
 export interface PayloadStore {
   /**
    * Stores a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has no capacity for it or
-   * needs its capacity for an older one, and with the body's own error if that fails; nothing is stored then. The seal is null if bodies do
-   * not leave the process.
+   * needs its capacity for an older one, and with the body's own error if that fails; nothing is stored then. `encryption` is null if bodies
+   * do not leave the process.
    */
   put(
     key: string,

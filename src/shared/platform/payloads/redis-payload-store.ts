@@ -69,7 +69,7 @@ export class RedisPayloadStore implements PayloadStore {
     body: AsyncIterable<Buffer>,
     options: PayloadOptions,
   ): Promise<{ bytes: number; encryption: BodyEncryption }> {
-    const sealKey = randomBytes(chunkKeyBytes);
+    const chunkKey = randomBytes(chunkKeyBytes);
     const own = new OwnBody(key, this.#budgets[options.budget], options, this.#times);
     this.#adopt(own);
     try {
@@ -77,7 +77,7 @@ export class RedisPayloadStore implements PayloadStore {
       for await (const chunk of inChunks(arriving(body, own, options, this.#sizes[options.budget]), chunkBytes)) {
         const at = own.chunks++;
         const name = this.#keys.chunk(key, at);
-        const command = new SetChunkCommand(name, chunk, encryptChunk(sealKey, at, name, chunk), this.#times.lifeMs);
+        const command = new SetChunkCommand(name, chunk, encryptChunk(chunkKey, at, name, chunk), this.#times.lifeMs);
         await redisCall(() => this.#redis.sendCommand(command) as Promise<unknown>);
         own.bytes += chunk.length;
       }
@@ -96,7 +96,7 @@ export class RedisPayloadStore implements PayloadStore {
       else if (!isOutside) await this.#remove(own).catch(() => {});
       throw error;
     }
-    return { bytes: own.bytes, encryption: { key: sealKey, chunks: own.chunks, bytes: own.bytes } };
+    return { bytes: own.bytes, encryption: { key: chunkKey, chunks: own.chunks, bytes: own.bytes } };
   }
 
   async *open(key: string, encryption: BodyEncryption | null): AsyncGenerator<Buffer> {

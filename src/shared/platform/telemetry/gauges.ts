@@ -16,7 +16,7 @@ export function gaugesOf(registers: Registry[]) {
         labelNames: [label],
         registers,
         collect() {
-          for (const [value, figure] of Object.entries(read())) this.set({ [label]: value }, figure);
+          for (const [key, value] of Object.entries(read())) this.set({ [label]: key }, value);
         },
       }),
     /**
@@ -40,7 +40,7 @@ export function gaugesOf(registers: Registry[]) {
           if (performance.now() - readAt < everyMs) return;
           readAt = performance.now();
           const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => ({}));
-          for (const [value, figure] of Object.entries(values)) this.set({ [label]: value }, figure);
+          for (const [key, value] of Object.entries(values)) this.set({ [label]: key }, value);
         },
       });
     },
@@ -52,7 +52,7 @@ export function gaugesOf(registers: Registry[]) {
       name: string,
       help: string,
       labelNames: readonly L[],
-      read: () => Promise<readonly { readonly labels: Readonly<Record<L, string>>; readonly figure: number }[]>,
+      read: () => Promise<readonly { readonly labels: Readonly<Record<L, string>>; readonly value: number }[]>,
     ) =>
       new Gauge({
         name,
@@ -63,7 +63,7 @@ export function gaugesOf(registers: Registry[]) {
           const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
           if (!values) return;
           this.reset();
-          for (const { labels, figure } of values) this.set(labels, figure);
+          for (const { labels, value } of values) this.set(labels, value);
         },
       }),
     /** A gauge read when metrics are scraped. */

@@ -6,6 +6,7 @@ import type { BlobRepository } from './blob-repository.ts';
 import type { ChunkRepository } from './chunks/chunk-repository.ts';
 import { isDamage } from './document-damage.ts';
 import type { DocumentStore } from './document-store.ts';
+import { SeenDamage } from './seen-damage.ts';
 import { copyKeptBlob } from './settle-copy.ts';
 
 /** Reads a document, and throws if it does not have the hash in its row. */
@@ -14,12 +15,12 @@ export type ReadDocument = (documents: DocumentStore) => Promise<unknown>;
 /** A store that may have a copy of a blob. */
 export interface CopySource {
   readonly store: BlobStore;
-  /** Whether blobs are written there, and so mended. */
+  /** Whether blobs are written there, and so repaired. */
   readonly isWritten: boolean;
 }
 
-/** `mended`: some store had other bytes than the right ones, and has these now. */
-export type Proof = 'right' | 'mended' | 'damaged';
+/** `repaired`: some store had other bytes than the right ones, and has these now. */
+export type Proof = 'right' | 'repaired' | 'damaged';
 
 /** Blobs that are read from the store with the right bytes, and for how long: then their replacement is tried again. */
 const maxRight = 10_000;
@@ -35,7 +36,7 @@ interface Parts {
   /** Whether another site has taken over: this one changes no store and no row. */
   readonly isFenced: () => boolean;
   /** Notes a blob that is wrong in a store and could not be replaced. */
-  readonly mendLater: (key: string) => Promise<unknown>;
+  readonly repairLater: (key: string) => Promise<unknown>;
   readonly logger: Logger;
 }
 
@@ -43,15 +44,18 @@ interface Parts {
 type BlobReader = Pick<BlobStore, 'open' | 'put'>;
 
 /**
- * Decides whether a document is damaged: only if every store was read, and none, nor a mixture of them, has the bytes with its hash. Mends
+ * Decides whether a document is damaged: only if every store was read, and none, nor a mixture of them, has the bytes with its hash. Repairs
  * the stores with other bytes. While it cannot, `open` reads what is right elsewhere.
  */
 export class DocumentCopies {
+  /** For readers, which ask before they call `prove`. */
+  readonly seen: SeenDamage;
   readonly #parts: Parts;
   readonly #right = new LRUCache<string, BlobStore>({ max: maxRight, ttl: rightMs });
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.seen = new SeenDamage(parts.isFenced);
   }
 
   /** Opens a blob as the blob store does, but not in a store in which it was just found wrong. */
@@ -67,27 +71,27 @@ export class DocumentCopies {
 
   /**
    * Call when the document was read as damaged, from whatever store. Unless it is damaged, another read with `open` gets right bytes, even
-   * from a store that could not be mended. Throws BlobStoreUnavailableError if right bytes may be in a store that cannot be read.
+   * from a store that could not be repaired. Throws BlobStoreUnavailableError if right bytes may be in a store that cannot be read.
    */
-  async prove(read: ReadDocument, { mends = true }: { readonly mends?: boolean } = {}): Promise<Proof> {
+  async prove(read: ReadDocument, { repairs = true }: { readonly repairs?: boolean } = {}): Promise<Proof> {
     const sources = await this.#parts.sources();
     const right = await this.#findRight(read, sources);
     if (right === null) return 'damaged';
-    if (!mends) return 'right';
-    const { isMended, wrong } = await this.#mend(right, sources);
-    for (const key of wrong.keys()) await this.#mendLater(key);
-    return isMended ? 'mended' : 'right';
+    if (!repairs) return 'right';
+    const { isRepaired, wrong } = await this.#repair(right, sources);
+    for (const key of wrong.keys()) await this.#repairLater(key);
+    return isRepaired ? 'repaired' : 'right';
   }
 
   /**
-   * Mends the stores in which blobs of this document are damaged. Returns false if no store, nor a mixture of them, has the right bytes.
-   * Throws what a store throws that cannot be mended.
+   * Repairs the stores in which blobs of this document are damaged. Returns false if no store, nor a mixture of them, has the right bytes.
+   * Throws what a store throws that cannot be repaired.
    */
-  async mendAll(read: ReadDocument): Promise<boolean> {
+  async repairAll(read: ReadDocument): Promise<boolean> {
     const sources = await this.#parts.sources();
     const right = await this.#findRight(read, sources);
     if (right === null) return false;
-    const { wrong } = await this.#mend(right, sources);
+    const { wrong } = await this.#repair(right, sources);
     for (const error of wrong.values()) throw error;
     return true;
   }
@@ -166,13 +170,13 @@ export class DocumentCopies {
   }
 
   /** Replaces other bytes by the right ones. Returns whether it replaced any, and the blobs of which a store still has others, with the reason. */
-  async #mend(
+  async #repair(
     right: ReadonlyMap<string, BlobStore>,
     sources: readonly CopySource[],
-  ): Promise<{ isMended: boolean; wrong: ReadonlyMap<string, unknown> }> {
+  ): Promise<{ isRepaired: boolean; wrong: ReadonlyMap<string, unknown> }> {
     const { blobRows, isFenced, logger } = this.#parts;
     const wrong = new Map<string, unknown>();
-    let isMended = false;
+    let isRepaired = false;
     for (const [key, from] of right) {
       this.#right.delete(key);
       const hash = sources.length > 1 ? await hashOf(from, key) : null;
@@ -186,7 +190,7 @@ export class DocumentCopies {
             continue;
           }
           await copyKeptBlob(blobRows, key, from, store);
-          isMended = true;
+          isRepaired = true;
           logger.warn({ key, store: index + 1 }, 'a damaged blob was replaced by that of the other store');
         } catch (error) {
           // The document can be read without this store.
@@ -199,13 +203,13 @@ export class DocumentCopies {
         }
       }
     }
-    return { isMended, wrong };
+    return { isRepaired, wrong };
   }
 
-  async #mendLater(key: string): Promise<void> {
+  async #repairLater(key: string): Promise<void> {
     if (this.#parts.isFenced()) return;
     try {
-      await this.#parts.mendLater(key);
+      await this.#parts.repairLater(key);
     } catch (error) {
       this.#parts.logger.warn({ key, err: error }, 'a damaged blob could not be noted');
     }

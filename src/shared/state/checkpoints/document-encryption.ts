@@ -35,7 +35,7 @@ export async function* encryptBytes(
 }
 
 /**
- * Decrypts bytes `start` to `end` (exclusive) of what `encryptBytes` encrypted into an object of `sealedBytes`, reading only the header and
+ * Decrypts bytes `start` to `end` (exclusive) of what `encryptBytes` encrypted into an object of `encryptedBytes`, reading only the header and
  * the chunks that contain them. `read` returns a range of the object. Throws like `decryptBytes`.
  */
 export async function decryptRange(

@@ -4,7 +4,7 @@ import { UnavailableError } from '../../platform/errors/errors.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import { type ByteSource, bytesOf } from './body-buffer.ts';
-import { ChunkReader, type MendChunk } from './chunks/chunk-reader.ts';
+import { ChunkReader, type RepairChunk } from './chunks/chunk-reader.ts';
 import type { ChunkLocation, ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
 import {
   checked,
@@ -165,9 +165,9 @@ export class DocumentStore {
    * BlobStoreUnavailableError, and MasterKeyError if it is encrypted and cannot be opened. `chunks` is where the rows of a document
    * in chunks are read, if not from the store's own connection.
    */
-  async *open(location: DocumentLocation, chunks?: ChunkRepository, mend?: MendChunk): AsyncGenerator<Buffer> {
+  async *open(location: DocumentLocation, chunks?: ChunkRepository, repair?: RepairChunk): AsyncGenerator<Buffer> {
     if (location.codec === chunksCodec) {
-      yield* checked(this.#chunks.open(location.id as string, chunks, mend), location);
+      yield* checked(this.#chunks.open(location.id as string, chunks, repair), location);
       return;
     }
     if (location.sizeBytes <= wholeLimitBytes) {

@@ -73,7 +73,7 @@ export class DocumentVerifier {
     const usable = await this.#usable(checkpoint);
     let hasStarted = false;
     try {
-      for await (const chunk of this.#documents.open(usable, chunks, this.#mendChunk)) {
+      for await (const chunk of this.#documents.open(usable, chunks, this.#repairChunk)) {
         hasStarted = true;
         yield chunk;
       }
@@ -87,7 +87,7 @@ export class DocumentVerifier {
     }
   }
 
-  readonly #mendChunk = async (chunk: ChunkRow, error: unknown): Promise<boolean> => {
+  readonly #repairChunk = async (chunk: ChunkRow, error: unknown): Promise<boolean> => {
     return isDamage(error) && (await this.#copies.prove((documents) => documents.readChunk(chunk))) !== 'damaged';
   };
 
@@ -131,7 +131,7 @@ export class DocumentVerifier {
     const again = await this.#checkpoints.find(checkpointId);
     if (!again) return 'gone';
     if (!(await findDamage(this.#documents, again))) return 'intact';
-    const proof = await this.#copies.prove((documents) => drain(documents.open(again)), { mends: false });
+    const proof = await this.#copies.prove((documents) => drain(documents.open(again)), { repairs: false });
     return proof === 'damaged' ? 'damaged' : 'intact';
   }
 
@@ -149,10 +149,11 @@ export class DocumentVerifier {
       const proof = damage && (await this.#copies.prove((documents) => drain(documents.open(checkpoint))));
       if (!damage || proof !== 'damaged') {
         if (!this.#readOnly.isFenced) await this.#checks.markIntact(checkpoint);
-        return proof === 'mended' ? 'repaired' : checkpoint.damaged ? 'restored' : 'intact';
+        return proof === 'repaired' ? 'repaired' : checkpoint.damaged ? 'restored' : 'intact';
       }
       if (this.#readOnly.isFenced) {
-        await this.#report(checkpoint, !checkpoint.damaged, damage);
+        const isNew = this.#copies.seen.note(checkpoint.id) && !checkpoint.damaged;
+        await this.#report(checkpoint, isNew, damage);
         return 'damaged';
       }
       const quarantined = await this.#checks.quarantine(checkpoint);
@@ -168,8 +169,10 @@ export class DocumentVerifier {
 
   /** Returns a row that is not known to be damaged. A damaged one is checked again, at most once a minute. */
   async #usable(checkpoint: CheckpointRow): Promise<CheckpointRow> {
-    if (!checkpoint.damaged) return checkpoint;
-    if (!checkpoint.checkedJustNow) return this.#recovered(checkpoint.id);
+    if (!this.#copies.seen.isTrusted(checkpoint.id)) {
+      if (!checkpoint.damaged) return checkpoint;
+      if (!checkpoint.checkedJustNow) return this.#recovered(checkpoint.id);
+    }
     throw new DocumentDamagedError(await this.#checks.findOwner(checkpoint.id));
   }
 

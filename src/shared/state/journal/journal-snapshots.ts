@@ -71,21 +71,24 @@ export class JournalSnapshots {
    * one. Returns whether it is damaged. Throws the blob store's errors.
    */
   async drop(updateId: string, snapshot: JournalSnapshotRow, cause: unknown): Promise<boolean> {
+    const { seen } = this.#copies;
+    if (seen.isTrusted(updateId)) return true;
     if ((await this.#prove(snapshot)) !== 'damaged') return false;
     const facts = { updateId, blobKey: snapshot.blobKey, err: cause };
-    if (this.#readOnly.isFenced) this.#logger.error(facts, 'journal snapshot is damaged');
-    else {
+    if (this.#readOnly.isFenced) {
+      if (seen.note(updateId)) this.#logger.error(facts, 'journal snapshot is damaged');
+    } else {
       this.#logger.error(facts, 'journal snapshot is damaged: dropped');
       await this.#rows.delete(updateId, snapshot.sha256);
     }
     return true;
   }
 
-  #prove(snapshot: JournalSnapshotRow, mends = true): Promise<Proof> {
+  #prove(snapshot: JournalSnapshotRow, repairs = true): Promise<Proof> {
     const read = async (documents: DocumentStore): Promise<void> => {
       for await (const _ of documents.open(snapshot));
     };
-    return this.#copies.prove(read, { mends });
+    return this.#copies.prove(read, { repairs });
   }
 
   /** See JournalSnapshotRepository. */

@@ -2,6 +2,7 @@ import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { roleLabels } from '../../access/access-labels.ts';
 import type { MemberItem } from '../../platform/app/contract.ts';
+import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { type Role, roles } from '../../platform/app/settings-search.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
@@ -124,7 +125,8 @@ export function ChangeRoleDialog({ member, onClose, organization }: MemberDialog
   const change = useMutation(trpc.members.setRole.mutationOptions(thenRefresh(onClose)));
   const isLess = roles.indexOf(role) < roles.indexOf(member.role);
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Member', object: member.login }}
       title={`Change the role of ${member.login}`}
       description={`${member.login} is ${member.role}.`}
       action="Change the role"
@@ -136,14 +138,15 @@ export function ChangeRoleDialog({ member, onClose, organization }: MemberDialog
     >
       <RoleField role={role} onChange={setRole} />
       {isLess ? <p>Running updates that the new role does not permit lose their lock at once.</p> : null}
-    </ActionDialog>
+    </ManagedDialog>
   );
 }
 
 export function RemoveMemberDialog({ member, onClose, organization }: MemberDialogProps) {
   const remove = useMutation(trpc.members.remove.mutationOptions(thenRefresh(onClose)));
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Member', object: member.login }}
       title={`Remove ${member.login}?`}
       description={`${member.login} no longer sees ${organization}, and leaves its teams. Their grants are deleted, even if they rejoin later, and their running updates lose their lock. The account and its other memberships stay.`}
       action="Remove the member"

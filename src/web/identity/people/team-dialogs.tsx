@@ -2,20 +2,28 @@ import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { TeamDetails, TeamMemberItem } from '../../platform/app/contract.ts';
+import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { LoginField } from '../../platform/app/suggest-fields.tsx';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, queryClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
-import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { TextArea, TextField } from '../../platform/ui/field.tsx';
 
 interface DialogProps {
   readonly organization: string;
   readonly team: string;
+  /** Whether a configuration declares the team. */
+  readonly isManaged: boolean;
   readonly onClose: () => void;
 }
 
-export function EditTeamDialog({ onClose, organization, shown, team }: DialogProps & { readonly shown: TeamDetails }) {
+export function EditTeamDialog({
+  isManaged,
+  onClose,
+  organization,
+  shown,
+  team,
+}: DialogProps & { readonly shown: TeamDetails }) {
   const { base, change, dialog, draft } = useEdit({
     item: shown,
     draftOf: ({ description, displayName }: TeamDetails) => ({ description, displayName }),
@@ -25,7 +33,8 @@ export function EditTeamDialog({ onClose, organization, shown, team }: DialogPro
   const { revision } = base;
   const edit = useMutation(trpc.teams.edit.mutationOptions(thenRefresh(onClose)));
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Team', object: team, isManaged }}
       title={`Edit ${team}`}
       action="Save"
       {...dialog(edit)}
@@ -46,11 +55,12 @@ export function EditTeamDialog({ onClose, organization, shown, team }: DialogPro
         maxLength={2_000}
         onChange={({ target }) => change({ description: target.value })}
       />
-    </ActionDialog>
+    </ManagedDialog>
   );
 }
 
 export function DeleteTeamDialog({
+  isManaged,
   onClose,
   organization,
   shown,
@@ -68,7 +78,8 @@ export function DeleteTeamDialog({
     }),
   );
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Team', object: team, isManaged }}
       title={`Delete ${item.displayName}?`}
       description="This also deletes its grants and tokens. Running updates that are no longer permitted lose their lock. Its members stay in the organization."
       action="Delete the team"
@@ -79,15 +90,16 @@ export function DeleteTeamDialog({
       onClose={onClose}
     >
       {item.description === '' ? null : <p>{item.description}</p>}
-    </ActionDialog>
+    </ManagedDialog>
   );
 }
 
-export function AddToTeamDialog({ onClose, organization, team }: DialogProps) {
+export function AddToTeamDialog({ isManaged, onClose, organization, team }: DialogProps) {
   const [login, setLogin] = useState('');
   const add = useMutation(trpc.teams.setMember.mutationOptions(thenRefresh(onClose)));
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Team', object: team, isManaged }}
       title={`Add a member to ${team}`}
       description="The new member gets all grants of the team at once."
       action="Add to the team"
@@ -106,11 +118,12 @@ export function AddToTeamDialog({ onClose, organization, team }: DialogProps) {
         hint={`A member of ${organization}`}
         onChange={setLogin}
       />
-    </ActionDialog>
+    </ManagedDialog>
   );
 }
 
 export function TeamMemberDialog({
+  isManaged,
   member: { isAdmin, login },
   onClose,
   organization,
@@ -122,7 +135,8 @@ export function TeamMemberDialog({
   const remove = useMutation(trpc.teams.removeMember.mutationOptions(options));
   if (what === 'remove') {
     return (
-      <ActionDialog
+      <ManagedDialog
+        managed={{ organization, kind: 'Team', object: team, isManaged }}
         title={`Remove ${login} from ${team}?`}
         description="They lose the grants of the team. Their running updates that are no longer permitted lose their lock."
         action="Remove from the team"
@@ -135,7 +149,8 @@ export function TeamMemberDialog({
     );
   }
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Team', object: team, isManaged }}
       title={isAdmin ? `Make ${login} an ordinary member of ${team}?` : `Make ${login} an admin of ${team}?`}
       description={
         isAdmin

@@ -39,6 +39,7 @@ export function TeamPage() {
   const mayManage = managesAll || team.isAdmin;
   const close = () => setAsked(null);
   const ref = { organization, team: name };
+  const asking = { ...ref, isManaged: team.isManaged, onClose: close };
   return (
     <Page
       title={
@@ -86,11 +87,11 @@ export function TeamPage() {
           <TokenList owner={{ of: 'team', ...ref }} />
         </Section>
       ) : null}
-      {asked?.what === 'edit' ? <EditTeamDialog {...ref} shown={team} onClose={close} /> : null}
-      {asked?.what === 'delete' ? <DeleteTeamDialog {...ref} shown={team} onClose={close} /> : null}
-      {asked?.what === 'add' ? <AddToTeamDialog {...ref} onClose={close} /> : null}
+      {asked?.what === 'edit' ? <EditTeamDialog {...asking} shown={team} /> : null}
+      {asked?.what === 'delete' ? <DeleteTeamDialog {...asking} shown={team} /> : null}
+      {asked?.what === 'add' ? <AddToTeamDialog {...asking} /> : null}
       {asked?.what === 'admin' || asked?.what === 'remove' ? (
-        <TeamMemberDialog {...ref} what={asked.what} member={asked.member} onClose={close} />
+        <TeamMemberDialog {...asking} what={asked.what} member={asked.member} />
       ) : null}
     </Page>
   );

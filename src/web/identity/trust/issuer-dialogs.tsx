@@ -1,9 +1,9 @@
 import { useMutation } from '@tanstack/react-query';
 import type { IssuerItem } from '../../platform/app/contract.ts';
+import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
-import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
 
 interface DialogProps {
@@ -55,7 +55,8 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
     else edit.mutate({ ...given, id: issuer.id, ...(base === null ? {} : { revision: base.revision }) });
   };
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Issuer', object: issuer?.id ?? null }}
       title={issuer === null ? 'Trust an issuer' : `Edit ${issuer.name}`}
       description={
         issuer === null
@@ -108,7 +109,7 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
         placeholder="7200"
         onChange={({ target }) => change({ life: target.value.trim() })}
       />
-    </ActionDialog>
+    </ManagedDialog>
   );
 }
 
@@ -120,7 +121,8 @@ export function DeleteIssuerDialog({ issuer, onClose, organization }: DialogProp
   const { dialog, item } = useRemoval<EditedIssuer>({ item: issuer, read: () => readIssuer(organization, issuer.id) });
   const remove = useMutation(trpc.issuers.delete.mutationOptions(thenRefresh(onClose)));
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Issuer', object: issuer.id }}
       title={`Remove ${item.name}?`}
       description="This also removes its policies. The tokens of its runs are revoked at once, and updates that run with them lose their lock."
       action="Remove the issuer"

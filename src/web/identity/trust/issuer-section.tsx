@@ -2,13 +2,13 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { IssuerDetails, IssuerItem } from '../../platform/app/contract.ts';
+import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { ManagedMark } from '../../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import styles from '../../platform/app/settings-page.module.css';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
-import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { MenuItem } from '../../platform/ui/menu.tsx';
@@ -170,7 +170,8 @@ function DropPolicyDialog({
   const set = useMutation(trpc.issuers.setPolicies.mutationOptions(thenRefresh(onClose)));
   const left = policies.filter(({ id }) => id !== policy.id).map(toSent);
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Issuer', object: issuer.id }}
       title="Remove this policy?"
       description={
         policy.decision === 'deny'

@@ -1,12 +1,12 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
 import type { IssuerDetails } from '../../platform/app/contract.ts';
+import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import styles from '../../platform/app/settings-page.module.css';
 import { TeamField } from '../../platform/app/suggest-fields.tsx';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit } from '../../platform/app/use-edit.ts';
-import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { CheckboxField, SelectField, TextArea, TextField } from '../../platform/ui/field.tsx';
 import { isWhole, newScope, ScopesField } from '../tokens/scopes-field.tsx';
@@ -52,7 +52,8 @@ export function PolicyDialog({
     ? [...policies.map(toSent), sent]
     : policies.map((each) => (each.id === policy?.id ? sent : toSent(each)));
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: 'Issuer', object: issuer.id }}
       title={policy === null ? `Add a policy of ${issuer.name}` : `Edit a policy of ${issuer.name}`}
       description={
         policy === null
@@ -112,7 +113,7 @@ export function PolicyDialog({
           onChange={({ target }) => change({ life: target.value.trim() })}
         />
       ) : null}
-    </ActionDialog>
+    </ManagedDialog>
   );
 }
 

@@ -10,7 +10,7 @@ interface ErrorData {
   readonly code?: string;
   readonly kind?: string;
   readonly retryAfterSeconds?: number | null;
-  readonly place?: { readonly start: number; readonly end: number } | null;
+  readonly span?: { readonly start: number; readonly end: number } | null;
 }
 
 /** The server's details of an error. Null: no procedure has answered. */
@@ -65,7 +65,7 @@ export function isGone(error: unknown): boolean {
 
 /** The position of an error in a query, in characters from 0. */
 export function errorSpan(error: unknown): { readonly start: number; readonly end: number } | null {
-  return dataOf(error)?.place ?? null;
+  return dataOf(error)?.span ?? null;
 }
 
 /** Whether a failed read is retried. Retries do not change refusals, unless they are temporary. */

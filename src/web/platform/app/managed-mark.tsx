@@ -5,6 +5,7 @@ import { trpc } from './trpc.ts';
 
 const staleMs = 60_000;
 
+/** Kinds of declared objects that pages show. */
 type MarkedKind =
   | 'Organization'
   | 'Member'
@@ -15,6 +16,8 @@ type MarkedKind =
   | 'PolicyGroup'
   | 'Webhook'
   | 'StackWebhook';
+/** Lists of rules say which rules are managed. */
+export type ManagedKind = MarkedKind | 'UpdateRule' | 'RetentionRule';
 
 /** Marks an object that a configuration declares, for admins, who could change it. `kind`, `object`: as the configuration's record has them. */
 export function ManagedMark({
@@ -26,7 +29,20 @@ export function ManagedMark({
   readonly kind: MarkedKind;
   readonly object: string;
 }) {
+  return useIsManaged({ organization, kind, object }) ? <ManagedBadge /> : null;
+}
+
+/** Whether a configuration declares an object; undefined: it is not known, or not to this user. */
+export function useIsManaged({
+  kind,
+  object,
+  organization,
+}: {
+  readonly organization: string;
+  readonly kind: MarkedKind;
+  readonly object: string;
+}): boolean | undefined {
   const enabled = useMayManage(organization);
   const managed = useQuery(trpc.access.managed.queryOptions({ organization, kind }, { enabled, staleTime: staleMs }));
-  return managed.data?.objects.includes(object) ? <ManagedBadge /> : null;
+  return managed.data?.objects.includes(object);
 }

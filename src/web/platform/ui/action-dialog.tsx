@@ -5,6 +5,27 @@ import { Dialog, DialogActions } from './dialog.tsx';
 import { TextField } from './field.tsx';
 import { SubmitBlock } from './submit-block.ts';
 
+export interface ActionDialogProps {
+  readonly title: string;
+  readonly description?: ReactNode;
+  /** The text of the button that confirms. */
+  readonly action: string;
+  /** The text of the button that cancels. */
+  readonly stay?: string;
+  readonly isDanger?: boolean;
+  readonly isPending?: boolean;
+  /** Whether the fields can be sent. */
+  readonly isReady?: boolean;
+  readonly typed?: string;
+  readonly error: { readonly message: string } | null;
+  readonly onSubmit: () => void;
+  readonly onClose: () => void;
+  readonly onReload?: (() => void) | null;
+  /** A note about the values of the fields. */
+  readonly note?: string | null;
+  readonly children?: ReactNode;
+}
+
 /**
  * Confirms a change, with the fields that it needs. The dialog stays open until the change has succeeded, and the caller closes
  * it then. `typed`: a name that must be typed first, for changes that cannot be undone. `onReload`: the current version must be loaded first, because
@@ -25,26 +46,7 @@ export function ActionDialog({
   stay = 'Cancel',
   title,
   typed,
-}: {
-  readonly title: string;
-  readonly description?: ReactNode;
-  /** The text of the button that confirms. */
-  readonly action: string;
-  /** The text of the button that cancels. */
-  readonly stay?: string;
-  readonly isDanger?: boolean;
-  readonly isPending?: boolean;
-  /** Whether the fields can be sent. */
-  readonly isReady?: boolean;
-  readonly typed?: string;
-  readonly error: { readonly message: string } | null;
-  readonly onSubmit: () => void;
-  readonly onClose: () => void;
-  readonly onReload?: (() => void) | null;
-  /** A note about the values of the fields. */
-  readonly note?: string | null;
-  readonly children?: ReactNode;
-}) {
+}: ActionDialogProps) {
   const [text, setText] = useState('');
   const halt = useContext(SubmitBlock);
   const mayDo = isReady && !isPending && onReload === null && (typed === undefined || text === typed);

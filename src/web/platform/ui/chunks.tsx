@@ -55,7 +55,7 @@ function createChunk<Content>(importer: () => Promise<Content>, isPage: boolean)
   const attempt = async (): Promise<void> => {
     isLoading = true;
     try {
-      await mendStyles();
+      await reloadStyles();
       content = await importer();
       setMissing(chunk, false);
       finish();
@@ -127,17 +127,17 @@ addEventListener(
   true,
 );
 
-let mending: Promise<unknown> | null = null;
+let reloading: Promise<unknown> | null = null;
 
 /** Loads these style sheets again. Rejects if one cannot be loaded: a page never appears without its styles. */
-function mendStyles(): Promise<unknown> {
-  mending ??= Promise.all([...brokenStyles].map(mend)).finally(() => {
-    mending = null;
+function reloadStyles(): Promise<unknown> {
+  reloading ??= Promise.all([...brokenStyles].map(reload)).finally(() => {
+    reloading = null;
   });
-  return mending;
+  return reloading;
 }
 
-function mend(broken: HTMLLinkElement): Promise<void> {
+function reload(broken: HTMLLinkElement): Promise<void> {
   const link = document.createElement('link');
   return new Promise((resolve, reject) => {
     link.addEventListener('load', () => resolve());

@@ -88,7 +88,7 @@ function Leaf({ renderSecret, row }: { readonly row: JsonRow; readonly renderSec
 /** In place of a value that only the CLI shows. */
 export function Redacted() {
   return (
-    <span className={styles['sealed']}>
+    <span className={styles['redacted']}>
       <LockKeyhole size={12} aria-hidden="true" />
       secret
     </span>

@@ -14,9 +14,9 @@ export interface StatTile {
 /** A few key numbers before the details. */
 export function StatTiles({ statistics }: { readonly statistics: readonly StatTile[] }) {
   return (
-    <dl className={styles['figures']}>
+    <dl className={styles['tiles']}>
       {statistics.map(({ name, note, tone, value }) => (
-        <div key={name} className={styles['figure']}>
+        <div key={name} className={styles['tile']}>
           <dt className={styles['name']}>{name}</dt>
           <dd className={`${styles['value']} ${tone === undefined ? '' : styles[tone]}`}>
             {value === undefined ? <Skeleton width={64} height={22} /> : value}

@@ -142,7 +142,7 @@ function Properties({
         value={value}
         annotate={annotate}
         renderSecret={({ parts, path }) => (
-          <Secret stack={stack} name={path} place={{ of: 'resource', urn, part, path: [...parts] }} />
+          <Secret stack={stack} name={path} location={{ of: 'resource', urn, part, path: [...parts] }} />
         )}
       />
     </Section>

@@ -23,22 +23,22 @@ export const versionLabels: DifferenceLabels = {
 /** Resources that differ, with their properties. */
 export function Differences({
   items,
-  words = versionLabels,
+  labels = versionLabels,
 }: {
   readonly items: readonly (VersionDifference | StackDifference)[];
-  readonly words?: DifferenceLabels;
+  readonly labels?: DifferenceLabels;
 }) {
   return (
-    <AccordionList items={items} keyOf={({ urn }) => urn} row={(item) => <Difference item={item} words={words} />} />
+    <AccordionList items={items} keyOf={({ urn }) => urn} row={(item) => <Difference item={item} labels={labels} />} />
   );
 }
 
 interface DifferenceProps {
   readonly item: VersionDifference | StackDifference;
-  readonly words: DifferenceLabels;
+  readonly labels: DifferenceLabels;
 }
 
-function Difference({ item, words }: DifferenceProps) {
+function Difference({ item, labels }: DifferenceProps) {
   const operation = viewOperation(operations[item.change]);
   const isKept = item.change === 'updated' || item.change === 'replaced';
   return (
@@ -54,22 +54,22 @@ function Difference({ item, words }: DifferenceProps) {
       }
       fact={
         <>
-          {words.changes[item.change]}
+          {labels.changes[item.change]}
           {isKept && item.pathCount > 0
             ? `, ${item.pathCount} ${item.pathCount === 1 ? 'property' : 'properties'}`
             : ''}
         </>
       }
     >
-      {() => <Paths item={item} words={words} />}
+      {() => <Paths item={item} labels={labels} />}
     </AccordionRow>
   );
 }
 
-function Paths({ item, words }: DifferenceProps) {
+function Paths({ item, labels }: DifferenceProps) {
   return (
     <>
-      <PropertyDiff paths={item.paths} sides={[words.before, words.after]} className={styles['paths']} />
+      <PropertyDiff paths={item.paths} sides={[labels.before, labels.after]} className={styles['paths']} />
       {item.pathCount > item.paths.length ? (
         <p className={styles['more']}>{item.pathCount - item.paths.length} more properties differ.</p>
       ) : null}

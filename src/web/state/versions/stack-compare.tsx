@@ -154,7 +154,7 @@ function Comparison({
           <p>Ids{search.outputs === undefined ? ' and outputs' : ''} are specific to each stack and not compared.</p>
         </Empty>
       ) : (
-        <Differences items={items} words={wordsOf(stack, other)} />
+        <Differences items={items} labels={labelsOf(stack, other)} />
       )}
       {query.hasNextPage ? (
         <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
@@ -165,7 +165,7 @@ function Comparison({
   );
 }
 
-function wordsOf(stack: StackRef, other: StackRef): DifferenceLabels {
+function labelsOf(stack: StackRef, other: StackRef): DifferenceLabels {
   const isSameName = stack.stack === other.stack;
   const [one, two] = isSameName ? [shortName(stack), shortName(other)] : [stack.stack, other.stack];
   return {

@@ -1,15 +1,15 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { Rule, StackRef } from '../../platform/app/contract.ts';
+import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { ProjectField, StackField, TagNameField, TagValueField } from '../../platform/app/suggest-fields.tsx';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit } from '../../platform/app/use-edit.ts';
-import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
 import styles from './rule-dialog.module.css';
 import { draftOf, keptByDefault, type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
-import { describeEstimate, isOfRetention, type RuleKind, ruleKinds } from './rule-labels.ts';
+import { declaredKind, describeEstimate, isOfRetention, type RuleKind, ruleKinds } from './rule-labels.ts';
 import { RuleSettings } from './rule-settings.tsx';
 import { NextWindows } from './window-times.tsx';
 
@@ -52,7 +52,8 @@ export function RuleDialog({
   const name = ruleKinds[draft.kind].name;
   const target = stack && `${stack.project}/${stack.stack}`;
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: declaredKind(draft.kind), object: base?.id ?? null }}
       title={!isNew ? `Edit: ${name}` : isFreeze ? `Freeze ${target ?? 'stacks'}` : 'Add a rule'}
       description={
         isFreeze
@@ -90,7 +91,7 @@ export function RuleDialog({
       />
       <Preview organization={organization} rule={rule} />
       {isOfRetention(draft.kind) ? <Estimate organization={organization} rule={rule} ruleId={base?.id} /> : null}
-    </ActionDialog>
+    </ManagedDialog>
   );
 }
 

@@ -115,6 +115,11 @@ export function isOfRetention(kind: RuleKind): boolean {
   return (retentionKinds as readonly RuleKind[]).includes(kind);
 }
 
+/** The kind under which a configuration declares such a rule. */
+export function declaredKind(kind: string): 'UpdateRule' | 'RetentionRule' {
+  return (retentionKinds as readonly string[]).includes(kind) ? 'RetentionRule' : 'UpdateRule';
+}
+
 const deletedThings: Readonly<Record<string, string>> = {
   'keep-versions': 'the state of # version',
   'keep-events': 'the log of # update',

@@ -3,11 +3,11 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Snowflake } from 'lucide-react';
 import { useState } from 'react';
 import type { Rule } from '../../platform/app/contract.ts';
+import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { usePageAction } from '../../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { apiClient, every, queryClient, trpc } from '../../platform/app/trpc.ts';
 import { useRemoval } from '../../platform/app/use-edit.ts';
-import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
@@ -16,6 +16,7 @@ import { Time } from '../../platform/ui/time.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
 import { emptyDraft } from './rule-draft.ts';
 import {
+  declaredKind,
   describeSettings,
   limitedKinds,
   nameOfKind,
@@ -180,7 +181,8 @@ export function RemoveDialog({
   const isFreeze = kind === 'freeze';
   const until = isFreeze ? settings['until'] : undefined;
   return (
-    <ActionDialog
+    <ManagedDialog
+      managed={{ organization, kind: declaredKind(kind), object: rule.id }}
       title={isFreeze ? 'Thaw?' : `Remove the rule ${nameOfKind(kind)}?`}
       description={
         <>

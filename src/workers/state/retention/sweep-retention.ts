@@ -44,9 +44,9 @@ export async function sweepRetention(
     if (all === before) continue;
     // Of deleted states: those that no other version needs. Each deletion may leave the base of a chunk unneeded.
     while (!signal?.aborted && (await chunks.sweep(chunksAtOnce)) > 0);
-    await storage
-      .measure(organizationId)
-      .catch((error: unknown) => logger.warn({ organizationId, err: error }, 'stored bytes could not be measured'));
+    await storage.measure(organizationId, signal).catch((error: unknown) => {
+      if (!signal?.aborted) logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
+    });
   }
   return all;
 }

@@ -76,9 +76,9 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'references.graph': {},
   'references.ofStack': {},
   'secrets.reveal': (stack) => [
-    { place: { of: 'output', name: 's1' } },
-    { place: { of: 'resource', ...thing(stack), part: 'inputs', path: ['s1'] } },
-    { place: { of: 'config', key: 'proj:k1' } },
+    { location: { of: 'output', name: 's1' } },
+    { location: { of: 'resource', ...thing(stack), part: 'inputs', path: ['s1'] } },
+    { location: { of: 'config', key: 'proj:k1' } },
   ],
   'versions.list': page,
   'versions.diff': [
@@ -125,6 +125,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'limits.get': {},
   'setup.list': {},
   'views.list': {},
+  'views.everywhere': {},
   'views.create': () => ({
     ...{ name: randomUUID(), isShared: false },
     viewed: { page: 'stacks', search: { text: 't'.repeat(400), tag: 't'.repeat(400), columns: 'c'.repeat(400) } },
@@ -188,6 +189,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'access.list': { holders: 'tokens', ...page },
   'access.policy': {},
   'access.managed': { kind: 'Member' },
+  'access.declaration': { kind: 'Member', object: 'n'.repeat(200) },
   'access.changePolicy': { decryptByRole: true },
   'access.mine': {},
   'tokens.mine': page,

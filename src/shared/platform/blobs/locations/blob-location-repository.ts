@@ -65,7 +65,7 @@ export function createBlobLocationRepository(db: Queryable) {
         sql.nothing`/* blobLocations.clearVerified */ update blob_places set verified_at = null where phase = 'copying'`,
       ),
 
-    /** Makes the other location the main one if it is verified. Its caller holds back backups: see `lockBackups`. */
+    /** Makes the other location the main one if it is verified. Its caller locks backups out: see `lockBackups`. */
     switch: () =>
       change(sql.nothing`
         /* blobLocations.switch */

@@ -31,7 +31,7 @@ interface LocatedStoreParts {
   /** The store of the settings. */
   readonly own: BlobStore;
   readonly config: Config['blobs'];
-  /** Opens the other places without preparing them. */
+  /** Opens the other locations without preparing them. */
   readonly isPrepared?: boolean;
 }
 

@@ -18,10 +18,10 @@ const options = /\?((?:replicated|strict)=true(?:&(?:replicated|strict)=true)*)$
 export function parseSecondStore(
   text: string,
   blobs: Config['blobs'],
-): Omit<SecondStore, 'store'> & { readonly place: BlobStoreConfig } {
+): Omit<SecondStore, 'store'> & { readonly location: BlobStoreConfig } {
   const has = (option: string): boolean => new RegExp(`[?&]${option}=true(&|$)`).test(text);
-  const place = parseLocation(text.replace(options, ''), blobs);
-  return { place, isReplicated: has('replicated'), isStrict: has('strict') };
+  const location = parseLocation(text.replace(options, ''), blobs);
+  return { location, isReplicated: has('replicated'), isStrict: has('strict') };
 }
 
 /**
@@ -33,6 +33,6 @@ export async function openSecondStore(
   options: { readonly isPrepared?: boolean } = {},
 ): Promise<SecondStore | null> {
   if (secondStore === null) return null;
-  const { place, ...use } = parseSecondStore(secondStore, blobs);
-  return { store: await openBlobStore(place, options), ...use };
+  const { location, ...use } = parseSecondStore(secondStore, blobs);
+  return { store: await openBlobStore(location, options), ...use };
 }

@@ -12,8 +12,8 @@ const chunksAhead = 2;
 /** Memory that all readers of a process together use to decode: a chunk takes its text, that of its base, and a copy. */
 const decodingBytes = 4 * 3 * chunkSizes.max;
 
-/** Mends a chunk that could not be read. Returns whether it can be read now. */
-export type MendChunk = (chunk: ChunkRow, error: unknown) => Promise<boolean>;
+/** Repairs a chunk that could not be read. Returns whether it can be read now. */
+export type RepairChunk = (chunk: ChunkRow, error: unknown) => Promise<boolean>;
 
 /** Reads chunks through their chains of bases: two texts and a few compressed chunks at a time, however long the chain. */
 export class ChunkReader {
@@ -31,9 +31,9 @@ export class ChunkReader {
 
   /**
    * The text of an encoded checkpoint, unchecked except for the checksums of its frames; `rows` may come from another connection.
-   * `mend` may mend the stored bytes, so that a reader who has some of the text gets the rest. Throws DamagedBytesError.
+   * `repair` may repair the stored bytes, so that a reader who has some of the text gets the rest. Throws DamagedBytesError.
    */
-  async *open(checkpointId: string, rows = this.#rows, mend?: MendChunk): AsyncGenerator<Buffer> {
+  async *open(checkpointId: string, rows = this.#rows, repair?: RepairChunk): AsyncGenerator<Buffer> {
     const chunks = await rows.list(checkpointId);
     if (chunks.length === 0) throw this.#onMissing();
     const ahead: Promise<Buffer>[] = [];
@@ -42,7 +42,7 @@ export class ChunkReader {
         ahead.push(startEarly(this.#decode(chunk, rows)));
       const text = (ahead.shift() as Promise<Buffer>).catch(async (error: unknown) => {
         const damaged = chunks[at] as ChunkRow;
-        if (!(await mend?.(damaged, error))) throw error;
+        if (!(await repair?.(damaged, error))) throw error;
         return this.#decode(damaged, rows);
       });
       yield* inSlices([await text]);

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../../platform/db/sql.ts';
 import { ConflictError, InvalidRequestError } from '../../../platform/errors/errors.ts';
-import type { LockedUpdate } from '../../../updates/update-lifecycle-repository.ts';
+import type { LockedUpdate } from '../../../updates/locked-update-repository.ts';
 import { isActive } from '../../../updates/update-state.ts';
 import { createChangeLimitRepository } from './change-limit-repository.ts';
 

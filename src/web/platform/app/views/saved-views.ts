@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { type LinkProps, useParams } from '@tanstack/react-router';
-import type { SavedView } from '../contract.ts';
+import type { OwnedView, SavedView } from '../contract.ts';
 import { useMe } from '../me.ts';
 import { queryClient, trpc } from '../trpc.ts';
 
@@ -15,22 +15,25 @@ export const thenReadViews = {
   onSettled: () => queryClient.invalidateQueries({ queryKey: trpc.views.pathKey() }),
 } as const;
 
-/** The organization whose views are offered: the one in the path, or the user's only one. Undefined: none. */
-export function useViewOwner(): string | undefined {
+/** The organizations whose views are offered: the one in the path, or all of the user's. */
+export function useViewOwners(): readonly string[] {
   const { organization } = useParams({ strict: false });
   const names = useMe()?.organizations.map(({ name }) => name) ?? [];
-  if (organization === undefined) return names.length === 1 ? names[0] : undefined;
-  return names.includes(organization) ? organization : undefined;
+  return organization === undefined ? names : names.filter((name) => name === organization);
 }
 
-/** The user's own views, and those that members share. */
-export function useSavedViews(organization: string | undefined) {
-  return useQuery(
-    trpc.views.list.queryOptions(
-      { organization: organization ?? '' },
-      { enabled: organization !== undefined, staleTime: staleMs },
-    ),
+/** The user's own views in these organizations, and those that members share. */
+export function useSavedViews(owners: readonly string[]) {
+  const [organization = ''] = owners;
+  const ofOne = useQuery(
+    trpc.views.list.queryOptions({ organization }, { enabled: owners.length === 1, staleTime: staleMs }),
   );
+  const ofAll = useQuery(
+    trpc.views.everywhere.queryOptions(undefined, { enabled: owners.length > 1, staleTime: staleMs }),
+  );
+  const items: readonly OwnedView[] | undefined =
+    owners.length > 1 ? ofAll.data?.items : ofOne.data?.items.map((view) => ({ ...view, organization }));
+  return { items, error: ofOne.error ?? ofAll.error };
 }
 
 const paths = {
@@ -40,6 +43,6 @@ const paths = {
 } as const satisfies Record<SavedView['page'], string>;
 
 /** Where a view leads to. */
-export function viewLink(organization: string, { page, search }: Pick<SavedView, 'page' | 'search'>): LinkProps {
+export function viewLink({ organization, page, search }: OwnedView): LinkProps {
   return { to: paths[page], params: { organization }, search } as LinkProps;
 }

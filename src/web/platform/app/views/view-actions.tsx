@@ -1,18 +1,22 @@
 import { useMutation } from '@tanstack/react-query';
-import { Pencil, Pin, Trash2, Users } from 'lucide-react';
+import { Pencil, Pin, Save, Trash2, Users } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { Button } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
-import type { SavedView } from '../contract.ts';
+import type { OwnedView, ViewedPage } from '../contract.ts';
 import { useMayManage } from '../organization-pages.ts';
 import { trpc } from '../trpc.ts';
 import { maxNameChars, thenReadViews } from './saved-views.ts';
+import { isSameView } from './viewed-page.ts';
 import styles from './views-dialog.module.css';
 
-/** What the user may do with a view. Its author renames and shares it, and admins may delete shared ones. */
-export function ViewActions({ organization, view }: { readonly organization: string; readonly view: SavedView }) {
-  const { id, isOwn, isPinned, isShared, name } = view;
-  const [open, setOpen] = useState<'rename' | 'delete' | null>(null);
+/**
+ * What the user may do with a view. Its author renames and shares it, and replaces its filters by `viewed`, the ones of this page; admins may delete
+ * shared ones.
+ */
+export function ViewActions({ view, viewed }: { readonly view: OwnedView; readonly viewed: ViewedPage }) {
+  const { id, isOwn, isPinned, isShared, name, organization, page } = view;
+  const [open, setOpen] = useState<'rename' | 'replace' | 'delete' | null>(null);
   const [draft, setDraft] = useState(name);
   const mayManage = useMayManage(organization);
   const pin = useMutation(trpc.views.pin.mutationOptions(thenReadViews));
@@ -56,6 +60,11 @@ export function ViewActions({ organization, view }: { readonly organization: str
             >
               <Users size={15} aria-hidden="true" fill={isShared ? 'currentColor' : 'none'} />
             </IconButton>
+            {page === viewed.page && !isSameView(view, viewed) ? (
+              <IconButton text="Update" name={name} onClick={() => show('replace')}>
+                <Save size={15} aria-hidden="true" />
+              </IconButton>
+            ) : null}
             <IconButton
               text="Rename"
               name={name}
@@ -94,6 +103,22 @@ export function ViewActions({ organization, view }: { readonly organization: str
             Rename
           </Button>
         </form>
+      ) : null}
+      {open === 'replace' ? (
+        <div className={styles['question']}>
+          <p>
+            {isShared ? 'All members then see the filters of this page.' : 'Replace it by the filters of this page?'}
+          </p>
+          <Button onClick={close}>Cancel</Button>
+          <Button
+            kind="main"
+            disabled={isPending}
+            autoFocus
+            onClick={() => change.mutate({ organization, id, viewed }, { onSuccess: close })}
+          >
+            Update the view
+          </Button>
+        </div>
       ) : null}
       {open === 'delete' ? (
         <div className={styles['question']}>

@@ -3,7 +3,8 @@ import { useState } from 'react';
 import { Button } from '../../ui/button.tsx';
 import { lazyPart } from '../../ui/chunks.tsx';
 import type { SavedView } from '../contract.ts';
-import { useViewOwner } from './saved-views.ts';
+import { useViewOwners } from './saved-views.ts';
+import { viewOf } from './viewed-page.ts';
 
 const ViewsDialog = lazyPart(async () => (await import('./views-dialog.tsx')).default);
 
@@ -16,18 +17,16 @@ export function ViewsButton({
   /** What the page knows of its URL: other parameters are not saved. */
   readonly search: object;
 }) {
-  const organization = useViewOwner();
+  const owners = useViewOwners();
   const [isOpen, setIsOpen] = useState(false);
-  if (organization === undefined) return null;
+  if (owners.length === 0) return null;
   return (
     <>
       <Button kind="quiet" size="small" onPointerEnter={ViewsDialog.preload} onClick={() => setIsOpen(true)}>
         <Bookmark size={15} aria-hidden="true" />
         Views
       </Button>
-      {isOpen ? (
-        <ViewsDialog organization={organization} page={page} search={search} onClose={() => setIsOpen(false)} />
-      ) : null}
+      {isOpen ? <ViewsDialog owners={owners} viewed={viewOf(page, search)} onClose={() => setIsOpen(false)} /> : null}
     </>
   );
 }

@@ -4,7 +4,7 @@ import { useContext, useState } from 'react';
 import { Button } from '../../ui/button.tsx';
 import { CutName } from '../../ui/cut-name.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
-import { CheckboxField, TextField } from '../../ui/field.tsx';
+import { CheckboxField, SelectField, TextField } from '../../ui/field.tsx';
 import { SubmitBlock } from '../../ui/submit-block.ts';
 import type { SavedView, ViewedPage } from '../contract.ts';
 import { trpc } from '../trpc.ts';
@@ -14,19 +14,17 @@ import styles from './views-dialog.module.css';
 
 const pageNames: Readonly<Record<SavedView['page'], string>> = { stacks: 'Stacks', activity: 'Activity', ci: 'CI' };
 
-/** Saves the view of the page, and lists the saved ones. */
+/** Saves the view of the page, and lists the saved ones. `owners`: the organizations whose views are offered. */
 export default function ViewsDialog({
   onClose,
-  organization,
-  page,
-  search,
+  owners,
+  viewed,
 }: {
-  readonly organization: string;
-  readonly page: SavedView['page'];
-  readonly search: object;
+  readonly owners: readonly string[];
+  readonly viewed: ViewedPage;
   readonly onClose: () => void;
 }) {
-  const { data, error } = useSavedViews(organization);
+  const { error, items = [] } = useSavedViews(owners);
   const halt = useContext(SubmitBlock) ?? error?.message ?? null;
   return (
     <Dialog
@@ -35,26 +33,27 @@ export default function ViewsDialog({
       isOpen
       onClose={onClose}
     >
-      <SaveForm organization={organization} page={page} search={search} />
+      <SaveForm owners={owners} viewed={viewed} />
       {halt === null ? null : (
         <p className={styles['error']} role="alert">
           {halt}
         </p>
       )}
-      {data === undefined || data.items.length === 0 ? null : (
+      {items.length === 0 ? null : (
         <ul className={styles['views']} aria-label="Saved views">
-          {data.items.map((view) => (
+          {items.map((view) => (
             <li key={view.id} className={styles['view']}>
               <div className={styles['about']}>
-                <Link {...viewLink(organization, view)} className={styles['link']} onClick={onClose}>
+                <Link {...viewLink(view)} className={styles['link']} onClick={onClose}>
                   <CutName text={view.name} />
                 </Link>
                 <span className={styles['note']}>
+                  {owners.length > 1 ? `${view.organization}: ` : ''}
                   {pageNames[view.page]}
                   {view.isOwn ? (view.isShared ? ', shared' : '') : `, shared by ${view.author}`}
                 </span>
               </div>
-              <ViewActions organization={organization} view={view} />
+              <ViewActions view={view} viewed={viewed} />
             </li>
           ))}
         </ul>
@@ -63,27 +62,16 @@ export default function ViewsDialog({
   );
 }
 
-function SaveForm({
-  organization,
-  page,
-  search,
-}: {
-  readonly organization: string;
-  readonly page: SavedView['page'];
-  readonly search: object;
-}) {
+function SaveForm({ owners, viewed }: { readonly owners: readonly string[]; readonly viewed: ViewedPage }) {
   const [name, setName] = useState('');
   const [isShared, setIsShared] = useState(false);
+  const [chosen, setChosen] = useState('');
+  const organization = owners.length === 1 ? (owners[0] ?? '') : chosen;
   const create = useMutation(trpc.views.create.mutationOptions(thenReadViews));
-  const given = Object.entries(search).flatMap(([key, value]) =>
-    value === undefined || value === '' ? [] : [[key, String(value)]],
-  );
+  const isReady = name.trim() !== '' && organization !== '' && !create.isPending;
   const save = (): void =>
     create.mutate(
-      {
-        ...{ organization, isShared, name: name.trim() },
-        viewed: { page, search: Object.fromEntries(given) } as ViewedPage,
-      },
+      { organization, isShared, viewed, name: name.trim() },
       {
         onSuccess: () => {
           setName('');
@@ -96,9 +84,18 @@ function SaveForm({
       className={styles['form']}
       onSubmit={(event) => {
         event.preventDefault();
-        if (name.trim() !== '' && !create.isPending) save();
+        if (isReady) save();
       }}
     >
+      {owners.length === 1 ? null : (
+        <SelectField
+          label="Organization"
+          hint="The view lists the stacks of this organization."
+          value={chosen}
+          options={[['', 'Choose one'], ...owners.map((owner) => [owner, owner] as const)]}
+          onChange={({ target }) => setChosen(target.value)}
+        />
+      )}
       <div className={styles['fields']}>
         <TextField
           label="Name of this view"
@@ -109,12 +106,12 @@ function SaveForm({
             setName(target.value);
           }}
         />
-        <Button type="submit" kind="main" disabled={name.trim() === '' || create.isPending}>
+        <Button type="submit" kind="main" disabled={!isReady}>
           Save
         </Button>
       </div>
       <CheckboxField
-        label={`Share with the members of ${organization}`}
+        label={`Share with the members of ${organization || 'the organization'}`}
         checked={isShared}
         onChange={({ target }) => setIsShared(target.checked)}
       />

@@ -102,7 +102,7 @@ export interface NewStart {
 }
 
 /** Statements of transactions that hold the locks of an update and its stack. */
-export function createUpdateLifecycleRepository(tx: Queryable) {
+export function createLockedUpdateRepository(tx: Queryable) {
   return {
     /**
      * Starts an update and adds `action` to the audit log, all in one statement. Changes nothing unless the outcome is `started`.

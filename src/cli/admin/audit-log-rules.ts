@@ -6,7 +6,7 @@ import type { AuditAction } from '../../shared/audit/audit-actions.ts';
  * a user's account does not concern every organization they are a member of. `members`: the logs of the server and of all
  * organizations of the user, because their members change. `token`: the same as its owner; a personal token concerns its user.
  */
-export type AuditPlaceRule = 'organization' | 'server' | 'person' | 'members' | 'token';
+export type AuditLogRule = 'organization' | 'server' | 'person' | 'members' | 'token';
 
 /** Actions that do not concern exactly one organization. */
 const exceptions = {
@@ -38,8 +38,8 @@ const exceptions = {
   'key.rewrap': 'server',
   'job.retry': 'server',
   'job.discard': 'server',
-} as const satisfies Partial<Record<AuditAction, AuditPlaceRule>>;
+} as const satisfies Partial<Record<AuditAction, AuditLogRule>>;
 
-export function placeRuleOf(action: AuditAction): AuditPlaceRule {
-  return (exceptions as Partial<Record<AuditAction, AuditPlaceRule>>)[action] ?? 'organization';
+export function logRuleOf(action: AuditAction): AuditLogRule {
+  return (exceptions as Partial<Record<AuditAction, AuditLogRule>>)[action] ?? 'organization';
 }

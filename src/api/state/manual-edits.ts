@@ -17,7 +17,7 @@ import type { StateScan } from '../platform/scans/state-scans.ts';
 import { type PendingStep, repairPendingSteps, type StepRepair } from './resources/pending-operations.ts';
 
 /** The author of a change, and the newest version that they have seen. */
-export interface StateChanger {
+export interface Editor {
   readonly caller: Caller;
   readonly audit: AuditTrail;
   readonly headVersion: number;
@@ -39,7 +39,7 @@ interface Change {
 }
 
 /** Manual changes to the newest state of a stack. Each creates a new version, recorded as an import; nothing else is changed. */
-export class StateChanges {
+export class ManualEdits {
   readonly #context: ApiContext;
   readonly #reclaim: Reclaim;
 
@@ -53,9 +53,9 @@ export class StateChanges {
    * StackChangedError if the newest version is not the one that the caller has seen, FrozenError, JournalFaultError and QuotaReachedError;
    * nothing is changed then.
    */
-  restore(ref: StackRef, stackVersion: number, changer: StateChanger): Promise<number> {
-    return this.#change(ref, changer, async (stack) => ({
-      state: await copyVersion({ ...this.#context, states: changer.scan }, stack, stackVersion),
+  restore(ref: StackRef, stackVersion: number, editor: Editor): Promise<number> {
+    return this.#change(ref, editor, async (stack) => ({
+      state: await copyVersion({ ...this.#context, states: editor.scan }, stack, stackVersion),
       message: `Restored version ${stackVersion}`,
       details: { version: stackVersion },
     }));
@@ -65,8 +65,8 @@ export class StateChanges {
    * Clears pending operations of the newest state, or adds the created resources by id, which the next refresh reads. Returns the new version.
    * Throws like `restore`, and InvalidRequestError if an operation does not exist.
    */
-  repair(ref: StackRef, chosen: readonly ChosenRepair[], changer: StateChanger): Promise<number> {
-    return this.#change(ref, changer, async (_stack, head) => {
+  repair(ref: StackRef, chosen: readonly ChosenRepair[], editor: Editor): Promise<number> {
+    return this.#change(ref, editor, async (_stack, head) => {
       const { checkpoints, documents, verifier } = this.#context;
       const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
       if (!checkpoint) throw head.checkpointId === null ? noSuchOperation() : new StackChangedError();
@@ -94,7 +94,7 @@ export class StateChanges {
 
   async #change(
     ref: StackRef,
-    { audit, caller, headVersion, scan }: StateChanger,
+    { audit, caller, headVersion, scan }: Editor,
     prepare: (stack: StackRow, head: StackHead) => Promise<Change>,
   ): Promise<number> {
     const { changes, quotas, stacks } = this.#context;

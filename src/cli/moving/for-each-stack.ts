@@ -1,4 +1,3 @@
-import { InvalidArgumentError } from 'commander';
 import PQueue from 'p-queue';
 import { Progress } from '../output/progress.ts';
 
@@ -26,16 +25,4 @@ export async function forEachStack<Stack, Result>(
     await queue.onIdle();
     throw error;
   }
-}
-
-/** For options that can be repeated. */
-export function collect(value: string, previous: readonly string[] = []): string[] {
-  return [...previous, value];
-}
-
-/** Throws InvalidArgumentError. */
-export function toCount(text: string): number {
-  const count = Number(text);
-  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It is not a positive integer.');
-  return count;
 }

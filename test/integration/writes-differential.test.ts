@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { withLateChanges } from '../support/both-ways/late-changes.ts';
-import { createOriginal, differences, playBy } from '../support/both-ways/outcome.ts';
-import { playWrites, type Writing, writing } from '../support/both-ways/writes.ts';
+import { withLateChanges } from '../support/differential/late-changes.ts';
+import { createOriginal, differences, playBy } from '../support/differential/outcome.ts';
+import { playWrites, type Writing, writing } from '../support/differential/writes.ts';
 
 // A replica commits small bodies itself, applies a delta to the text that it has kept, knows leases from before, and adds entries with one
 // statement. Or a worker commits, on a body from the payload store, what another replica has admitted; and a change limit looks at entries in
@@ -38,7 +38,7 @@ test('what is written here and by workers is the same', async () => {
     const name = `${step.write ?? 'export'} ${status}`;
     counts[name] = (counts[name] ?? 0) + 1;
   }
-  process.stderr.write(`writes both ways, seed ${seed}: ${JSON.stringify(counts)}\n`);
+  process.stderr.write(`differential writes, seed ${seed}: ${JSON.stringify(counts)}\n`);
   const found = differences(original, here, byWorkers).filter((line) => !line.includes('"is_limited"'));
   expect({ seed, differences: found }).toEqual({ seed, differences: [] });
   expect(Object.keys(counts).filter((name) => / 5\d\d$/.test(name))).toEqual([]);

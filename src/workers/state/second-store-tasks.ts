@@ -38,7 +38,7 @@ async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal)
     const due = await queue.listDue(batchSize);
     await inParallel(due, signal, async (blob) => {
       try {
-        if (await settleCopy({ ...mirror, blobRows }, blob)) await mendCopy(context, blob.key);
+        if (await settleCopy({ ...mirror, blobRows }, blob)) await repairCopy(context, blob.key);
       } catch (error) {
         for (const store of [mirror.main, mirror.second]) await assertStoreReachable(store, error);
         await queue.postpone(blob.key);
@@ -54,11 +54,11 @@ async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal)
 }
 
 /** Replaces the copy without its hash in the database. If neither has it, the scrub reports that. */
-async function mendCopy(context: AppContext, key: string): Promise<void> {
+async function repairCopy(context: AppContext, key: string): Promise<void> {
   const { copies } = context;
   if (await copies.isSame(key)) return;
   const read = await findBlobReader(context, key);
-  if (read !== null) await copies.mendAll(read);
+  if (read !== null) await copies.repairAll(read);
 }
 
 /** Notes all blobs that the second store lacks. Returns how many. */

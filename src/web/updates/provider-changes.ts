@@ -1,0 +1,35 @@
+import type { VersionDifference } from '../platform/app/contract.ts';
+
+export const providerTypes = 'pulumi:providers:';
+
+/** A provider whose versions differ between two states. */
+export interface ProviderChange {
+  readonly name: string;
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+}
+
+/**
+ * Versions of providers that differ, from the provider resources that differ. A default provider has its version in its name: another version is
+ * another resource.
+ */
+export function providerChanges(differences: readonly VersionDifference[]): ProviderChange[] {
+  const found = new Map<string, { before: Set<string>; after: Set<string> }>();
+  for (const { paths, type } of differences) {
+    if (!type.startsWith(providerTypes)) continue;
+    const name = type.slice(providerTypes.length);
+    const versions = found.get(name) ?? { before: new Set(), after: new Set() };
+    found.set(name, versions);
+    const changed = paths.find(({ path }) => path === 'inputs.version');
+    if (typeof changed?.before === 'string') versions.before.add(changed.before);
+    if (typeof changed?.after === 'string') versions.after.add(changed.after);
+  }
+  return [...found]
+    .map(([name, { after, before }]) => ({
+      name,
+      before: [...before].filter((each) => !after.has(each)).sort(),
+      after: [...after].filter((each) => !before.has(each)).sort(),
+    }))
+    .filter(({ after, before }) => before.length + after.length > 0)
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+}
