@@ -24,7 +24,7 @@ export interface Document {
 export type SecretReference = { readonly env: string } | { readonly file: string };
 
 const closed = { additionalProperties: false } as const;
-const Name = Type.String({ minLength: 1, maxLength: 190, pattern: '^[^\\u0000-\\u001f]*$' });
+const Name = Type.String({ minLength: 1, maxLength: 240, pattern: '^[^\\u0000-\\u001f]*$' });
 export const Metadata = Type.Object(
   {
     name: Name,
