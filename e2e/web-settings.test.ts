@@ -145,6 +145,23 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await page.getByRole('link', { name: 'All webhooks of the stack' }).click();
       await row('Alarm').getByText('Paused').waitFor();
       await expectSound(page);
+      // A configuration declares it, which an admin sees in the list and on its page.
+      const hooks = await api('GET', `stacks/${organization}/web/prod/hooks`);
+      const [{ name }] = (await hooks.json()) as [{ readonly name: string }];
+      const declared = { kind: 'StackWebhook', name: 'one', object: `web/prod/${name}`, labels: {} };
+      expect(await api('PATCH', `orgs/${organization}/managed-objects`, { set: [declared] })).toMatchObject({
+        ok: true,
+      });
+      await page.reload();
+      await row('Alarm').getByText('Managed by apply').waitFor();
+      await page.getByRole('link', { name: 'Alarm' }).click();
+      await page.getByRole('heading', { name: 'Alarm' }).getByText('Managed by apply').waitFor();
+      await page.getByRole('button', { name: 'Remove', exact: true }).click();
+      await dialog().getByText('A configuration declares it as StackWebhook').waitFor();
+      expect(await dialog().getByRole('button', { name: 'Remove', exact: true }).isEnabled()).toBe(false);
+      await expectSound(page);
+      const undeclared = { remove: [{ kind: declared.kind, name: declared.name }] };
+      expect(await api('PATCH', `orgs/${organization}/managed-objects`, undeclared)).toMatchObject({ ok: true });
       // Those of the organization are others.
       await open('~/webhooks');
       await page.getByText('No webhooks yet').waitFor();

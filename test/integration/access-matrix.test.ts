@@ -243,6 +243,7 @@ test('organizations are managed by their admins only, with tokens that have no s
     'GET /auditlogs/v2/export',
     'GET /tokens',
     'GET /hooks',
+    'GET /stack-hooks',
     'GET /hooks/none',
     'GET /hooks/none/deliveries',
     'PATCH /hooks/none',

@@ -128,6 +128,7 @@ const expected: Record<
   [`PUT ${O}/update-rules/:ruleId`]: 'admin',
   [`DELETE ${O}/update-rules/:ruleId`]: 'admin',
   ...Object.fromEntries([O, S].flatMap((place) => hookRoutes(place)).map((route) => [route, 'admin' as const])),
+  [`GET ${O}/stack-hooks`]: 'admin',
   [`GET ${S}/legal-hold`]: 'viewer',
   [`PUT ${S}/legal-hold`]: 'admin',
   [`DELETE ${S}/legal-hold`]: 'admin',

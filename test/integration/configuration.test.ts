@@ -222,6 +222,14 @@ const cases: readonly KindCase[] = [
     fields: ['url', 'filters'],
     elsewhere: (name) => call('PATCH', `hooks/${name}`, { active: false }),
   },
+  {
+    kind: 'StackWebhook',
+    name: () => `${stack.project}/${stack.stack}/ci`,
+    one: () => ({ url: 'https://hooks.example/a', filters: ['update_failed'] }),
+    other: () => ({ url: 'https://hooks.example/b', filters: ['update_failed', 'update_succeeded'] }),
+    fields: ['url', 'filters'],
+    elsewhere: () => ok(app.call('PATCH', `${stack.path}/hooks/ci`, { auth: stack.auth, body: { active: false } })),
+  },
 ];
 
 test('every kind has a case', () => {
@@ -362,6 +370,11 @@ describe('wrong documents', () => {
       '4:1: A policy that allows needs a rule',
     ],
     ['a quota without limits', `${head('Quota')}spec: { stacks: null }\n`, '4:1: A quota sets at least one limit'],
+    [
+      'a webhook of no stack',
+      `${head('StackWebhook')}spec: { url: 'https://hooks.example' }\n`,
+      '3:13: the name of a StackWebhook has the form project/stack/name',
+    ],
     ['no valid YAML', `${head('Team')}spec: [\n`, '5:1: Flow sequence'],
     ['a key twice', `${head('Team')}kind: Role\n`, '4:1: Map keys must be unique'],
     ['an object twice', `${head('Team')}---\n${head('Team')}`, '5:1: Team ORG/x is declared twice: first at FILE:1:1'],

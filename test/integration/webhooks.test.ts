@@ -10,6 +10,7 @@ import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { deleteOldDeliveries } from '../../src/workers/webhooks/delete-deliveries.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
+import { grant, person } from '../support/grants.ts';
 import { keyRingOf } from '../support/key-ring.ts';
 import { Receiver } from '../support/receiver.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -527,6 +528,48 @@ describe('webhooks', () => {
     expect(
       await query(app, `select id from webhook_deliveries where webhook_id not in (select id from webhooks)`),
     ).toEqual([]);
+  });
+
+  test('of all stacks that an admin may administer are listed page by page, without those of deleted stacks', async () => {
+    const { organization } = stack;
+    const admin = await person(app, organization, 'admin');
+    const named = (name: string) => ({ ...stack, stack: name, path: stack.path.replace('/dev', `/${name}`) });
+    for (const name of ['gone', 'other', 'closed'])
+      await ok(app.call('POST', `/api/stacks/${organization}/proj`, { auth: stack.auth, body: { stackName: name } }));
+    for (const name of ['dev', 'gone', 'other', 'closed'])
+      await createHook(app, named(name), 'stack', { name: 'one', payloadUrl: hookUrl(), secret: 'very-hidden' });
+    await createHook(app, stack, 'organization', { payloadUrl: hookUrl('/all') });
+    await ok(app.call('DELETE', named('gone').path, { auth: stack.auth }));
+    await grant(app, admin.organizationId, { userId: admin.userId }, 'deny', ['admin'], { stacks: '*/closed' });
+    expect((await app.call('GET', `${named('closed').path}/hooks`, { auth: admin.auth })).status).toBe(403);
+    const list = async (more = '') =>
+      (await ok(app.call('GET', `/api/orgs/${organization}/stack-hooks${more}`, { auth: admin.auth }))).json;
+    const first = await list();
+    expect(first).toEqual({ hooks: expect.any(Array) });
+    const shown = { organizationName: organization, projectName: 'proj', name: 'one', hasSecret: true };
+    expect(first.hooks.map((hook: { stackName: string }) => hook.stackName).sort()).toEqual(['dev', 'other']);
+    for (const hook of first.hooks) expect(hook).toMatchObject(shown);
+    expect(JSON.stringify(first)).not.toContain('very-hidden');
+    await query(
+      app,
+      `insert into webhooks (organization_id, stack_id, name, display_name, url, format, is_active, events, event_groups)
+       select organization_id, stack_id, 'n' || n, 'n' || n, url, format, true, '{}', '{}'
+       from webhooks, generate_series(1, 500) n where stack_id = (
+         select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = $1 and s.name = 'other')`,
+      [admin.organizationId],
+    );
+    const names = new Set<string>();
+    let token: string | undefined;
+    let pages = 0;
+    do {
+      const page = await list(token === undefined ? '' : `?continuationToken=${encodeURIComponent(token)}`);
+      for (const { name, stackName } of page.hooks) names.add(`${stackName}/${name}`);
+      token = page.continuationToken;
+      pages++;
+    } while (token !== undefined);
+    expect([names.size, pages]).toEqual([502, 2]);
+    const wrong = `/api/orgs/${organization}/stack-hooks?continuationToken=none`;
+    expect((await app.call('GET', wrong, { auth: admin.auth })).status).toBe(400);
   });
 
   test('events recorded while a webhook was removed are deleted, and block nothing', async () => {

@@ -98,6 +98,7 @@ export const withoutDialects: readonly string[] = [
   'PUT /api/orgs/:organization/update-rules/:ruleId',
   'DELETE /api/orgs/:organization/update-rules/:ruleId',
   'POST /api/oauth/token',
+  'GET /api/orgs/:organization/stack-hooks',
   ...hookRoutes('/api/orgs/:organization'),
   ...hookRoutes(S),
   'GET /api/orgs/:organization/delivery',

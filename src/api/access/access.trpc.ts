@@ -47,7 +47,7 @@ export const accessRouter = router({
 
   /** The declaration of an object, which a person sees before changing it by hand. */
   declaration: organizationProcedure('manage')
-    .input(input(Type.Object({ kind: text(50), object: text(200) })))
+    .input(input(Type.Object({ kind: text(50), object: text(250) })))
     .query(async ({ ctx: { services }, input: { kind, object, organization } }) => ({
       declaration: await services.managedObjects.findDeclaration(organization, kind, object),
     })),

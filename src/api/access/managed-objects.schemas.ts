@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { component } from '../platform/protocol/components.ts';
 
-const Name = Type.String({ pattern: '^[^\\u0000]{1,200}$' });
+const Name = Type.String({ pattern: '^[^\\u0000]{1,250}$' });
 const Labels = Type.Unsafe<Record<string, string>>(
   Type.Object(
     {},

@@ -29,6 +29,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { listStackWebhooks, type StackWebhookPage } from './stack-webhooks.ts';
 import { changed, revisionOfWebhook, secretOf } from './webhook-edit.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';
 
@@ -59,6 +60,11 @@ export class WebhookService {
   async listPage(owner: WebhookOwner, after: string | null, limit: number) {
     const { db } = this.#context;
     return cut(await createWebhookRepository(db).listPage(await findScope(db, owner), after, limit + 1), limit);
+  }
+
+  /** A page of the webhooks of all stacks that the caller may administer. Throws InvalidRequestError, NotFoundError. */
+  listOfStacks(caller: Caller, organization: string, continuationToken: string | undefined): Promise<StackWebhookPage> {
+    return listStackWebhooks(this.#context.db, caller, organization, continuationToken);
   }
 
   /** Throws NotFoundError. */

@@ -10,11 +10,13 @@ import { revisionOfWebhook } from './webhook-edit.ts';
 import type { DeliveryRow, WebhookOwner, WebhookRow, WebhookService } from './webhook-service.ts';
 import {
   ListDeliveriesResponse,
+  ListStackWebhooksResponse,
   ListWebhooksResponse,
   OrganizationDeliveryParams,
   OrganizationHookParams,
   StackDeliveryParams,
   StackHookParams,
+  StackHooksQuery,
   WebhookDeliveryResponse,
   WebhookRequest,
   WebhookResponse,
@@ -55,6 +57,31 @@ export function registerWebhookRoutes(app: RouteScope, services: Services): void
     single(app, services, routes);
     deliveries(app, services, routes);
   }
+  ofAllStacks(app, services);
+}
+
+function ofAllStacks(app: RouteScope, { webhooks }: Services): void {
+  app.get(
+    '/api/orgs/:organization/stack-hooks',
+    {
+      config: { access: { kind: 'organization', permission: 'manage' }, rate: 'held' },
+      schema: {
+        tags,
+        summary: 'List the webhooks of all stacks',
+        security: apiToken,
+        params: OrganizationParams,
+        querystring: StackHooksQuery,
+        response: { 200: ListStackWebhooksResponse },
+      },
+    },
+    async ({ caller, params: { organization }, query }) => {
+      const page = await webhooks.listOfStacks(caller, organization, query.continuationToken);
+      return {
+        ...page,
+        hooks: page.hooks.map((row) => toResponse({ organization, project: row.project, stack: row.stack }, row)),
+      };
+    },
+  );
 }
 
 function collection(app: RouteScope, { webhooks }: Services, { access, of, params, path }: WebhookRoutes): void {

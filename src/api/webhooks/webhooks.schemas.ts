@@ -45,6 +45,12 @@ export const WebhookResponse = component(
 
 export const ListWebhooksResponse = component('ListWebhooksResponse', Type.Array(WebhookResponse));
 
+export const StackHooksQuery = Type.Object({ continuationToken: Type.Optional(Type.String()) });
+export const ListStackWebhooksResponse = component(
+  'ListStackWebhooksResponse',
+  Type.Object({ hooks: Type.Array(WebhookResponse), continuationToken: Type.Optional(Type.String()) }),
+);
+
 /** An event for a webhook, with what came of its last attempt. */
 export const WebhookDeliveryResponse = component(
   'WebhookDeliveryResponse',

@@ -24,7 +24,7 @@ export interface Document {
 export type SecretReference = { readonly env: string } | { readonly file: string };
 
 const closed = { additionalProperties: false } as const;
-const Name = Type.String({ minLength: 1, maxLength: 190, pattern: '^[^\\u0000-\\u001f]*$' });
+const Name = Type.String({ minLength: 1, maxLength: 240, pattern: '^[^\\u0000-\\u001f]*$' });
 export const Metadata = Type.Object(
   {
     name: Name,
@@ -52,9 +52,11 @@ export const Envelope = Type.Object(
 /** The JSON Schema of one document, for editors. */
 export function documentSchema(): object {
   const ofKind = (kind: KindName): TObject => {
-    const { description, spec } = kinds[kind];
+    const { description, names, spec } = kinds[kind];
+    const name = names ? Type.String({ pattern: names.pattern, description: names.form }) : Name;
+    const metadata = Type.Object({ ...Metadata.properties, name }, closed);
     return Type.Object(
-      { apiVersion: Type.Literal(apiVersion), kind: Type.Literal(kind), metadata: Metadata, spec },
+      { apiVersion: Type.Literal(apiVersion), kind: Type.Literal(kind), metadata, spec },
       { ...closed, description },
     );
   };

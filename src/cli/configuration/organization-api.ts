@@ -40,6 +40,12 @@ export class OrganizationApi {
     return new OrganizationApi(this.#login, this.organization, 'operator');
   }
 
+  /** The part of the API for one stack of the organization. */
+  ofStack(project: string, stack: string): OrganizationApi {
+    const names = [this.organization, project, stack].map(encodeURIComponent);
+    return new OrganizationApi(this.#login, this.organization, `stacks/${names.join('/')}`);
+  }
+
   get = (path: string): Promise<ApiResponse> => this.#call('GET', path, {});
   post = (path: string, body: object): Promise<ApiResponse> => this.#call('POST', path, { body });
   put = (path: string, body: object, etag?: string | null): Promise<ApiResponse> =>

@@ -99,7 +99,9 @@ function* readDocument(
     metadata: { name: string; organization?: string; labels?: Record<string, string> };
     spec?: Spec;
   };
-  const { complete, schemaOf, spec: schema } = kinds[kind];
+  const { complete, names, schemaOf, spec: schema } = kinds[kind];
+  if (names && !new RegExp(names.pattern).test(metadata.name))
+    return yield `${locate(['metadata', 'name'])}: the name of a ${kind} has the form ${names.form}`;
   const wrong = issuesOf(schemaOf?.(given) ?? schema, given);
   if (wrong.length > 0) return yield* report(wrong, ['spec']);
   const organization = kind === 'Organization' ? metadata.name : (metadata.organization ?? options.organization);

@@ -19,6 +19,15 @@ const WebhookRow = Type.Object({
   masterKeyId: Nullable(Type.String()),
 });
 export type WebhookRow = Row<typeof WebhookRow>;
+const StackWebhookRow = Type.Object({
+  ...WebhookRow.properties,
+  stackId: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  /** The stack is not deleted, and the caller may administer it. */
+  isShown: Type.Boolean(),
+});
+export type StackWebhookRow = Row<typeof StackWebhookRow>;
 
 const SecretRow = Type.Object({ id: Type.String(), encrypted: Bytes, masterKeyId: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
@@ -80,6 +89,24 @@ export function createWebhookRepository(db: Queryable) {
         /* webhooks.listPage */
         select ${columns} from webhooks w where ${ofScope(scope)} and (${after}::text is null or w.display_name > ${after})
         order by w.display_name limit ${limit}`),
+
+    /** A page of the webhooks of all stacks, after this one. `facts`: of the caller; null: one who administers all stacks. */
+    listOfStacks: (
+      organizationId: string,
+      facts: object | null,
+      after: { readonly stackId: string; readonly name: string } | null,
+      limit: number,
+    ) =>
+      db.any(sql.rows(StackWebhookRow)`
+        /* webhooks.listOfStacks */
+        select ${columns}, p.name as project, s.name as stack, s.deleted_at is null and (${facts === null}
+          or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 8 = 8) as "isShown"
+        from (
+          select * from webhooks where organization_id = ${organizationId} and stack_id is not null
+            and ${after === null ? sql.fragment`true` : sql.fragment`(stack_id, name) > (${after.stackId}, ${after.name})`}
+          order by stack_id, name limit ${limit}
+        ) w join stacks s on s.id = w.stack_id join projects p on p.id = s.project_id
+        order by w.stack_id, w.name`),
 
     /** `secret`: undefined keeps it, null removes it. */
     update: (id: string, change: WebhookChange, secret: EncryptedSecret | null | undefined) =>

@@ -2,6 +2,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import type { StackRef } from '../platform/app/contract.ts';
 import type { StackPageSearch } from '../platform/app/stack-search.ts';
 import { Section } from '../platform/ui/page.tsx';
+import { HookMark } from '../webhooks/hook-mark.tsx';
 import { AddWebhook, WebhookList } from '../webhooks/webhook-list.tsx';
 import { ofStack } from '../webhooks/webhook-owner.ts';
 import { WebhookView } from '../webhooks/webhook-page.tsx';
@@ -41,9 +42,12 @@ export function StackWebhooks({ search, stack }: { readonly stack: StackRef; rea
       <WebhookList
         owner={owner}
         linkTo={({ displayName, name }) => (
-          <Link to="." search={{ tab, webhook: name }}>
-            {displayName}
-          </Link>
+          <>
+            <Link to="." search={{ tab, webhook: name }}>
+              {displayName}
+            </Link>{' '}
+            <HookMark owner={owner} name={name} />
+          </>
         )}
       />
     </Section>

@@ -21,9 +21,12 @@ export function ofOrganization(organization: string): WebhookOwner {
   };
 }
 
-/** A webhook as a configuration declares it; the ones of stacks are not declared. Null: a new one. */
+/** A webhook as a configuration declares it. Null: a new one. */
 export function managedWebhook({ target }: WebhookOwner, name: string | null): ManagedObject {
-  return { organization: target.organization, kind: 'Webhook', object: 'stack' in target ? null : name };
+  const { organization } = target;
+  if (!('stack' in target)) return { organization, kind: 'Webhook', object: name };
+  const object = name === null ? null : `${target.project}/${target.stack}/${name}`;
+  return { organization, kind: 'StackWebhook', object };
 }
 
 /** The current version of a webhook. */

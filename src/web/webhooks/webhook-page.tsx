@@ -3,7 +3,6 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Webhook } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
-import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { queryClient } from '../platform/app/trpc.ts';
 import { useRemoval } from '../platform/app/use-edit.ts';
@@ -12,6 +11,7 @@ import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
+import { HookMark } from './hook-mark.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
 import { describeEvents, nameOfFormat } from './webhook-labels.ts';
 import { ActiveBadge } from './webhook-list.tsx';
@@ -80,10 +80,7 @@ export function WebhookView({
     <Page
       title={
         <>
-          {webhook.displayName}{' '}
-          {'stack' in target ? null : (
-            <ManagedMark organization={owner.target.organization} kind="Webhook" object={name} />
-          )}
+          {webhook.displayName} <HookMark owner={owner} name={name} />
         </>
       }
       lead={<span className={styles['url']}>{webhook.url}</span>}

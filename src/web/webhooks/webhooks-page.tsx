@@ -1,7 +1,7 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { EmbedList } from './embeds/embed-list.tsx';
+import { HookMark } from './hook-mark.tsx';
 import { AddWebhook, WebhookList } from './webhook-list.tsx';
 import { ofOrganization } from './webhook-owner.ts';
 
@@ -28,7 +28,7 @@ export function WebhooksPage() {
             <Link to={to} params={{ organization, webhook: name }}>
               {displayName}
             </Link>{' '}
-            <ManagedMark organization={organization} kind="Webhook" object={name} />
+            <HookMark owner={owner} name={name} />
           </>
         )}
       />

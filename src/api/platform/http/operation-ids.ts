@@ -131,6 +131,7 @@ const operationIds: Readonly<Record<string, string>> = {
   'DELETE /api/orgs/{organization}/oidc/issuers/{issuerId}': 'DeleteOidcIssuer',
   'GET /api/orgs/{organization}/hooks': 'ListOrganizationWebhooks',
   'POST /api/orgs/{organization}/hooks': 'CreateOrganizationWebhook',
+  'GET /api/orgs/{organization}/stack-hooks': 'ListAllStackWebhooks',
   'GET /api/orgs/{organization}/hooks/{hook}': 'GetOrganizationWebhook',
   'PATCH /api/orgs/{organization}/hooks/{hook}': 'UpdateOrganizationWebhook',
   'DELETE /api/orgs/{organization}/hooks/{hook}': 'DeleteOrganizationWebhook',

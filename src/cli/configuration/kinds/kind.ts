@@ -55,6 +55,7 @@ export const kindNames = [
   'RetentionRule',
   'PolicyGroup',
   'Webhook',
+  'StackWebhook',
 ] as const;
 /** In the order in which they are created. */
 export type KindName = (typeof kindNames)[number];
@@ -64,6 +65,8 @@ export interface Kind {
   readonly kind: KindName;
   readonly description: string;
   readonly spec: TObject;
+  /** The form of names, if not any. */
+  readonly names?: { readonly pattern: string; readonly form: string };
   /** The schema of one document, if it depends on its fields. */
   schemaOf?(spec: Spec): TObject;
   /** The spec as it is compared: sorted, and with the defaults of fields that say which object it is. */

@@ -26,6 +26,7 @@ const changes: Readonly<Record<string, RegExp>> = {
   RetentionRule: /trpc\.rules\.(change|remove)\./,
   PolicyGroup: /trpc\.policies\.(changeGroup|removeGroup)\./,
   Webhook: /[^.]calls\.(change|remove)\.mutation/,
+  StackWebhook: /[^.]calls\.(change|remove)\.mutation/,
 };
 
 test.each(kindNames.filter((kind) => !['Quota', 'User'].includes(kind)))(

@@ -5,7 +5,7 @@ import { memberKind, organizationKind, roleKind } from './people-kinds.ts';
 import { policyGroupKind } from './policy-group-kind.ts';
 import { retentionRuleKind, updateRuleKind } from './rule-kinds.ts';
 import { grantKind, teamKind } from './team-kinds.ts';
-import { webhookKind } from './webhook-kind.ts';
+import { stackWebhookKind, webhookKind } from './webhook-kind.ts';
 
 /** Every kind of object that a configuration can declare. */
 export const kinds: Readonly<Record<KindName, Kind>> = {
@@ -21,4 +21,5 @@ export const kinds: Readonly<Record<KindName, Kind>> = {
   RetentionRule: retentionRuleKind,
   PolicyGroup: policyGroupKind,
   Webhook: webhookKind,
+  StackWebhook: stackWebhookKind,
 };

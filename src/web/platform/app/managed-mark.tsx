@@ -6,7 +6,16 @@ import { trpc } from './trpc.ts';
 const staleMs = 60_000;
 
 /** Kinds of declared objects that pages show. */
-type MarkedKind = 'Organization' | 'Member' | 'Role' | 'Team' | 'Issuer' | 'Grant' | 'PolicyGroup' | 'Webhook';
+type MarkedKind =
+  | 'Organization'
+  | 'Member'
+  | 'Role'
+  | 'Team'
+  | 'Issuer'
+  | 'Grant'
+  | 'PolicyGroup'
+  | 'Webhook'
+  | 'StackWebhook';
 /** Lists of rules say which rules are managed. */
 export type ManagedKind = MarkedKind | 'UpdateRule' | 'RetentionRule';
 

@@ -1,0 +1,38 @@
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { createWebhookRepository, type StackWebhookRow } from '../../shared/webhooks/webhook-repository.ts';
+import { getOrganization } from '../access/organizations.ts';
+import type { Caller } from '../platform/http/request.ts';
+
+const pageSize = 500;
+
+/** Webhooks of several stacks. A page may be empty although others follow. */
+export interface StackWebhookPage {
+  readonly hooks: readonly StackWebhookRow[];
+  /** Missing on the last page. */
+  readonly continuationToken?: string;
+}
+
+/** Lists the webhooks of all stacks of an organization that the caller may administer. Throws InvalidRequestError, NotFoundError. */
+export async function listStackWebhooks(
+  db: Queryable,
+  { facts }: Pick<Caller, 'facts'>,
+  organization: string,
+  continuationToken: string | undefined,
+): Promise<StackWebhookPage> {
+  const after = continuationToken ? positionOf(continuationToken) : null;
+  const { id } = await getOrganization(db, organization);
+  const rows = await createWebhookRepository(db).listOfStacks(id, facts, after, pageSize + 1);
+  const page = rows.slice(0, pageSize);
+  const last = page.at(-1);
+  const hooks = page.filter(({ isShown }) => isShown);
+  return rows.length > pageSize && last ? { hooks, continuationToken: `${last.stackId}/${last.name}` } : { hooks };
+}
+
+function positionOf(token: string): { readonly stackId: string; readonly name: string } {
+  const [stackId = '', name = '', ...rest] = token.split('/');
+  if (!isUuid(stackId) || !/^[A-Za-z0-9._-]{1,32}$/.test(name) || rest.length > 0)
+    throw new InvalidRequestError('The continuationToken is not valid');
+  return { stackId, name };
+}
