@@ -150,7 +150,12 @@ beforeAll(async () => {
   updateId = (await startUpdate(app, stack)).id;
 });
 
-function request(route: string, auth: string, stack: TestStack, ids: { readonly update?: string } = {}) {
+function request(
+  route: string,
+  auth: string,
+  stack: TestStack,
+  { update, body }: { readonly update?: string; readonly body?: object } = {},
+) {
   const [method, pattern] = route.split(' ') as [string, string];
   const url = pattern
     .replace(/:kind\(.*\)\//, 'update/')
@@ -158,11 +163,11 @@ function request(route: string, auth: string, stack: TestStack, ids: { readonly 
     .replace(':project', stack.project)
     .replace(':stackVersion', '999')
     .replace(':stack', stack.stack)
-    .replace(':updateId', ids.update ?? updateId);
+    .replace(':updateId', update ?? updateId);
   const hasBody = method !== 'GET' && method !== 'DELETE';
   return app.call(method, url, {
     auth,
-    ...(hasBody ? { body: bodySampleOf(pattern) } : {}),
+    ...(hasBody ? { body: body ?? bodySampleOf(pattern) } : {}),
   });
 }
 
@@ -194,22 +199,32 @@ test('every page is in its table, and only people who are signed in see those th
   expect(wrong).toEqual([]);
 });
 
+/** The answers to all subjects that differ from what the permission says. */
+async function wrongAnswers(route: string, permission: Grantable, body?: object): Promise<object[]> {
+  const wrong: object[] = [];
+  for (const [name, { auth, held }] of Object.entries(subjects)) {
+    const may = permits(held, permission);
+    // The running update makes sure that permitted changes are refused later; it must not be cancelled.
+    const ids = may && route.endsWith('/cancel') ? { update: '00000000-0000-4000-8000-000000000000' } : {};
+    const { status, text } = await request(route, auth, stack, { ...ids, ...(body ? { body } : {}) });
+    const isRight = may
+      ? ![401, 403].includes(status) && !/stack .*not found/i.test(text)
+      : status === (hasPermission(held, 'read') ? 403 : 404);
+    if (!isRight) wrong.push({ name, may, status, text });
+  }
+  return wrong;
+}
+
+test('a call that creates and starts a preview needs preview, whoever calls', async () => {
+  const body = { updateKind: 'preview', program: { options: { dryRun: true } } };
+  expect(await wrongAnswers(`POST ${S}/begin-update`, 'preview', body)).toEqual([]);
+});
+
 describe.each(Object.keys(needed))('%s', (route) => {
   const permission = needed[route] as Grantable;
 
   test(`needs ${permission}, whoever calls`, async () => {
-    const wrong: object[] = [];
-    for (const [name, { auth, held }] of Object.entries(subjects)) {
-      const may = permits(held, permission);
-      // The running update makes sure that permitted changes are refused later; it must not be cancelled.
-      const ids = may && route.endsWith('/cancel') ? { update: '00000000-0000-4000-8000-000000000000' } : {};
-      const { status, text } = await request(route, auth, stack, ids);
-      const isRight = may
-        ? ![401, 403].includes(status) && !/stack .*not found/i.test(text)
-        : status === (hasPermission(held, 'read') ? 403 : 404);
-      if (!isRight) wrong.push({ name, may, status, text });
-    }
-    expect(wrong).toEqual([]);
+    expect(await wrongAnswers(route, permission)).toEqual([]);
   });
 
   test('finds nothing in another organization', async () => {

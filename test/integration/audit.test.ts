@@ -99,7 +99,7 @@ describe('each change and each read of a state', () => {
     expect(await newEvents(stack)).toMatchObject([
       { action: 'stack.create', object: `${stack.organization}/proj/dev` },
     ]);
-    const headers = { 'user-agent': 'pulumi-cli/1 (3.255.0; linux)', 'x-forwarded-for': '203.0.113.9' };
+    const headers = { 'user-agent': 'pulumi-cli/1 (3.276.0; linux)', 'x-forwarded-for': '203.0.113.9' };
     const answer = await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { a: 'b' }, headers }));
     const [event, ...others] = await newEvents(stack);
     expect(others).toEqual([]);

@@ -1,17 +1,25 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import type { StackRef } from '../../src/shared/stacks/names.ts';
 import { query } from '../support/database.ts';
 import { sentStatements } from '../support/sent-statements.ts';
 import { getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { cancel, complete, expire } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
+import { WireServer } from '../support/wire.ts';
 
 let app: TestApp;
+let server: WireServer;
 let client: pg.Client;
 beforeAll(async () => {
   app = await createTestApp();
+  server = await WireServer.listen(app);
   client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   await prepare();
@@ -156,6 +164,104 @@ describe('one call that creates and starts an update', () => {
     expect((await getStack(app, stack)).activeUpdate).toBe(begun.json.updateID);
   });
 });
+
+describe('one call whose client does not learn of its update', () => {
+  /** The update of the stack, with the actions that the audit log has. */
+  const left = async (stack: TestStack) => {
+    const { rows } = await client.query(
+      `select u.status, s.active_update_id is not null as held,
+         (select string_agg(action || coalesce(' ' || (details::jsonb ->> 'reason'), ''), ', ' order by number)
+          from audit_events where update_id = u.id) as events
+       from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
+         join organizations o on o.id = p.organization_id where o.name = $1`,
+      [stack.organization],
+    );
+    return rows;
+  };
+  const started = /updates\.start \*\//;
+
+  test.each([
+    ['before it starts', false, 'update.create, update.cancel client-gone'],
+    ['while it starts', true, 'update.create, update.start, update.cancel client-gone'],
+  ])('ends it if the client leaves %s', async (_, isStarted, events) => {
+    const stack = await createStack(app);
+    const leaving = new AbortController();
+    const response = once(app.app.server, 'request');
+    const leave = async (): Promise<void> => {
+      const [, answer] = (await response) as [unknown, ServerResponse];
+      const closed = once(answer, 'close');
+      leaving.abort();
+      await closed;
+    };
+    using _changed = isStarted ? changeStart(started, leave) : changeFind(leave);
+    const call = fetch(`${server.url}${stack.path}/begin-update`, {
+      method: 'POST',
+      headers: { authorization: stack.auth, accept: cliAccept, 'content-type': 'application/json' },
+      body: JSON.stringify({ updateKind: 'update', program: {}, journalVersion: 1 }),
+      signal: leaving.signal,
+    });
+    await expect(call).rejects.toThrow('aborted');
+    await until(async () => (await left(stack))[0]?.status === 'cancelled', 'the update has ended');
+    expect(await left(stack)).toEqual([{ status: 'cancelled', held: false, events }]);
+  });
+
+  test('ends it if it is unknown whether it has started', async () => {
+    const stack = await createStack(app);
+    using _changed = changeStart(started, () => Promise.reject(new Error('The connection is lost')));
+    expect((await beginUpdate(stack, { journalVersion: 1 })).status).toBe(500);
+    const events = 'update.create, update.start, update.cancel not-started';
+    expect(await left(stack)).toEqual([{ status: 'cancelled', held: false, events }]);
+  });
+
+  test('says why it was not started, also where it cannot be ended', async () => {
+    const stack = await createStack(app);
+    const { db } = app.context as unknown as { db: { inTransaction: unknown } };
+    const { inTransaction } = db;
+    using _changed = changeFind(async () => {
+      db.inTransaction = () => Promise.reject(new Error('The database is away'));
+    });
+    const { json, status } = await beginUpdate(stack, { tags: { '': 'x' } });
+    db.inTransaction = inTransaction;
+    expect({ status, message: json.message }).toEqual({ status: 400, message: expect.stringMatching(/tag/i) });
+  });
+});
+
+/** Lets `then` run after the next statement of this kind, before its result is known to the caller. */
+function changeStart(pattern: RegExp, then: () => Promise<void>): Disposable {
+  const { db } = app.context as unknown as { db: { one: Queryable['one'] } };
+  const { one } = db;
+  db.one = (async (query: Parameters<Queryable['one']>[0]) => {
+    const row = await one(query);
+    if (pattern.test(query.sql)) await then();
+    return row;
+  }) as Queryable['one'];
+  return {
+    [Symbol.dispose]: () => {
+      db.one = one;
+    },
+  };
+}
+
+/** Lets `then` run after an update was created, before it is started. */
+function changeFind(then: () => Promise<void>): Disposable {
+  const { stacks } = app.context as unknown as { stacks: { find: (ref: StackRef) => Promise<unknown> } };
+  const { find } = stacks;
+  stacks.find = async (ref) => {
+    const stack = await find(ref);
+    const { rows } = await client.query(
+      `select 1 from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
+         join organizations o on o.id = p.organization_id where o.name = $1`,
+      [ref.organization],
+    );
+    if (rows.length > 0) await then();
+    return stack;
+  };
+  return {
+    [Symbol.dispose]: () => {
+      stacks.find = find;
+    },
+  };
+}
 
 test('starting an ended update reports how it ended', async () => {
   const stack = await createStack(app);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { pulumiVersions } from '../../testkit/toolchain/recipes.ts';
 import { query } from '../support/database.ts';
 import { beginning } from '../support/journal-entries.ts';
 import { getStack } from '../support/stack-state.ts';
@@ -174,15 +175,15 @@ describe('pages of a history beyond the last', () => {
 });
 
 describe('pulumi cancel', () => {
-  const asCancel = (stack: TestStack, agent = 'pulumi-cli/1 (3.255.0; linux; cmd=cancel)') =>
+  const asCancel = (stack: TestStack, agent = 'pulumi-cli/1 (3.276.0; linux; cmd=cancel)') =>
     app.call('GET', stack.path, { auth: stack.auth, headers: { 'user-agent': agent } });
 
   test('reports that an idle stack is idle, however often it was updated', async () => {
     const stack = await createStack(app);
     for (let time = 0; time < 2; time++) {
       for (const agent of [
-        'pulumi-cli/1 (3.255.0; linux; cmd=cancel)',
-        'pulumi-cli/1 (v3.260.0-alpha.1; linux; cmd=cancel; agent=claude)',
+        'pulumi-cli/1 (3.276.0; linux; cmd=cancel)',
+        'pulumi-cli/1 (v3.277.0-alpha.1; linux; cmd=cancel; agent=claude)',
       ]) {
         const { status, json } = await asCancel(stack, agent);
         expect({ status, ...json }).toEqual({
@@ -198,9 +199,9 @@ describe('pulumi cancel', () => {
   test('finds the running update, and other commands find the idle stack', async () => {
     const stack = await createStack(app);
     for (const agent of [
-      'pulumi-cli/1 (3.255.0; linux; cmd=stack-ls)',
-      'pulumi-cli/1 (3.255.0; linux; cmd=cancel-all)',
-      'pulumi-cli/1 (3.200.0; linux)',
+      'pulumi-cli/1 (3.276.0; linux; cmd=stack-ls)',
+      'pulumi-cli/1 (3.276.0; linux; cmd=cancel-all)',
+      'pulumi-cli/1 (3.142.0; linux)',
       'other/1 (cmd=cancel)',
     ])
       expect((await ok(asCancel(stack, agent))).json.activeUpdate).toBe('');
@@ -326,6 +327,13 @@ describe('calls of other products', () => {
 });
 
 // Releases before 3.231 ask below /api/preview, and fail on a 404 instead of saying that there is no such package.
+test('the oldest and the newest CLI that are tested are the oldest without a warning and the latest', async () => {
+  const oldestFirst = Object.values(pulumiVersions).toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+  const { json } = await ok(app.call('GET', '/api/cli/version'));
+  const [oldest, latest] = [oldestFirst[0], oldestFirst.at(-1)];
+  expect(json).toEqual({ latestVersion: latest, oldestWithoutWarning: oldest, latestDevVersion: latest });
+});
+
 test.each(['/api/registry', '/api/preview/registry'])('the registry at %s is empty', async (folder) => {
   const { auth } = await createStack(app);
   for (const list of ['packages', 'templates']) {

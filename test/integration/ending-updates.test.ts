@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Type } from 'typebox';
+import { serverSource } from '../../src/shared/audit/audit-event.ts';
 import { isFirst } from '../../src/shared/platform/db/connection-gate.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
+import { createLockedUpdateRepository } from '../../src/shared/updates/locked-update-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { sentStatements } from '../support/sent-statements.ts';
@@ -81,6 +84,16 @@ test('the statements in functions and triggers of an update are planned once, al
   } finally {
     await query(app, 'drop trigger updates_note_plan_mode on updates', []);
   }
+});
+
+test('the statements that follow in the same transaction are planned as usual', async () => {
+  const setting = sql.rows(Type.Object({ mode: Type.String() }));
+  const mode = await app.context.db.inTransaction(async (tx) => {
+    const ended = { id: randomUUID(), epoch: 1, seen: null, status: 'succeeded', knowsOutputs: false } as const;
+    await createLockedUpdateRepository(tx).complete(ended, serverSource, 'update.end');
+    return tx.oneFirst(setting`select current_setting('plan_cache_mode') as mode`);
+  });
+  expect(mode).toBe('auto');
 });
 
 test('entries that arrive after the compaction are compacted before the update ends', async () => {

@@ -14,7 +14,7 @@ const clientPackages = join(import.meta.dirname, 'npm/openapi-typescript');
 const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
 /** Versions that the Pulumi CLI reports. The go.mod in go/pulumi-<minor> must require the same version. */
-const pulumiVersions = { '3.276': '3.276.0', '3.142': '3.142.0' } as const;
+export const pulumiVersions = { '3.276': '3.276.0', '3.142': '3.142.0' } as const;
 const oldPostgres = '17.10.0-beta.17';
 const schemathesisVersion = '4.32.5';
 

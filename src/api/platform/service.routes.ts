@@ -122,7 +122,7 @@ function getCliVersion(app: RouteScope): void {
       config: { access: { kind: 'public' }, rate: 'repeated' },
       schema: { tags, summary: 'Get the versions of the CLI', response: { 200: CliVersionResponse } },
     },
-    async () => ({ latestVersion: '3.255.0', oldestWithoutWarning: '3.200.0', latestDevVersion: '3.255.0' }),
+    async () => ({ latestVersion: '3.276.0', oldestWithoutWarning: '3.142.0', latestDevVersion: '3.276.0' }),
   );
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { apiToken, stackPath, updateKinds } from '../platform/http/paths.ts';
@@ -7,6 +8,7 @@ import type { Caller, Dialect } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { ContractCreateUpdateRequest, ContractCreateUpdateResponse } from '../platform/protocol/contract.ts';
 import { StackParams } from '../platform/protocol/core.ts';
+import { clientGone } from '../platform/server/client-gone.ts';
 import type { RequiredPolicy } from '../policies/policies.schemas.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
@@ -64,7 +66,7 @@ function createUpdate(app: RouteScope, services: Services): void {
         },
       },
       async ({ params, query, body, caller, dialect, audit }, reply) => {
-        const call = { params, query, caller, dialect, audit };
+        const call = { params, query, caller, dialect, audit, gone: clientGone(reply) };
         const created = await create(services, call, newUpdate(kind, body), reply);
         return created && createUpdateResponse(dialect, created.updateId, created);
       },
@@ -90,12 +92,13 @@ function beginUpdate(app: RouteScope, services: Services): void {
     async ({ params, query, body, caller, audit }, reply) => {
       const dialect = 'pulumi';
       const kind = body.updateKind === 'resource-import' ? 'update' : body.updateKind;
-      const call = { params, query, caller, dialect, audit } as const;
+      const gone = clientGone(reply);
+      const call = { params, query, caller, dialect, audit, gone } as const;
       const created = await create(services, call, newUpdate(kind, body.program), reply);
       if (!created) return null;
       const { updateId } = created;
       audit.attempt('update.start');
-      const request = { tags: body.tags ?? null, journalVersion: body.journalVersion ?? 0 };
+      const request = { tags: body.tags ?? null, journalVersion: body.journalVersion ?? 0, gone };
       return beginResponse(created, await services.updates.startNew(params, updateId, caller, request, audit));
     },
   );
@@ -107,6 +110,8 @@ interface CreationCall {
   readonly caller: Caller;
   readonly dialect: Dialect;
   readonly audit: AuditTrail;
+  /** Aborted when its client disconnects. */
+  readonly gone: AbortSignal;
 }
 
 interface Created {
@@ -115,19 +120,17 @@ interface Created {
   readonly messages: readonly string[];
 }
 
-/** Creates an update; null: its client is asked to repeat the call. */
+/** Creates an update; null: its client is asked to repeat the call. Throws InvalidRequestError if that left while it waited. */
 async function create(
   { policyPacks, updateCreator, updateRules, updates }: Services,
-  { params, query, caller, dialect, audit }: CreationCall,
+  { params, query, caller, dialect, audit, gone }: CreationCall,
   request: NewUpdateRequest,
   reply: FastifyReply,
 ): Promise<Created | null> {
   // First, because a client without a response would not know of a created update.
   const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
   const warnings = request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [];
-  const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort());
-  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone: gone.signal };
+  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone };
   const created = await updateCreator.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
     audit.settle();
@@ -137,7 +140,10 @@ async function create(
   }
   const { messages, updateId } = created;
   // Its client is gone, and nobody will start it.
-  if (messages.length > 0 && gone.signal.aborted) await updates.withdraw(updateId, audit, 'client-gone');
+  if (messages.length > 0 && gone.aborted) {
+    await updates.withdraw(updateId, audit, 'client-gone');
+    throw new InvalidRequestError('The client has disconnected');
+  }
   return { updateId, requiredPolicies, messages: [...messages, ...warnings] };
 }
 

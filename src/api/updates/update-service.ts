@@ -28,7 +28,7 @@ import { revokedLeaseError } from './revoked-lease-error.ts';
 import { LimitsChangedError } from './rule-checks.ts';
 import { type CreatedUpdate, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
-import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
+import { mintLease, prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
 
 const maxCompleteAttempts = 5;
 
@@ -91,23 +91,32 @@ export class UpdateService {
     }
   }
 
-  /** The same for an update that its client does not know of yet: if it cannot be started, it is withdrawn. */
+  /**
+   * The same for an update that its client does not know of yet: it is withdrawn if it cannot be started, if its client leaves (`gone`), or
+   * if it is unknown whether it has started.
+   */
   async startNew(
     ref: StackRef,
     updateId: string,
     caller: Caller,
-    request: StartRequest,
+    { gone, ...request }: Omit<StartRequest, 'lease'> & { readonly gone: AbortSignal },
     audit: AuditTrail,
   ): Promise<StartedUpdate & { readonly stack: StackRow }> {
+    const lease = mintLease();
     try {
       // First, because a client without a response would not know of a started update.
       const stack = await this.#context.stacks.find(ref);
       if (!stack) throw updateNotFound(updateId);
-      const started = await this.start(ref, updateId, caller, request, audit);
+      assertWaits(gone);
+      const started = await this.start(ref, updateId, caller, { ...request, lease }, audit);
+      assertWaits(gone);
       const { tags } = request;
       return { ...started, stack: { ...stack, ...(tags ? { tags: JSON.stringify(tags) } : {}) } };
     } catch (error) {
-      await this.withdraw(updateId, audit, 'not-started');
+      await this.withdraw(updateId, audit, gone.aborted ? 'client-gone' : 'not-started', lease.hash).catch(
+        (err: unknown) =>
+          this.#context.logger.error({ err, updateId }, 'an update without a client could not be withdrawn'),
+      );
       throw error;
     }
   }
@@ -226,15 +235,26 @@ export class UpdateService {
     return revokedLeaseError(this.#context, update, update.endReason);
   }
 
-  /** Ends an update that has not been started, because nobody will start it. */
-  async withdraw(updateId: string, audit: AuditTrail, reason = 'journal-fault'): Promise<void> {
-    await this.#context.db.inTransaction(async (tx) => {
+  /** Ends an update that nobody will start, or that was started with the given lease, which nobody has. */
+  async withdraw(updateId: string, audit: AuditTrail, reason = 'journal-fault', leaseHash?: Buffer): Promise<void> {
+    const { db, metrics } = this.#context;
+    const ended = await db.inTransaction(async (tx) => {
       const locked = await lockUpdate(tx, updateId);
-      if (locked?.update.status !== 'not started') return;
+      if (!locked) return null;
+      const { kind, leaseHash: held, status } = locked.update;
+      const isStarted = status === 'running' && held !== null && leaseHash?.equals(held) === true;
+      if (status !== 'not started' && !isStarted) return null;
       await cancelUpdate(tx, locked, 'cancelled');
       await audit.record(tx, { action: 'update.cancel', ...endOf(locked, { reason }) });
+      return isStarted ? kind : null;
     });
+    if (ended) metrics.updatesEnded.labels(ended, 'cancelled').inc();
   }
+}
+
+/** Throws InvalidRequestError if the client has left. */
+function assertWaits(gone: AbortSignal): void {
+  if (gone.aborted) throw new InvalidRequestError('The client has disconnected');
 }
 
 /** An update that was completed. */

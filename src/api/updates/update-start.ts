@@ -24,11 +24,18 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { updateNotFound } from './update-errors.ts';
 
+type MintedToken = ReturnType<typeof mintToken>;
+
+/** A new lease, whose hash is stored once an update has it. */
+export const mintLease = (): MintedToken => mintToken('lease-');
+
 export interface StartRequest {
   /** Replace the stack's tags; null or undefined keeps them. */
   readonly tags: unknown;
   /** The newest journal version that the client can write; 0 for none. */
   readonly journalVersion: number;
+  /** The lease to issue; a new one by default. */
+  readonly lease?: MintedToken;
 }
 
 export interface StartedUpdate {
@@ -54,7 +61,7 @@ export function prepareStart(
   reclaim: Reclaim,
 ): PreparedStart {
   const tags = request.tags === null || request.tags === undefined ? null : parseTags(request.tags);
-  const lease = mintToken('lease-');
+  const lease = request.lease ?? mintLease();
   const attempt = (
     on: Queryable,
     id: string,

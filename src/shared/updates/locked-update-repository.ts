@@ -121,7 +121,7 @@ export function createLockedUpdateRepository(tx: Queryable) {
       };
       return tx.one(sql.prepared('updates_start', StartRow)`
         /* updates.start */
-        with ${plannedOnce},
+        with ${plannedOnce(tx)},
         start as materialized (
           select s.* from planned_once, start_update(${id}, ${update.tokenId}, ${ref.organization}, ${ref.project}, ${ref.stack},
             ${update.tags}, ${sql.binary(update.leaseHash)}, ${update.leaseSeconds}, ${update.maxSeconds}, ${update.withJournal},
@@ -171,7 +171,7 @@ export function createLockedUpdateRepository(tx: Queryable) {
       };
       return tx.one(sql.prepared('updates_complete', CompletionRow)`
         /* updates.complete */
-        with ${plannedOnce},
+        with ${plannedOnce(tx)},
         completed as materialized (
           select c.* from planned_once, complete_update(${id}, ${epoch}, ${status}, ${seen?.losses ?? null}::integer,
             ${seen?.position ?? null}::bigint, ${knowsOutputs} and mode is not null) c

@@ -41,7 +41,7 @@ const values: readonly (readonly [value: unknown, names: string])[] = [
   ['192.0.2.7', 'sourceIP'],
   ['stack.create', 'event'],
   ['MTIz', 'continuationToken next cursor'],
-  ['3.255.0', 'latestVersion oldestWithoutWarning latestDevVersion'],
+  ['3.276.0', 'latestVersion oldestWithoutWarning latestDevVersion'],
   ['batch-encrypt', 'capability'],
   ['warning', 'severity'],
   ['hf-…', 'tokenValue token access_token'],

@@ -40,10 +40,15 @@ export type Row<S extends TSchema> = Static<S>;
 
 /**
  * For statements that run functions and triggers of ours: Postgres plans the statements in them once per connection, and not anew the first
- * five times. A statement must depend on its column before it calls a function.
+ * five times. A statement must depend on its column before it calls a function. In a transaction, where the setting would outlast the
+ * statement, it changes nothing.
  */
-export const plannedOnce = sql.fragment`
-  planned_once as materialized (select set_config('plan_cache_mode', 'force_generic_plan', true) as mode)`;
+export const plannedOnce = (on: Queryable) => sql.fragment`
+  planned_once as materialized (
+    select set_config(
+      'plan_cache_mode', case when ${'inTransaction' in on}::boolean then 'force_generic_plan' else current_setting('plan_cache_mode') end, true
+    ) as mode
+  )`;
 
 /** Checks each row against the schema of its statement; slonik leaves that to an interceptor. */
 export function createRowChecker(): Interceptor {

@@ -157,7 +157,7 @@ export function createCheckpointRepository(db: Queryable) {
       const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint, IdRow);
       const row = await db.maybeOne(statement`
         /* checkpoints.commitCompaction */
-        with ${plannedOnce},
+        with ${plannedOnce(db)},
         stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         ${withBlob}
         fenced as (
