@@ -29,10 +29,16 @@ await suite('servers in each mode', { ownServer: true }, () => {
       await expectSameAsFileBackend(holdfast, changeSmallState);
       const journals = await holdfast.requestCounts();
       expect(allWrites.filter((write) => journals.count(`/${write}`) > 0)).toEqual(['journalentries']);
+      expect(journals.count('/begin-update')).toBeGreaterThan(0);
+      // Older CLIs, and this one if told so, create and start updates by two calls.
+      await expectSameAsFileBackend(holdfast, changeSmallState, { env: { PULUMI_DISABLE_BEGIN_UPDATE: 'true' } });
+      const byTwoCalls = await holdfast.requestCounts();
+      expect(byTwoCalls.count('/begin-update')).toBe(journals.count('/begin-update'));
+      expect(byTwoCalls.count('/journalentries')).toBeGreaterThan(journals.count('/journalentries'));
       await expectSameAsFileBackend(holdfast, changeSmallState, { env: { PULUMI_DISABLE_JOURNALING: 'true' } });
       const documents = await holdfast.requestCounts();
       expect(documents.count('/checkpoint')).toBeGreaterThan(0);
-      expect(documents.count('/journalentries')).toBe(journals.count('/journalentries'));
+      expect(documents.count('/journalentries')).toBe(byTwoCalls.count('/journalentries'));
     },
     scenarioTimeoutMs,
   );
