@@ -369,6 +369,12 @@ describe('a page about few stacks does not read the others', () => {
       select id, 'refresh', false, 'running', now(), now() from ${chosen(4, 5)}`);
     await client.query(`update updates set status = 'succeeded', ended_at = now() where kind = 'refresh'`);
     await client.query(`update drift_runs set state = 'done', is_detected = true`);
+    // Of others, which found none: Postgres reads a table of two rows whole at each look.
+    await client.query('set session_replication_role = replica');
+    await client.query(`insert into drift_runs (update_id, stack_id, organization_id, number, state)
+      select gen_random_uuid(), l.stack_id, l.organization_id, -row_number() over (), 'done'
+      from stack_listings l join organizations o on o.id = l.organization_id where o.name <> 'org-1' and l.tag_name = '' limit 1000`);
+    await client.query('set session_replication_role = origin');
     await client.query(`insert into refused_runs (organization_id, stack_id, reason, message)
       select organization_id, id, 'freeze', 'no' from ${chosen(6, 6)}, generate_series(1, 3)`);
     // Otherwise, Postgres leaves a few dead rows in pages, which are then not visible to all.
@@ -405,10 +411,9 @@ describe('a page about few stacks does not read the others', () => {
 
   const page = { after: null, days: 90, limit: 51 };
   type Ci = ReturnType<typeof createCiQueryRepository>;
-  // The last number: rows that all steps together read for each one. Drift is found by one look into the index for each stack, and each of
-  // six looks reads both of the table's rows.
+  // The last number: rows that all steps together read for each one. Drift is found by one look into the index for each stack.
   test.each<[string, (ci: Ci, of: ListedOrganization) => Promise<unknown>, number, number]>([
-    ['drift', (ci, of) => ci.listDrifted(of, { ...page, onlyDrifted: false }), 2, 16],
+    ['drift', (ci, of) => ci.listDrifted(of, { ...page, onlyDrifted: false }), 2, 13],
     // By day, by project and by reason.
     ['counts of refused runs', (ci, of) => ci.countRefused(of, 90), 3, 10],
     ['refused runs', (ci, of) => ci.listRefused(of, { ...page, project: null, reasons: null }), 3, 10],
