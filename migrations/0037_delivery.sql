@@ -42,11 +42,13 @@ declare
   restore integer;
 begin
   select u.number, u.created_at into own from updates u where u.id = new.update_id;
-  -- The first success of the stack with this commit that is recorded: workers record them in any order.
+  -- The first success of the stack with this commit. Workers record them in any order: of later ones, one that has changed resources was
+  -- counted for the commit.
   if has_changed and new.kind = 'update' and new.commit_id is not null and not exists (
     select 1 from update_statistics f
     where f.organization_id = new.organization_id and f.commit_id = new.commit_id and f.stack_id = new.stack_id and f.kind = 'update'
-      and f.is_success and not f.is_preview and f.update_id <> new.update_id) then
+      and f.is_success and not f.is_preview and f.update_id <> new.update_id
+      and (f.ended_at < new.ended_at or greatest(f.creates, f.updates, f.replaces, f.deletes) > 0)) then
     select f.created_at into since from update_statistics f
     where f.organization_id = new.organization_id and f.commit_id = new.commit_id order by f.created_at limit 1;
     lead := greatest(0, extract(epoch from new.ended_at - least(since, own.created_at)));

@@ -326,7 +326,6 @@ describe('calls of other products', () => {
   });
 });
 
-// Releases before 3.231 ask below /api/preview, and fail on a 404 instead of saying that there is no such package.
 test('the oldest and the newest CLI that are tested are the oldest without a warning and the latest', async () => {
   const oldestFirst = Object.values(pulumiVersions).toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }));
   const { json } = await ok(app.call('GET', '/api/cli/version'));
@@ -334,6 +333,7 @@ test('the oldest and the newest CLI that are tested are the oldest without a war
   expect(json).toEqual({ latestVersion: latest, oldestWithoutWarning: oldest, latestDevVersion: latest });
 });
 
+// Releases before 3.231 ask below /api/preview, and fail on a 404 instead of saying that there is no such package.
 test.each(['/api/registry', '/api/preview/registry'])('the registry at %s is empty', async (folder) => {
   const { auth } = await createStack(app);
   for (const list of ['packages', 'templates']) {

@@ -174,7 +174,7 @@ const damages: Readonly<Record<keyof typeof rowKinds, Damage | null>> = {
     object: /^update /,
   },
   statistics: {
-    make: () => sql('update update_statistics set is_success = not is_success, seconds = 9999'),
+    make: () => sql('update update_statistics set is_success = not is_success, seconds = 9999, created_at = null'),
     object: /^update /,
   },
   'limit-counter': {

@@ -402,7 +402,8 @@ describe('deliveries', () => {
     await earlier(await run({ status: 'failed' }), 3);
     await run({ changes: { create: 1 } });
     const last = await run({ changes: { update: 1 } });
-    for (const path of [preview, last]) await app.context.statistics.keep(path.split('/').at(-1) as string);
+    const unchanged = await run({ changes: { same: 1 } });
+    for (const path of [unchanged, preview, last]) await app.context.statistics.keep(path.split('/').at(-1) as string);
     await pack();
     const { total } = await delivery();
     expect(total).toMatchObject({ changed: 2, leadTime: { count: 1 } });

@@ -58,7 +58,7 @@ export function createDeliveryRepository(db: Queryable) {
     listOrganizations: (days: number, limit: number) =>
       db.any(sql.rows(CountRow)`
         /* deliveries.listOrganizations */
-        with n as (
+        with n as not materialized (
           select c.organization_id, d.runs - d.cancelled as finished, d.failed, d.changed, d.lead_seconds, d.restore_seconds
           from stack_days d join stack_changes c on c.stack_id = d.stack_id and c.organization_id = d.organization_id
           where d.day > ${today} - ${days}::int and d.runs > 0),
