@@ -1,3 +1,8 @@
+import {
+  createKeptBytesRepository,
+  isMismeasured,
+  type KeptBytes,
+} from '../../shared/access/quotas/kept-bytes-repository.ts';
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import { serverId } from '../../shared/audit/audit-repository.ts';
@@ -9,6 +14,7 @@ import { checkKeys } from '../admin/rewrap-keys.ts';
 import { checkSecrets } from '../admin/rewrap-secrets.ts';
 import type { FsckRun } from './fsck-run.ts';
 
+const keptKinds = ['states', 'journals', 'events'] as const;
 const blobKinds = { unknown: 'blob-unknown', unswept: 'blob-unswept', missing: 'blob-missing' } as const;
 
 /** Compares the objects of the blob store with their rows. */
@@ -62,17 +68,38 @@ export async function checkAudit(run: FsckRun): Promise<void> {
     });
 }
 
-/** Compares the measured bytes of organizations with their rows. */
+/**
+ * Compares the measured bytes of organizations with their rows, which are read a page at a time: a measurement is wrong only if nothing has
+ * changed meanwhile, either.
+ */
 export async function checkUsage(run: FsckRun): Promise<void> {
   const { config, db } = run.context;
+  const sums = new Map<string, Promise<KeptBytes>>();
+  const keptBy = (id: string): Promise<KeptBytes> => {
+    const sum = sums.get(id) ?? createKeptBytesRepository(db).sum(id);
+    sums.set(id, sum);
+    return sum;
+  };
   const quotas = createQuotaRepository(db);
-  for (const { id, kept, measured, organization } of await quotas.listMismeasured(config.quotas.keptBytes > 0)) {
+  const hasLimit = config.quotas.keptBytes > 0;
+  for (const { id, measured, organization } of await quotas.listSettled(hasLimit, null)) {
+    const { events, journals, states } = await keptBy(id);
+    const kept = states + journals + events;
+    if (!isMismeasured(measured, kept) || (await quotas.listSettled(hasLimit, id))[0]?.measured !== measured) continue;
     if (run.fixes) await quotas.measure(id);
     run.report.add('usage', organization, { detail: `${measured} instead of ${kept}`, isFixed: run.fixes });
   }
   const storage = createStorageRepository(db);
-  const wrong = await storage.listMismeasured();
-  if (run.fixes) for (const id of new Set(wrong.map((each) => each.id))) await storage.measure(id);
-  for (const { kept, kind, measured, organization } of wrong)
-    run.report.add('storage', organization, { detail: `${kind}: ${measured} instead of ${kept}`, isFixed: run.fixes });
+  for (const { id, organization, ...measured } of await storage.listSettled(null)) {
+    const kept = await keptBy(id);
+    const wrong = keptKinds.filter((kind) => isMismeasured(measured[kind], kept[kind]));
+    if (wrong.length === 0) continue;
+    const [now] = await storage.listSettled(id);
+    if (!now || wrong.some((kind) => now[kind] !== measured[kind])) continue;
+    if (run.fixes) await storage.measure(id);
+    for (const kind of wrong) {
+      const detail = `${kind}: ${measured[kind]} instead of ${kept[kind]}`;
+      run.report.add('storage', organization, { detail, isFixed: run.fixes });
+    }
+  }
 }

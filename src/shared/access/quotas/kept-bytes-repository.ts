@@ -24,11 +24,15 @@ export type KeptPosition = readonly [string, string];
 
 const stacksAtOnce = 500;
 
+/** Whether a measurement is wrong by more than 2 % and a KiB. */
+export const isMismeasured = (measured: number, kept: number): boolean =>
+  Math.abs(kept - measured) > Math.max(1024, kept / 50);
+
 /**
  * Bytes that stacks keep, as stored: of states, journal entries and engine events. A chunk is counted once, however many versions share it, and
  * also if no version but only other chunks need it. Reads sizes only, not the contents.
  */
-export function storedSizes(stacks: SqlFragment): Readonly<Record<'states' | 'journals' | 'events', SqlFragment>> {
+function storedSizes(stacks: SqlFragment): Readonly<Record<'states' | 'journals' | 'events', SqlFragment>> {
   return {
     states: sql.fragment`(
       coalesce((select sum(c.stored_bytes) from checkpoints c where c.codec <> 'chunks' and c.stack_id in (${stacks})), 0)

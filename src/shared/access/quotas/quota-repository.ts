@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, type SqlFragment, sql } from '../../platform/db/sql.ts';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
-import { createKeptBytesRepository, storedSizes } from './kept-bytes-repository.ts';
+import { createKeptBytesRepository } from './kept-bytes-repository.ts';
 import type { QuotaOverrides } from './quotas.ts';
-import { differs, isSettled } from './storage-repository.ts';
+import { isSettled } from './storage-repository.ts';
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -26,12 +26,7 @@ const UsageRow = Type.Object({
 });
 export type UsageRow = Row<typeof UsageRow>;
 
-const MismeasuredRow = Type.Object({
-  id: Type.String(),
-  organization: Type.String(),
-  measured: Type.Number(),
-  kept: Type.Number(),
-});
+const SettledRow = Type.Object({ id: Type.String(), organization: Type.String(), measured: Type.Number() });
 
 const CountRow = Type.Object({ used: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
@@ -41,15 +36,6 @@ export function createQuotaRepository(db: Queryable) {
   const columns = sql.fragment`
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
     q.requests_per_second as "requestsPerSecond"`;
-  // Deleted stacks count for as long as they can be restored.
-  const keptStacks = (organizationId: SqlFragment) => sql.fragment`
-    select s.id from stacks s join projects p on p.id = s.project_id
-    where p.organization_id = ${organizationId}
-      and (s.deleted_at is null or s.restorable_until is not null)`;
-  const keptBytes = (organizationId: SqlFragment) => {
-    const { events, journals, states } = storedSizes(keptStacks(organizationId));
-    return sql.fragment`${states} + ${journals} + ${events}`;
-  };
   // Each live stack is listed once under no tag.
   const stackCount = sql.fragment`(
     select count(*) from stack_listings l where l.organization_id = o.id and l.tag_name = '')`;
@@ -144,18 +130,19 @@ export function createQuotaRepository(db: Queryable) {
     },
 
     /**
-     * Organizations whose kept bytes differ by over 2 % from their last measurement, although nothing has changed them since. `all`: there is
-     * a limit for all organizations.
+     * The last measurements of organizations with a limit of kept bytes, or of one, after which nothing has changed what they keep. `all`: there
+     * is a limit for all organizations.
      */
-    listMismeasured: (all: boolean) =>
-      db.any(sql.rows(MismeasuredRow)`
-        /* quotas.listMismeasured */
-        select id, organization, measured, kept from (
-          select o.id, o.name as organization, w.kept_bytes::float8 as measured, (${keptBytes(sql.fragment`o.id`)})::float8 as kept
-          from organization_usage w join organizations o on o.id = w.organization_id
-          left join organization_quotas q on q.organization_id = o.id
-          where coalesce(q.kept_bytes > 0, ${all}) and ${isSettled(sql.fragment`w.measured_at`)}) m
-        where ${differs(sql.fragment`measured`, sql.fragment`kept`)} order by organization`),
+    listSettled: (all: boolean, organizationId: string | null) =>
+      db.any(sql.rows(SettledRow)`
+        /* quotas.listSettled */
+        select o.id, o.name as organization, w.kept_bytes::float8 as measured
+        from organization_usage w join organizations o on o.id = w.organization_id
+        left join organization_quotas q on q.organization_id = o.id
+        where coalesce(q.kept_bytes > 0, ${all})
+          and ${organizationId === null ? sql.fragment`true` : sql.fragment`o.id = ${organizationId}`}
+          and ${isSettled(sql.fragment`w.measured_at`)}
+        order by o.name`),
 
     /** Measures what the stacks of an organization keep. Throws the reason of `signal`. */
     measure: async (organizationId: string, signal?: AbortSignal): Promise<void> => {

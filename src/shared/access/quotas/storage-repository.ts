@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
-import { createKeptBytesRepository, storedSizes } from './kept-bytes-repository.ts';
+import { createKeptBytesRepository } from './kept-bytes-repository.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 const StorageRow = Type.Object({
@@ -24,12 +24,12 @@ const NewestRow = Type.Object({
   eventBytes: Type.Number(),
 });
 
-const MismeasuredRow = Type.Object({
+const SettledRow = Type.Object({
   id: Type.String(),
   organization: Type.String(),
-  kind: Type.String(),
-  measured: Type.Number(),
-  kept: Type.Number(),
+  states: Type.Number(),
+  journals: Type.Number(),
+  events: Type.Number(),
 });
 
 const DayRow = Type.Object({
@@ -59,10 +59,6 @@ export const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
   and not exists (
     select 1 from stack_changes c where c.organization_id = o.id
       and c.changed_at > ${measuredAt} - make_interval(secs => ${settlingSeconds}::int)))`;
-
-/** Whether a measurement is wrong by more than 2 % and a KiB. */
-export const differs = (measured: Fragment, kept: Fragment): Fragment =>
-  sql.fragment`abs(${kept} - ${measured}) > greatest(1024, ${kept} / 50)`;
 
 /** The bytes that organizations keep, measured soon after they change, and the size of the database itself. */
 export function createStorageRepository(db: Queryable) {
@@ -109,21 +105,17 @@ export function createStorageRepository(db: Queryable) {
           and day < (clock_timestamp() at time zone 'UTC')::date - ${keptDays}::int`);
     },
 
-    /** Organizations whose last measurement is wrong in one kind, although nothing has changed what they keep since. */
-    listMismeasured: () => {
-      const { events, journals, states } = storedSizes(sql.fragment`
-        select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = o.id
-          and (s.deleted_at is null or s.restorable_until is not null)`);
-      return db.any(sql.rows(MismeasuredRow)`
-        /* storage.listMismeasured */
-        select o.id, o.name as organization, k.kind, k.measured::float8 as measured, k.kept::float8 as kept
+    /** The last measurements of all organizations, or of one, after which nothing has changed what they keep. */
+    listSettled: (organizationId: string | null) =>
+      db.any(sql.rows(SettledRow)`
+        /* storage.listSettled */
+        select o.id, o.name as organization, n.state_bytes::float8 as states, n.journal_bytes::float8 as journals,
+          n.event_bytes::float8 as events
         from organizations o cross join lateral (
           select * from organization_storage s where s.organization_id = o.id order by s.day desc limit 1) n
-        cross join lateral (values ('states', n.state_bytes, ${states}), ('journals', n.journal_bytes, ${journals}),
-          ('events', n.event_bytes, ${events})) k (kind, measured, kept)
-        where ${isSettled(sql.fragment`n.measured_at`)} and ${differs(sql.fragment`k.measured`, sql.fragment`k.kept`)}
-        order by o.name, k.kind`);
-    },
+        where ${organizationId === null ? sql.fragment`true` : sql.fragment`o.id = ${organizationId}`}
+          and ${isSettled(sql.fragment`n.measured_at`)}
+        order by o.name`),
 
     /** Organizations by what they keep, the most first. */
     list: (after: { readonly bytes: number; readonly organization: string } | null, limit: number) =>
