@@ -219,8 +219,11 @@ await suite('expectations of the CLI', {}, () => {
         expect(await expectFailure(workspace, args, message)).toContain('[404] ');
       for (let at = 0; at < rejected.length; at += 4)
         await Promise.all(rejected.slice(at, at + 4).map(expectRejection));
-      const signUp = await workspace.run(['login', (await server()).url], {
-        env: { PULUMI_ACCESS_TOKEN: undefined, PULUMI_HOME: join(workspace.dir, 'stranger'), CLAUDECODE: '1' },
+      const signUp = await workspace.run(['stack', 'ls'], {
+        env: {
+          ...{ PULUMI_ACCESS_TOKEN: undefined, PULUMI_HOME: join(workspace.dir, 'stranger') },
+          ...{ PULUMI_ENABLE_AUTOMATIC_AGENT_SIGNUP: 'true', CLAUDECODE: '1' },
+        },
       });
       expect(outputOf(signUp)).toMatch(/Agent sign-up is another product.*holdfast admin/);
       await writeFile(join(workspace.programDir, 'Pulumi.dev.yaml'), 'environment:\n  - some-environment\n');

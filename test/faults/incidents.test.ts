@@ -109,7 +109,7 @@ const incidents: readonly Incident[] = [
     begin: () => cluster.workers[0]?.pause(),
     end: () => cluster.workers[0]?.resume(),
     ...{ alert: 'HoldfastNoWorker', minutes: 3, panel: 'Running processes, by role and version' },
-    advice: /A worker's last log line names the problem/,
+    advice: /no worker runs \(see their last log lines\)/,
   },
   {
     name: 'blobs',
