@@ -180,5 +180,7 @@ function inStatementSpan<T>(text: string, host: string, work: () => Promise<T>):
     'server.address': host,
     ...(name === undefined ? { 'db.query.text': text.trim().slice(0, maxTextChars) } : {}),
   };
-  return inSpan(`postgres ${name ?? verb?.toLowerCase() ?? 'statement'}`, { role: 'client', attributes }, work);
+  // A copy: a part of a string keeps the whole text in memory, until the span is sent.
+  const title = Buffer.from(`postgres ${name ?? verb?.toLowerCase() ?? 'statement'}`).toString();
+  return inSpan(title, { role: 'client', attributes }, work);
 }
