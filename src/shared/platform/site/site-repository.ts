@@ -14,8 +14,7 @@ export type Site = Row<typeof SiteRow>;
 
 const PostgresRow = Type.Object({
   isStandby: Type.Boolean(),
-  /** Whether a standby is connected to its primary. */
-  /** Whether it is connected to its primary; null: the server does not say. */
+  /** Whether a standby is connected to its primary; null: the server does not say. */
   isReceiving: Nullable(Type.Boolean()),
   /** Age of the newest replayed transaction; 0 if all that has arrived is replayed. Null: not a standby, or the server does not say. */
   replaySeconds: Nullable(Type.Number()),
