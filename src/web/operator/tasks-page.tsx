@@ -43,7 +43,7 @@ export function TasksPage() {
           { name: taskTexts.versionsToEncode, value: waiting && countText(waiting.encode) },
           { name: taskTexts.webhooksToDeliver, value: waiting && countText(waiting.deliveries) },
           {
-            name: taskTexts.auditUnencrypted,
+            name: taskTexts.auditNotChained,
             value: audit && ageText(audit.unchainedSeconds),
             note:
               audit &&

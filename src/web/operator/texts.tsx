@@ -76,7 +76,7 @@ export const healthTexts = {
   ),
   files: 'Files',
   inUse: (acquired: number, waiting: number) =>
-    `${acquired} in use here${waiting === 0 ? '' : `, ${waiting} callers wait`}`,
+    `${acquired} in use here${waiting === 0 ? '' : `, ${waiting} ${waiting === 1 ? 'caller waits' : 'callers wait'}`}`,
   lastSeen: 'Last seen',
   lead: 'The services, as reached by the process that serves this page, and all processes.',
   longestDelay: 'Longest event loop delay',
@@ -204,7 +204,7 @@ export const storagePageTexts = {
 
 export const taskTexts = {
   applied: 'Applied',
-  auditUnencrypted: 'Audit log, unencrypted',
+  auditNotChained: 'Audit log, not chained',
   done: 'Done',
   duration: 'Duration',
   failed: 'Failed',

@@ -93,7 +93,8 @@ export const differenceTexts = {
   before: 'before',
   changes: { created: 'created', deleted: 'deleted', replaced: 'replaced', updated: 'updated' },
   more: 'More differences',
-  moreProperties: (properties: number) => `${properties} more properties differ.`,
+  moreProperties: (properties: number) =>
+    `${properties} more ${properties === 1 ? 'property differs' : 'properties differ'}.`,
   none: 'No resource differs.',
   properties: (properties: number) => `, ${properties} ${properties === 1 ? 'property' : 'properties'}`,
 } as const;

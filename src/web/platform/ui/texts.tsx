@@ -26,8 +26,8 @@ export const externalLinkTexts = { anotherSite: '(another site)' } as const;
 
 export const jsonViewTexts = {
   andMore: 'and more',
-  items: (count: number) => `${count} items`,
-  properties: (count: number) => `${count} properties`,
+  items: (count: number) => `${count} ${count === 1 ? 'item' : 'items'}`,
+  properties: (count: number) => `${count} ${count === 1 ? 'property' : 'properties'}`,
   secret: 'secret',
 } as const;
 

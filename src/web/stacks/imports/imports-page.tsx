@@ -40,7 +40,7 @@ export function ImportsPage() {
       ),
     },
     { name: importsTexts.source, cell: ({ source }) => <span className={styles['source']}>{source}</span> },
-    { name: importsTexts.type, cell: countsOf },
+    { name: importsTexts.content, cell: countsOf },
     { name: importsTexts.result, cell: (run) => <RunBadges run={run} /> },
     { name: importsTexts.by, isMinor: true, cell: ({ by }) => by },
   ];

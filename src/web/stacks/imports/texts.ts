@@ -50,6 +50,7 @@ export const importPageTexts = {
 
 export const importsTexts = {
   by: 'By',
+  content: 'Content',
   imports: 'Imports',
   lead: 'Runs of holdfast import: stacks and history from another backend, and what was skipped.',
   none: 'No imports yet',
@@ -57,7 +58,6 @@ export const importsTexts = {
   result: 'Result',
   run: 'Run',
   source: 'Source',
-  type: 'Type',
 } as const;
 
 export const importBadgeTexts = {

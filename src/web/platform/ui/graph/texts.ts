@@ -2,10 +2,12 @@
 
 export const graphTexts = {
   all: 'All',
-  boxesLeftOut: (count: number) => ` ${count.toLocaleString('en')} boxes are left out: collapse some.`,
+  boxesLeftOut: (count: number) =>
+    ` ${count.toLocaleString('en')} ${count === 1 ? 'box is' : 'boxes are'} left out: collapse some.`,
   cannotBeDrawn: 'The graph cannot be drawn.',
   clear: 'Clear',
-  linesLeftOut: (count: number) => ` ${count.toLocaleString('en')} lines of single dependencies are left out.`,
+  linesLeftOut: (count: number) =>
+    ` ${count.toLocaleString('en')} ${count === 1 ? 'line of a single dependency is' : 'lines of single dependencies are'} left out.`,
   map: 'Map of the graph',
   neighbourhood: 'Neighbourhood',
   outline: 'Outline',
