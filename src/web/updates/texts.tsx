@@ -651,6 +651,7 @@ export const watchButtonTexts = {
   blocked: 'The browser blocks notifications of this site.',
   impossible: 'This browser cannot show notifications.',
   stopWatching: 'Stop watching',
+  youWillBeNotified: 'You will be notified here.',
   notifyOfUpdates: 'Notify me when an update ends',
   notifyOfEnd: 'Notify me when it ends',
 } as const;

@@ -28,7 +28,7 @@ export function WebhookList({
   if (problem) return <Problem {...problem} />;
   const columns: Column<Webhook>[] = [
     { name: webhookListTexts.name, isTitle: true, cell: linkTo },
-    { name: 'URL', cell: ({ url }) => <span className={styles['url']}>{url}</span> },
+    { name: webhookListTexts.url, cell: ({ url }) => <span className={styles['url']}>{url}</span> },
     { name: webhookListTexts.format, isMinor: true, cell: ({ format }) => nameOfFormat(format) },
     { name: webhookListTexts.events, isMinor: true, cell: describeEvents },
     { name: webhookListTexts.state, cell: ({ isActive }) => <ActiveBadge isActive={isActive} /> },
