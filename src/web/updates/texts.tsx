@@ -448,7 +448,6 @@ export const ruleTableTexts = {
 } as const;
 
 export const rulesTexts = {
-  freezeStacks: 'Freeze stacks',
   title: 'Rules',
   lead: 'What updates may do, and when. For most kinds, the most specific rule applies: stack, tag, project, organization.',
   freezes: 'Freezes',

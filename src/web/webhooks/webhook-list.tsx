@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react';
 import type { Webhook } from '../platform/app/contract.ts';
 import { usePageAction } from '../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { pageActionTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
@@ -57,7 +58,7 @@ export function AddWebhook({
   readonly onMade: (name: string) => void;
 }) {
   const [isAdding, setIsAdding] = useState(false);
-  usePageAction(webhookListTexts.addAWebhook, () => setIsAdding(true));
+  usePageAction(pageActionTexts.addWebhook, () => setIsAdding(true));
   return (
     <>
       <Button kind="main" onClick={() => setIsAdding(true)}>
