@@ -9,6 +9,7 @@ import { EventList } from './event-list.tsx';
 import { InterruptedNotice } from './interrupted-notice.tsx';
 import { MessageList } from './message-list.tsx';
 import { ProgressTree } from './progress-tree.tsx';
+import { updateTexts } from './texts.tsx';
 import { UpdateDetailsView } from './update-details.tsx';
 import { UpdateHeader, UpdateHeaderSkeleton } from './update-header.tsx';
 import styles from './update-page.module.css';
@@ -83,14 +84,14 @@ function LoadedUpdate({
       <UpdateHeader stack={stack} update={update} progress={progress} revision={live.revision} />
       <InterruptedNotice stack={stack} update={update} />
       {update.dryRun && update.commit !== null ? <ApprovalNotice stack={stack} commit={update.commit} /> : null}
-      <Tabs label="Views of the update">
-        <Tab {...tab('progress')}>Progress</Tab>
+      <Tabs label={updateTexts.views}>
+        <Tab {...tab('progress')}>{updateTexts.progress}</Tab>
         <Tab {...tab('messages')} count={messageCount === 0 ? undefined : messageCount}>
-          Messages
+          {updateTexts.messages}
         </Tab>
-        <Tab {...tab('timing')}>Timing</Tab>
-        <Tab {...tab('events')}>Events</Tab>
-        <Tab {...tab('details')}>Details</Tab>
+        <Tab {...tab('timing')}>{updateTexts.timing}</Tab>
+        <Tab {...tab('events')}>{updateTexts.events}</Tab>
+        <Tab {...tab('details')}>{updateTexts.details}</Tab>
       </Tabs>
       {view === 'progress' || view === 'messages' || view === 'timing' ? (
         <>

@@ -1,4 +1,5 @@
 import { Outlet, useParams } from '@tanstack/react-router';
+import { listTexts } from '../texts.tsx';
 import { useMe } from './me.ts';
 import { organizationPages, useMayManage } from './organization-pages.ts';
 import { SectionLayout } from './section-layout.tsx';
@@ -15,7 +16,7 @@ export function OrganizationLayout() {
     link: { ...link, params: { organization } },
   }));
   return (
-    <SectionLayout label="Pages of the organization" links={links} isReady={isKnown}>
+    <SectionLayout label={listTexts.pagesOfOrganization} links={links} isReady={isKnown}>
       <Outlet />
     </SectionLayout>
   );
