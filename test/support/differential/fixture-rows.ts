@@ -5,7 +5,7 @@ type Queries = pg.Client | pg.Pool;
 
 /** Tables that are kept in the background. */
 const others =
-  '^(update_queue_processes|update_queue_waiters|update_limits|update_limit_changes|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_chaining|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|rate_counters|failed_lookups)';
+  '^(update_queue_processes|update_queue_waiters|update_limits|update_limit_changes|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_chaining|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|project_day|rate_counters|failed_lookups)';
 
 /** Columns that say when a row was written, in which order, how long something took, or what is encrypted or random. */
 const passing = new Set([
