@@ -1,6 +1,7 @@
 import { getRouteApi, Navigate } from '@tanstack/react-router';
 import type { StackRef } from '../platform/app/contract.ts';
 import { useCopyAction } from '../platform/app/page-actions.ts';
+import { usePageTitle } from '../platform/app/page-title.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
@@ -53,6 +54,8 @@ interface UpdateOfProps {
 
 function UpdateOf({ choice, search, stack }: UpdateOfProps) {
   const query = useUpdate(stack, choice);
+  const title = 'version' in choice ? `Update ${choice.version}` : 'Preview';
+  usePageTitle(`${title} of ${stack.project}/${stack.stack}`);
   const problem = useProblem(query);
   if (problem) return <StackProblem stack={stack} {...problem} />;
   if (query.data === undefined) return <UpdateHeaderSkeleton />;
