@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 
+import { writeHostProgram } from '../testkit/language-host/install.ts';
 import { resourcesOfType } from '../testkit/pulumi-state.ts';
 import {
   expectFailure,
@@ -125,6 +126,39 @@ await suite('programs', {}, () => {
         await workspace.runOk([...imported, '--yes', '--non-interactive']);
         await scenario.keep('imported');
         await workspace.runOk(['up', ...inOrder]);
+      });
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
+    'a program that migrates its state keeps its resources under other URNs',
+    async () => {
+      await expectSameAsFileBackend(await server(), async (scenario) => {
+        const { workspace, project } = scenario;
+        const [group, other] = [{ name: 'group' }, { name: 'other', value: '4' }];
+        await writeHostProgram(workspace, project, [
+          group,
+          { name: 'a', parent: 'group', value: '1' },
+          { name: 'b', parent: 'group', value: '2', dependsOn: ['a'] },
+          { name: 'c', value: '3', dependsOn: ['b'] },
+          other,
+        ]);
+        await workspace.runOk(['up', ...inOrder]);
+        await writeHostProgram(workspace, project, [
+          other,
+          { ...group, renames: { a: 'new-a', b: 'new-b' } },
+          { name: 'new-a', parent: 'group', value: '1' },
+          { name: 'new-b', parent: 'group', value: '2 changed', dependsOn: ['new-a'] },
+          { name: 'c', value: '3', dependsOn: ['new-b'] },
+        ]);
+        await workspace.runOk(['up', ...inOrder]);
+        await scenario.keepInOrder('migrated');
+        const things = resourcesOfType(await workspace.exportState(), 'holdfast:index:Thing');
+        expect(things.map(({ urn, id }) => `${urn.split('::').at(-1)}: ${id}`).sort()).toEqual([
+          ...['c: c-1', 'new-a: a-1', 'new-b: b-1', 'other: other-1'],
+        ]);
+        await workspace.runOk(['refresh', ...inOrder]);
       });
     },
     scenarioTimeoutMs,

@@ -11,6 +11,10 @@ const derived: Readonly<Record<string, string>> = {
     select u.organization_id, (now() - ((u.number % 90) || ' days')::interval)::date, u.stack_id, 1, (u.number % 20 = 0)::int, 60000, 60000, u.id,
       1, array[3600], case when u.number % 20 = 0 then array[600] else '{}' end
     from updates u where u.status = 'succeeded' and not u.dry_run on conflict do nothing`,
+  'days of projects': `insert into project_days (organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms,
+      waited_ms, longest_ms)
+    select d.organization_id, d.day, c.project_name, sum(d.runs), sum(d.failed), 0, 0, 0, 0, sum(d.run_ms), 0, max(d.longest_ms)
+    from stack_days d join stack_changes c using (stack_id) group by 1, 2, 3`,
   'statistics of updates': `insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, seconds, creates, updates,
       deletes, replaces, steps)
     select u.id, u.stack_id, u.kind, u.dry_run, true, now() - ((u.number % 90) || ' days')::interval, 60, 1, 1, 0, 0, '[]'

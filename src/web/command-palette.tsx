@@ -28,9 +28,11 @@ import { organizationPages, useMayManage } from './platform/app/organization-pag
 import { listPageActions, runPageAction } from './platform/app/page-actions.ts';
 import type { SectionLink } from './platform/app/section-layout.tsx';
 import { signOut } from './platform/app/session.ts';
+import { paletteTexts } from './platform/app/texts.tsx';
 import { chooseTheme } from './platform/app/theme.ts';
 import { trpc } from './platform/app/trpc.ts';
 import { useSavedViews, useViewOwners, viewLink } from './platform/app/views/saved-views.ts';
+import { pageActionTexts, pageTexts, sidebarTexts, themeTexts } from './platform/texts.tsx';
 import { CutName } from './platform/ui/cut-name.tsx';
 import { Dialog } from './platform/ui/dialog.tsx';
 import { useFavourites } from './stacks/favourites.ts';
@@ -39,11 +41,11 @@ const maxStacks = 8;
 
 /** Actions of the organization's pages that can be started from everywhere. */
 const remoteActions = [
-  { name: 'Add a member', to: '/$organization/~/members', isForAdmins: true },
-  { name: 'Invite a member', to: '/$organization/~/members', isForAdmins: true },
-  { name: 'Create a token', to: '/$organization/~/tokens', isForAdmins: false },
-  { name: 'Freeze stacks', to: '/$organization/~/rules', isForAdmins: true },
-  { name: 'Add a webhook', to: '/$organization/~/webhooks', isForAdmins: true },
+  { name: pageActionTexts.addMember, to: '/$organization/~/members', isForAdmins: true },
+  { name: pageActionTexts.inviteMember, to: '/$organization/~/members', isForAdmins: true },
+  { name: pageActionTexts.createToken, to: '/$organization/~/tokens', isForAdmins: false },
+  { name: pageActionTexts.freezeStacks, to: '/$organization/~/rules', isForAdmins: true },
+  { name: pageActionTexts.addWebhook, to: '/$organization/~/webhooks', isForAdmins: true },
 ] as const;
 
 interface Command {
@@ -77,7 +79,7 @@ export default function CommandPalette({
     list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
   }, [at]);
   return (
-    <Dialog title="Go to" position="top" isOpen onClose={onClose}>
+    <Dialog title={paletteTexts.goTo} position="top" isOpen onClose={onClose}>
       <div className={styles['field']}>
         <Search size={17} aria-hidden="true" />
         <input
@@ -86,8 +88,8 @@ export default function CommandPalette({
           aria-expanded="true"
           aria-controls="commands"
           aria-activedescendant={commands[at] ? `command-${at}` : undefined}
-          aria-label="Stack, page or command"
-          placeholder="Stack, page or command"
+          aria-label={paletteTexts.field}
+          placeholder={paletteTexts.field}
           value={text}
           maxLength={200}
           spellCheck={false}
@@ -106,7 +108,7 @@ export default function CommandPalette({
           }}
         />
       </div>
-      <div ref={list} id="commands" role="listbox" aria-label="Results" className={styles['list']}>
+      <div ref={list} id="commands" role="listbox" aria-label={paletteTexts.results} className={styles['list']}>
         {commands.map((command, index) => (
           <div
             key={command.id}
@@ -126,7 +128,7 @@ export default function CommandPalette({
           </div>
         ))}
       </div>
-      {commands.length === 0 ? <p className={styles['none']}>No results.</p> : null}
+      {commands.length === 0 ? <p className={styles['none']}>{paletteTexts.noResults}</p> : null}
     </Dialog>
   );
 }
@@ -169,35 +171,35 @@ function useCommands(text: string, organization: string | undefined, actions: re
     organization === undefined
       ? []
       : [
-          toPage(organization, <Workflow size={16} />, { name: 'CI', link: { to: '/$organization/~/ci' } }),
+          toPage(organization, <Workflow size={16} />, { name: pageTexts.ci, link: { to: '/$organization/~/ci' } }),
           toPage(organization, <History size={16} />, {
-            name: 'Activity',
+            name: pageTexts.activity,
             link: { to: '/$organization/~/activity' },
           }),
           toPage(organization, <Waypoints size={16} />, {
-            name: 'References',
+            name: pageTexts.references,
             link: { to: '/$organization/~/references' },
           }),
           ...organizationPages(isAdmin).map((page) => toPage(organization, <Building2 size={16} />, page)),
         ];
   const action = (name: string, run: () => void): Command => ({
     id: `action ${name}`,
-    ...{ group: 'Actions', name, icon: <Zap size={16} />, run },
+    ...{ group: paletteTexts.actions, name, icon: <Zap size={16} />, run },
   });
   const elsewhere = remoteActions.filter(
     ({ isForAdmins, name }) =>
       organization !== undefined &&
       (isAdmin || !isForAdmins) &&
-      (name !== 'Add a member' || me?.mayAddMembers === true) &&
-      (name !== 'Invite a member' || me?.mayAddMembers === false) &&
+      (name !== pageActionTexts.addMember || me?.mayAddMembers === true) &&
+      (name !== pageActionTexts.inviteMember || me?.mayAddMembers === false) &&
       !actions.includes(name),
   );
   const fixed: readonly Command[] = [
-    ...favourites.map(stackCommand('Favourites', <Star size={16} />)),
+    ...favourites.map(stackCommand(paletteTexts.favourites, <Star size={16} />)),
     ...views.map((view) => ({
       id: `view ${view.id}`,
-      ...{ group: 'Views', icon: <Bookmark size={16} /> },
-      name: owners.length > 1 ? `${view.name}, ${view.organization}` : view.name,
+      ...{ group: paletteTexts.views, icon: <Bookmark size={16} /> },
+      name: owners.length > 1 ? sidebarTexts.viewOf(view.name, view.organization) : view.name,
       run: () => void navigate(viewLink(view)),
     })),
     ...actions.map((name) => action(name, () => runPageAction(name))),
@@ -208,62 +210,84 @@ function useCommands(text: string, organization: string | undefined, actions: re
       }),
     ),
     ...ofOrganization,
-    ...(me?.isOperator ? operatorPages.map((page) => toPage('Operations', <Activity size={16} />, page)) : []),
+    ...(me?.isOperator ? operatorPages.map((page) => toPage(pageTexts.operations, <Activity size={16} />, page)) : []),
     {
       id: 'attention',
-      group: 'Pages',
-      name: 'What needs attention',
+      group: paletteTexts.pages,
+      name: paletteTexts.whatNeedsAttention,
       icon: <Inbox size={16} />,
       run: () => void navigate({ to: '/~/attention' }),
     },
     {
       id: 'stacks',
-      group: 'Pages',
-      name: 'Stacks of all organizations',
+      group: paletteTexts.pages,
+      name: paletteTexts.stacksOfAll,
       icon: <Layers size={16} />,
       run: () => void navigate({ to: '/' }),
     },
     ...(me?.organizations ?? []).map(({ name }) => ({
       id: `organization ${name}`,
-      group: 'Pages',
-      name: `Stacks of ${name}`,
+      group: paletteTexts.pages,
+      name: paletteTexts.stacksOf(name),
       icon: <Building2 size={16} />,
       run: () => void navigate({ to: '/$organization', params: { organization: name } }),
     })),
     {
       id: 'account',
-      group: 'Pages',
-      name: 'Your account',
+      group: paletteTexts.pages,
+      name: sidebarTexts.yourAccount,
       icon: <UserRound size={16} />,
       run: () => location.assign('/account'),
     },
     {
       id: 'about',
-      group: 'Pages',
-      name: 'About Holdfast',
+      group: paletteTexts.pages,
+      name: sidebarTexts.about,
       icon: <Info size={16} />,
       run: () => void navigate({ to: '/~/about' }),
     },
-    { id: 'light', group: 'Theme', name: 'Light theme', icon: <Sun size={16} />, run: () => chooseTheme('light') },
-    { id: 'dark', group: 'Theme', name: 'Dark theme', icon: <Moon size={16} />, run: () => chooseTheme('dark') },
+    {
+      id: 'light',
+      group: themeTexts.theme,
+      name: themeTexts.lightTheme,
+      icon: <Sun size={16} />,
+      run: () => chooseTheme('light'),
+    },
+    {
+      id: 'dark',
+      group: themeTexts.theme,
+      name: themeTexts.darkTheme,
+      icon: <Moon size={16} />,
+      run: () => chooseTheme('dark'),
+    },
     {
       id: 'system',
-      group: 'Theme',
-      name: 'System theme',
+      group: themeTexts.theme,
+      name: themeTexts.systemTheme,
       icon: <Monitor size={16} />,
       run: () => chooseTheme('system'),
     },
-    { id: 'sign-out', group: 'Session', name: 'Sign out', icon: <LogOut size={16} />, run: signOut },
+    {
+      id: 'sign-out',
+      group: paletteTexts.session,
+      name: sidebarTexts.signOut,
+      icon: <LogOut size={16} />,
+      run: signOut,
+    },
   ];
   if (text === '') return fixed;
   const words = text.toLowerCase().split(/\s+/);
   const matching = fixed.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
   const search: Command = {
     id: 'search',
-    group: 'Resources',
-    name: `Search resources for ${text}`,
+    group: paletteTexts.resources,
+    name: paletteTexts.searchResources(text),
     icon: <Search size={16} />,
     run: () => void navigate({ to: '/~/search', search: { q: text } }),
   };
-  return [...(found.data?.items ?? []).map(stackCommand('Stacks', <Layers size={16} />)), ...matching, search];
+  return [
+    ...(found.data?.items ?? []).map(stackCommand(paletteTexts.stacks, <Layers size={16} />)),
+    ...matching,
+    search,
+  ];
 }

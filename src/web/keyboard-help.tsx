@@ -1,19 +1,20 @@
 import styles from './keyboard-help.module.css';
+import { keyboardTexts } from './platform/app/texts.tsx';
 import { Dialog } from './platform/ui/dialog.tsx';
 
 const shortcuts: readonly (readonly [keys: readonly string[], effect: string])[] = [
-  [['Ctrl K'], 'Go to a stack or page, or run an action'],
-  [['/'], 'Go to the filter of a list'],
-  [['j', 'k'], 'Move to the next or previous stack of the list'],
-  [['Enter'], 'Open the stack'],
-  [['Esc'], 'Close a dialog, or clear the filter'],
-  [['?'], 'Show the keyboard shortcuts'],
+  [['Ctrl K'], keyboardTexts.goToPage],
+  [['/'], keyboardTexts.goToFilter],
+  [['j', 'k'], keyboardTexts.moveInList],
+  [['Enter'], keyboardTexts.openStack],
+  [['Esc'], keyboardTexts.closeOrClear],
+  [['?'], keyboardTexts.show],
 ];
 
 /** The keyboard shortcuts of all pages. */
 export default function KeyboardHelp({ onClose }: { readonly onClose: () => void }) {
   return (
-    <Dialog title="Keyboard shortcuts" isOpen onClose={onClose}>
+    <Dialog title={keyboardTexts.title} isOpen onClose={onClose}>
       <dl className={styles['keys']}>
         {shortcuts.map(([keys, effect]) => (
           <div key={effect} className={styles['row']}>

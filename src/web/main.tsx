@@ -8,6 +8,7 @@ import './platform/app/base.css';
 import { ChunkNotice } from './platform/app/chunk-notice.tsx';
 import { useSessionEnded } from './platform/app/session.ts';
 import { queryClient } from './platform/app/trpc.ts';
+import { sessionTexts } from './platform/texts.tsx';
 import { SubmitBlock } from './platform/ui/submit-block.ts';
 import { router } from './router.tsx';
 
@@ -17,15 +18,11 @@ function SessionHalt({ children }: { readonly children: ReactNode }) {
 }
 
 function Ended() {
-  return (
-    <>
-      Your session has ended.{' '}
-      <a href="/sign-in" target="_blank" rel="noopener">
-        Sign in
-      </a>{' '}
-      in another tab, and go on here.
-    </>
-  );
+  return sessionTexts.ended((label) => (
+    <a href="/sign-in" target="_blank" rel="noopener">
+      {label}
+    </a>
+  ));
 }
 
 // What had the focus may be gone with the former page: then the keyboard goes on from the content, not from the top.

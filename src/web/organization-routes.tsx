@@ -6,6 +6,7 @@ import {
   parseTextSearch,
   parseTokenSearch,
 } from './platform/app/settings-search.ts';
+import { pageTexts } from './platform/texts.tsx';
 import { lazyPage } from './platform/ui/chunks.tsx';
 import { settingRoutes } from './setting-routes.tsx';
 
@@ -14,7 +15,7 @@ const members = createRoute({
   path: '/members',
   component: lazyPage(() => import('./identity/people/members-page.tsx'), 'MembersPage'),
   validateSearch: parseMemberSearch,
-  staticData: { crumb: 'Members' },
+  staticData: { crumb: pageTexts.members },
 });
 
 const teams = createRoute({
@@ -22,21 +23,21 @@ const teams = createRoute({
   path: '/teams',
   component: lazyPage(() => import('./identity/people/teams-page.tsx'), 'TeamsPage'),
   validateSearch: parseTextSearch,
-  staticData: { crumb: 'Teams' },
+  staticData: { crumb: pageTexts.teams },
 });
 
 const team = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/teams/$team',
   component: lazyPage(() => import('./identity/people/team-page.tsx'), 'TeamPage'),
-  staticData: { crumb: 'Team' },
+  staticData: { crumb: pageTexts.team },
 });
 
 const roles = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/roles',
   component: lazyPage(() => import('./access/roles-page.tsx'), 'RolesPage'),
-  staticData: { crumb: 'Roles' },
+  staticData: { crumb: pageTexts.roles },
 });
 
 const tokens = createRoute({
@@ -44,21 +45,21 @@ const tokens = createRoute({
   path: '/tokens',
   component: lazyPage(() => import('./identity/tokens/tokens-page.tsx'), 'TokensPage'),
   validateSearch: parseTokenSearch,
-  staticData: { crumb: 'Tokens' },
+  staticData: { crumb: pageTexts.tokens },
 });
 
 const trustPolicies = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/trust-policies',
   component: lazyPage(() => import('./identity/trust/trust-policies-page.tsx'), 'TrustPoliciesPage'),
-  staticData: { crumb: 'Trust policies' },
+  staticData: { crumb: pageTexts.trustPolicies },
 });
 
 const access = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/access',
   component: lazyPage(() => import('./access/access-page.tsx'), 'AccessPage'),
-  staticData: { crumb: 'Access' },
+  staticData: { crumb: pageTexts.access },
 });
 
 const audit = createRoute({
@@ -66,7 +67,7 @@ const audit = createRoute({
   path: '/audit',
   component: lazyPage(() => import('./audit/audit-page.tsx'), 'AuditPage'),
   validateSearch: parseAuditSearch,
-  staticData: { crumb: 'Audit log' },
+  staticData: { crumb: pageTexts.audit },
 });
 
 /** The pages of organizations. */

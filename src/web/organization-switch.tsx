@@ -2,6 +2,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { Building2, ChevronsUpDown } from 'lucide-react';
 import styles from './organization-switch.module.css';
 import { useMe } from './platform/app/me.ts';
+import { sidebarTexts } from './platform/texts.tsx';
 import { Button } from './platform/ui/button.tsx';
 import { Menu, MenuItem, MenuSeparator } from './platform/ui/menu.tsx';
 
@@ -14,14 +15,14 @@ export function OrganizationSwitch({ organization }: { readonly organization: st
       trigger={
         <Button className={styles['switch']}>
           <Building2 size={15} aria-hidden="true" />
-          <span className="unseen">Organization:</span>
-          <span className={styles['name']}>{organization ?? 'All organizations'}</span>
+          <span className="unseen">{sidebarTexts.organization}</span>
+          <span className={styles['name']}>{organization ?? sidebarTexts.allOrganizations}</span>
           <ChevronsUpDown size={14} aria-hidden="true" />
         </Button>
       }
     >
       <MenuItem isChosen={organization === undefined} onSelect={() => void navigate({ to: '/' })}>
-        All organizations
+        {sidebarTexts.allOrganizations}
       </MenuItem>
       <MenuSeparator />
       {me?.organizations.map(({ name }) => (

@@ -3,6 +3,7 @@ import { operatorRoutes } from './operator/routes.tsx';
 import { organizationRoutes } from './organization-routes.tsx';
 import { rootRoute } from './platform/app/root-route.tsx';
 import { parseSearch, stringifySearch } from './platform/app/search-params.ts';
+import { pageTexts } from './platform/texts.tsx';
 import { lazyPage } from './platform/ui/chunks.tsx';
 import { searchRoutes } from './search/routes.tsx';
 import { Shell } from './shell.tsx';
@@ -37,7 +38,7 @@ const about = createRoute({
   getParentRoute: () => rootRoute,
   path: '/~/about',
   component: lazyPage(() => import('./platform/app/about-page.tsx'), 'AboutPage'),
-  staticData: { crumb: 'About' },
+  staticData: { crumb: pageTexts.about },
 });
 
 /** Other paths that the CLI prints: they redirect to the matching pages. */

@@ -6,6 +6,7 @@ import {
   parseRuleSearch,
   parseWebhookSearch,
 } from './platform/app/setting-search.ts';
+import { pageTexts } from './platform/texts.tsx';
 import { lazyPage } from './platform/ui/chunks.tsx';
 
 const rules = createRoute({
@@ -13,7 +14,7 @@ const rules = createRoute({
   path: '/rules',
   component: lazyPage(() => import('./updates/rules/rules-page.tsx'), 'RulesPage'),
   validateSearch: parseRuleSearch,
-  staticData: { crumb: 'Rules' },
+  staticData: { crumb: pageTexts.rules },
 });
 
 const approvals = createRoute({
@@ -21,7 +22,7 @@ const approvals = createRoute({
   path: '/approvals',
   component: lazyPage(() => import('./updates/approvals/approvals-page.tsx'), 'ApprovalsPage'),
   validateSearch: parseApprovalSearch,
-  staticData: { crumb: 'Approvals' },
+  staticData: { crumb: pageTexts.approvals },
 });
 
 const policies = createRoute({
@@ -29,14 +30,14 @@ const policies = createRoute({
   path: '/policies',
   component: lazyPage(() => import('./policies/policies-page.tsx'), 'PoliciesPage'),
   validateSearch: parsePolicySearch,
-  staticData: { crumb: 'Policies' },
+  staticData: { crumb: pageTexts.policies },
 });
 
 const webhooks = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/webhooks',
   component: lazyPage(() => import('./webhooks/webhooks-page.tsx'), 'WebhooksPage'),
-  staticData: { crumb: 'Webhooks' },
+  staticData: { crumb: pageTexts.webhooks },
 });
 
 const webhook = createRoute({
@@ -44,35 +45,35 @@ const webhook = createRoute({
   path: '/webhooks/$webhook',
   component: lazyPage(() => import('./webhooks/webhook-page.tsx'), 'WebhookPage'),
   validateSearch: parseWebhookSearch,
-  staticData: { crumb: 'Webhook' },
+  staticData: { crumb: pageTexts.webhook },
 });
 
 const limits = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/limits',
   component: lazyPage(() => import('./access/limits-page.tsx'), 'LimitsPage'),
-  staticData: { crumb: 'Limits' },
+  staticData: { crumb: pageTexts.limits },
 });
 
 const deletedStacks = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/deleted-stacks',
   component: lazyPage(() => import('./stacks/deleted/deleted-stacks-page.tsx'), 'DeletedStacksPage'),
-  staticData: { crumb: 'Deleted stacks' },
+  staticData: { crumb: pageTexts.deletedStacks },
 });
 
 const imports = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/imports',
   component: lazyPage(() => import('./stacks/imports/imports-page.tsx'), 'ImportsPage'),
-  staticData: { crumb: 'Imports' },
+  staticData: { crumb: pageTexts.imports },
 });
 
 const importRun = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/imports/$run',
   component: lazyPage(() => import('./stacks/imports/import-page.tsx'), 'ImportPage'),
-  staticData: { crumb: 'Import' },
+  staticData: { crumb: pageTexts.import },
 });
 
 /** Pages of an organization's settings. */

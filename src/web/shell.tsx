@@ -6,6 +6,7 @@ import { isTyping } from './platform/app/is-typing.ts';
 import { useMe } from './platform/app/me.ts';
 import { OfflineBanner } from './platform/app/offline-banner.tsx';
 import { usePageAction } from './platform/app/page-actions.ts';
+import { pageActionTexts, shellTexts } from './platform/texts.tsx';
 import { Button } from './platform/ui/button.tsx';
 import { lazyPart } from './platform/ui/chunks.tsx';
 import { Notice } from './platform/ui/notification.tsx';
@@ -24,7 +25,7 @@ const paletteMs = 2_000;
 export function Shell() {
   const [isPaletteOpen, setIsPaletteOpen] = useState(false);
   const [isHelpOpen, setIsHelpOpen] = useState(false);
-  usePageAction('Show keyboard shortcuts', () => setIsHelpOpen(true));
+  usePageAction(pageActionTexts.showShortcuts, () => setIsHelpOpen(true));
   const [isRailOpen, setIsRailOpen] = useState(false);
   const { organization } = useParams({ strict: false });
   useEffect(() => {
@@ -53,7 +54,7 @@ export function Shell() {
   return (
     <>
       <a className={styles['skip']} href="#content">
-        Skip to the content
+        {shellTexts.skip}
       </a>
       <div className={styles['shell']}>
         <aside className={styles['rail']}>
@@ -64,7 +65,7 @@ export function Shell() {
             kind="quiet"
             size="icon"
             className={styles['railButton']}
-            aria-label="Open the navigation"
+            aria-label={shellTexts.openNavigation}
             onClick={() => setIsRailOpen(true)}
           >
             <MenuIcon size={18} />
@@ -73,13 +74,13 @@ export function Shell() {
           <button
             type="button"
             className={styles['search']}
-            aria-label="Go to… Ctrl K"
+            aria-label={shellTexts.goToWithKey}
             aria-keyshortcuts="Control+K Meta+K"
             onClick={() => setIsPaletteOpen(true)}
           >
             <Search size={15} aria-hidden="true" />
-            <span className={styles['searchText']}>Go to…</span>
-            <span className={styles['key']}>Ctrl K</span>
+            <span className={styles['searchText']}>{shellTexts.goTo}</span>
+            <span className={styles['key']}>{shellTexts.key}</span>
           </button>
         </header>
         <main id="content" className={styles['content']} tabIndex={-1}>
@@ -102,7 +103,7 @@ function ReadOnlyNotice() {
   const reason = useMe()?.readOnly ?? null;
   if (reason === null) return null;
   return (
-    <Notice tone="warning" icon={<Lock size={17} />} title="This installation is read-only for now">
+    <Notice tone="warning" icon={<Lock size={17} />} title={shellTexts.readOnly}>
       <p>{reason}</p>
     </Notice>
   );
@@ -116,8 +117,8 @@ function InvitationNotice() {
     <Notice
       tone="neutral"
       icon={<Mail size={17} />}
-      title={count === 1 ? 'An organization has invited you' : `${count} organizations have invited you`}
-      action={<a href="/account#invitations">Respond</a>}
+      title={shellTexts.invitations(count)}
+      action={<a href="/account#invitations">{shellTexts.respond}</a>}
     />
   );
 }

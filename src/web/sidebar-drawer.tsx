@@ -1,3 +1,4 @@
+import { shellTexts } from './platform/texts.tsx';
 import { Dialog } from './platform/ui/dialog.tsx';
 import { Sidebar } from './sidebar.tsx';
 
@@ -10,7 +11,7 @@ export default function SidebarDrawer({
   readonly onClose: () => void;
 }) {
   return (
-    <Dialog title="Navigation" position="side" isOpen onClose={onClose}>
+    <Dialog title={shellTexts.navigation} position="side" isOpen onClose={onClose}>
       <Sidebar organization={organization} onLeave={onClose} />
     </Dialog>
   );

@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { Bookmark } from 'lucide-react';
 import { useSavedViews, useViewOwners, viewLink } from './platform/app/views/saved-views.ts';
+import { sidebarTexts } from './platform/texts.tsx';
 import { CutName } from './platform/ui/cut-name.tsx';
 import styles from './sidebar.module.css';
 
@@ -10,8 +11,8 @@ export function PinnedViews() {
   const pinned = useSavedViews(owners).items?.filter(({ isPinned }) => isPinned) ?? [];
   if (pinned.length === 0) return null;
   return (
-    <nav aria-label="Views" className={styles['favourites']}>
-      <h2 className={styles['title']}>Views</h2>
+    <nav aria-label={sidebarTexts.views} className={styles['favourites']}>
+      <h2 className={styles['title']}>{sidebarTexts.views}</h2>
       <ul className={styles['links']}>
         {pinned.map((view) => (
           <li key={view.id}>
@@ -19,7 +20,7 @@ export function PinnedViews() {
               {...viewLink(view)}
               className={styles['link']}
               activeOptions={{ exact: true }}
-              title={owners.length > 1 ? `${view.name}, ${view.organization}` : view.name}
+              title={owners.length > 1 ? sidebarTexts.viewOf(view.name, view.organization) : view.name}
             >
               <Bookmark size={14} aria-hidden="true" />
               <CutName text={view.name} />

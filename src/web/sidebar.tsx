@@ -22,6 +22,7 @@ import { OrganizationSwitch } from './organization-switch.tsx';
 import { useMe } from './platform/app/me.ts';
 import { signOut } from './platform/app/session.ts';
 import { chooseTheme, type Theme, themes, useTheme } from './platform/app/theme.ts';
+import { pageTexts, sidebarTexts, themeTexts } from './platform/texts.tsx';
 import { Button } from './platform/ui/button.tsx';
 import { CutName } from './platform/ui/cut-name.tsx';
 import { Menu, MenuItem, MenuSeparator } from './platform/ui/menu.tsx';
@@ -31,7 +32,11 @@ import { PinnedViews } from './sidebar-views.tsx';
 import { useFavourites } from './stacks/favourites.ts';
 
 const themeIcons = { system: Monitor, light: Sun, dark: Moon } as const satisfies Record<Theme, unknown>;
-const themeNames = { system: 'Same as system', light: 'Light', dark: 'Dark' } as const satisfies Record<Theme, string>;
+const themeNames = {
+  system: themeTexts.system,
+  light: themeTexts.light,
+  dark: themeTexts.dark,
+} as const satisfies Record<Theme, string>;
 
 /** The navigation at the side. `onLeave`: called when the user chooses a link. */
 export function Sidebar({
@@ -53,10 +58,10 @@ export function Sidebar({
     >
       <Link to="/" className={styles['brand']}>
         <Mark />
-        Holdfast
+        {sidebarTexts.brand}
       </Link>
       <OrganizationSwitch organization={organization} />
-      <nav aria-label="Pages">
+      <nav aria-label={sidebarTexts.pages}>
         <ul className={styles['links']}>
           <li>
             <Link
@@ -65,7 +70,7 @@ export function Sidebar({
               className={styles['link']}
             >
               <Inbox size={16} aria-hidden="true" />
-              Needs attention
+              {pageTexts.needsAttention}
             </Link>
           </li>
           <li>
@@ -76,7 +81,7 @@ export function Sidebar({
               activeOptions={{ exact: true, includeSearch: false }}
             >
               <Layers size={16} aria-hidden="true" />
-              Stacks
+              {pageTexts.stacks}
             </Link>
           </li>
           <li>
@@ -87,7 +92,7 @@ export function Sidebar({
               activeOptions={{ includeSearch: false }}
             >
               <Search size={16} aria-hidden="true" />
-              Search
+              {pageTexts.search}
             </Link>
           </li>
           {organization === undefined ? null : (
@@ -99,7 +104,7 @@ export function Sidebar({
                 activeOptions={{ includeSearch: false }}
               >
                 <Waypoints size={16} aria-hidden="true" />
-                References
+                {pageTexts.references}
               </Link>
             </li>
           )}
@@ -109,8 +114,8 @@ export function Sidebar({
       </nav>
       <PinnedViews />
       {favourites.length === 0 ? null : (
-        <nav aria-label="Favourites" className={styles['favourites']}>
-          <h2 className={styles['title']}>Favourites</h2>
+        <nav aria-label={sidebarTexts.favourites} className={styles['favourites']}>
+          <h2 className={styles['title']}>{sidebarTexts.favourites}</h2>
           <ul className={styles['links']}>
             {favourites.map((stack) => (
               <li key={`${stack.organization}/${stack.project}/${stack.stack}`}>
@@ -133,13 +138,13 @@ export function Sidebar({
         <Menu
           trigger={
             <Button kind="quiet" className={styles['account']} disabled={me === undefined}>
-              <span className={styles['name']}>{me?.displayName ?? me?.login ?? 'Account'}</span>
+              <span className={styles['name']}>{me?.displayName ?? me?.login ?? sidebarTexts.account}</span>
               <ChevronsUpDown size={14} aria-hidden="true" />
             </Button>
           }
         >
           <MenuItem icon={<UserRound size={15} />} onSelect={() => location.assign('/account')}>
-            Your account
+            {sidebarTexts.yourAccount}
           </MenuItem>
           <MenuSeparator />
           {timeDisplays.map((each) => (
@@ -154,10 +159,10 @@ export function Sidebar({
           ))}
           <MenuSeparator />
           <MenuItem icon={<Info size={15} />} onSelect={() => void navigate({ to: '/~/about' })}>
-            About Holdfast
+            {sidebarTexts.about}
           </MenuItem>
           <MenuItem icon={<LogOut size={15} />} onSelect={signOut}>
-            Sign out
+            {sidebarTexts.signOut}
           </MenuItem>
         </Menu>
       </div>
@@ -178,7 +183,7 @@ function OrganizationLinks({ organization }: { readonly organization: string }) 
           activeOptions={{ includeSearch: false }}
         >
           <Workflow size={16} aria-hidden="true" />
-          CI
+          {pageTexts.ci}
         </Link>
       </li>
       <li>
@@ -189,7 +194,7 @@ function OrganizationLinks({ organization }: { readonly organization: string }) 
           activeOptions={{ includeSearch: false }}
         >
           <History size={16} aria-hidden="true" />
-          Activity
+          {pageTexts.activity}
         </Link>
       </li>
       <li>
@@ -201,7 +206,7 @@ function OrganizationLinks({ organization }: { readonly organization: string }) 
           aria-current={isHere ? 'page' : undefined}
         >
           <Users size={16} aria-hidden="true" />
-          Organization
+          {pageTexts.organization}
         </Link>
       </li>
     </>
@@ -214,7 +219,7 @@ function OperatorLinks() {
     <li>
       <Link to="/~/operator" className={styles['link']} activeOptions={{ includeSearch: false }}>
         <Activity size={16} aria-hidden="true" />
-        Operations
+        {pageTexts.operations}
       </Link>
     </li>
   );
@@ -226,7 +231,7 @@ function ThemeMenu() {
   return (
     <Menu
       trigger={
-        <Button kind="quiet" size="icon" aria-label={`Theme: ${themeNames[theme]}`} title="Theme">
+        <Button kind="quiet" size="icon" aria-label={themeTexts.chosen(themeNames[theme])} title={themeTexts.theme}>
           <Icon size={16} />
         </Button>
       }

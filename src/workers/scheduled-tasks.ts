@@ -33,6 +33,7 @@ import { sweepRetention } from './state/retention/sweep-retention.ts';
 import { secondStoreTasks } from './state/second-store-tasks.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
 import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
+import { sumProjectDays } from './statistics/sum-project-days.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
 import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
 
@@ -91,6 +92,7 @@ export function startScheduledTasks(context: AppContext): void {
     { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
     { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
     { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },
+    { name: 'sum-project-days', run: (signal) => sumProjectDays(context, signal) },
     { name: 'sweep-ci-statistics', everySeconds: 3600, run: (signal) => deleteOldCiStatistics(context, signal) },
     { name: 'chain-audit', everySeconds: 30, run: (signal) => chainAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },

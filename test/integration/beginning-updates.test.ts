@@ -5,12 +5,13 @@ import pg from 'pg';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import type { StackRef } from '../../src/shared/stacks/names.ts';
 import { query } from '../support/database.ts';
+import { beginning } from '../support/journal-entries.ts';
 import { sentStatements } from '../support/sent-statements.ts';
 import { getStack } from '../support/stack-state.ts';
-import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
+import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import { cliAccept, createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { cancel, complete, expire } from '../support/update-calls.ts';
+import { append, cancel, complete, expire } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 import { WireServer } from '../support/wire.ts';
 
@@ -211,6 +212,88 @@ describe('one call whose client does not learn of its update', () => {
     expect((await beginUpdate(stack, { journalVersion: 1 })).status).toBe(500);
     const events = 'update.create, update.start, update.cancel not-started';
     expect(await left(stack)).toEqual([{ status: 'cancelled', held: false, events }]);
+  });
+
+  /** Calls the route over the wire. `before` runs before the rest of the response is sent, with what the response says. */
+  const callWire = async (
+    { auth, path }: TestStack,
+    route: Route,
+    how: { part?: boolean; error?: boolean },
+    before: (answer: ServerResponse, body: string, leave: () => void) => Promise<unknown>,
+  ): Promise<void> => {
+    let target = `${path}/${route}`;
+    let body: object = { updateKind: 'update', program: {}, journalVersion: 1 };
+    if (route !== 'begin-update') body = {};
+    if (route === 'start') {
+      const { json } = await ok(app.call('POST', `${path}/update`, { auth, body: {} }));
+      target = `${path}/update/${json.updateID}`;
+    }
+    const leaving = new AbortController();
+    app.app.server.prependOnceListener('request', (_, answer: ServerResponse) => {
+      const { end, writeHead } = answer;
+      if (how.error) answer.writeHead = (() => writeHead.call(answer, 500)) as typeof writeHead;
+      answer.end = ((text: string) => {
+        const sent = how.part ? text.length / 2 : 0;
+        if (how.part) answer.write(text.slice(0, sent));
+        void before(answer, text, () => leaving.abort()).then(() => end.call(answer, text.slice(sent), 'utf8'));
+        return answer;
+      }) as typeof end;
+    });
+    const call = fetch(`${server.url}${target}`, {
+      method: 'POST',
+      headers: {
+        authorization: auth,
+        accept: cliAccept,
+        'content-type': 'application/json',
+        'accept-encoding': 'identity',
+      },
+      body: JSON.stringify(body),
+      signal: leaving.signal,
+    });
+    const text = call.then((answer) => answer.text());
+    if (how.error) await text;
+    else await expect(text).rejects.toThrow('aborted');
+  };
+  type Route = 'begin-update' | 'start' | 'update';
+  const leaves = async (answer: ServerResponse, _: string, leave: () => void) => {
+    const closed = once(answer, 'close');
+    leave();
+    await closed;
+  };
+
+  test.each<[Route, string, { part?: boolean; error?: boolean }]>([
+    ['begin-update', 'before the response', {}],
+    ['begin-update', 'during the response', { part: true }],
+    ['begin-update', 'with an error as response', { error: true }],
+    ['start', 'before the response', {}],
+    ['start', 'during the response', { part: true }],
+    ['update', 'before the response', {}],
+    ['update', 'during the response', { part: true }],
+  ])('ends it if the call %s ends %s', async (route, _, how) => {
+    const stack = await createStack(app);
+    await callWire(stack, route, how, how.error ? async () => {} : leaves);
+    await until(async () => (await left(stack))[0]?.status === 'cancelled', 'the update has ended');
+    const events = ['update.create', ...(route === 'update' ? [] : ['update.start']), 'update.cancel client-gone'];
+    expect(await left(stack)).toEqual([{ status: 'cancelled', held: false, events: events.join(', ') }]);
+    expect((await beginUpdate(stack, {})).status).toBe(200);
+  });
+
+  test.each<[string, string, (update: RunningUpdate) => Promise<TestResponse>]>([
+    ['renews it', 'running', ({ lease, path }) => app.call('POST', `${path}/renew_lease`, { auth: lease, body: {} })],
+    ['adds an entry', 'running', (update) => append(app, update, [beginning(1, 1)])],
+    ['completes it', 'succeeded', (update) => complete(app, update)],
+  ])('keeps it if the holder of its lease %s', async (_, status, useLease) => {
+    const stack = await createStack(app);
+    await callWire(stack, 'begin-update', { part: true }, async (answer, text, leave) => {
+      const { token, updateID: id, version } = JSON.parse(text);
+      await ok(useLease({ id, path: `${stack.path}/update/${id}`, lease: `update-token ${token}`, version }));
+      await leaves(answer, text, leave);
+    });
+    // By then, the same was tried for the first one.
+    const next = await createStack(app);
+    await callWire(next, 'begin-update', {}, leaves);
+    await until(async () => (await left(next))[0]?.status === 'cancelled', 'the later one has ended');
+    expect(await left(stack)).toMatchObject([{ status }]);
   });
 
   test('says why it was not started, also where it cannot be ended', async () => {

@@ -5,6 +5,7 @@ import { startHeartbeat } from '../../src/shared/platform/processes/heartbeat.ts
 import { measureStorage } from '../../src/workers/access/measure-storage.ts';
 import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
 import { deleteOldCiStatistics } from '../../src/workers/statistics/delete-ci-statistics.ts';
+import { sumProjectDays } from '../../src/workers/statistics/sum-project-days.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { beginning } from '../support/journal-entries.ts';
@@ -17,7 +18,10 @@ import { append, cancel, complete, expire, saveState } from '../support/update-c
 import { setRule } from '../support/update-rules.ts';
 
 /** The second replica lets nobody wait. */
-const apps = testReplicas({ HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' }, {});
+const apps = testReplicas(
+  { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100', HOLDFAST_DELETED_STACK_DAYS: '7' },
+  {},
+);
 
 const tokenOf = ({ auth }: TestStack) => auth.slice('token '.length);
 
@@ -113,6 +117,79 @@ test('runs are counted by day and by project, however they end, and only for sta
     isTrimmed: true,
     projects: [{ project: 'proj', runs: 2 }],
   });
+});
+
+test('sums of projects are those of their stacks, however stacks come, move and leave', async () => {
+  const { signal } = new AbortController();
+  const first = await createStack(apps[0]);
+  const second = await another(first, 'proj', 'prod');
+  const third = await another(first, 'web');
+  // Each stack must be looked at: others of the same project could be denied.
+  const reader = await person(apps[0], first.organization, 'member');
+  await grant(apps[0], reader.organizationId, { userId: reader.userId }, 'deny', ['read'], { stacks: 'none/none' });
+  const moved = { ...second, project: 'web', path: `/api/stacks/${first.organization}/web/prod` };
+  const deleted = `/api/orgs/${first.organization}/deleted-stacks`;
+  const remove = (of: TestStack) => ok(apps[0].call('DELETE', `${of.path}?force=true`, { auth: of.auth }));
+  const restore = async () => {
+    const { json } = await ok(apps[0].call('GET', deleted, { auth: first.auth }));
+    await ok(apps[0].call('POST', `${deleted}/${json.deletedStacks[0].id}/restore`, { auth: first.auth, body: {} }));
+  };
+  const both = async () =>
+    Promise.all(
+      [tokenOf(first), reader.token].map(async (token) => {
+        const { days, projects } = await statistics(first, token, 90);
+        return { days, projects };
+      }),
+    );
+  const withoutLongest = (all: object) => JSON.stringify(all).replaceAll(/"longestMs":\d+/g, '');
+  const lengthen = (of: TestStack, ms: number) =>
+    query(
+      apps[0],
+      `update stack_days set longest_ms = $2, run_ms = $2 where stack_id in (
+         select stack_id from stack_listings where tag_name = '' and stack_name = $3 and project_name = $4 and organization_id = (
+           select id from organizations where name = $1))`,
+      [of.organization, ms, of.stack, of.project],
+    );
+  const steps: [string, () => Promise<unknown>, number][] = [
+    ['runs', () => Promise.all([runOf(first), runOf(second, 'failed'), runOf(third)]), 3],
+    ['runs of different length', () => Promise.all([lengthen(first, 5_000), lengthen(second, 9_000)]), 3],
+    ['a run of another day', () => age(first, 20), 3],
+    ['a preview', () => runOf(third, 'failed', 'preview'), 3],
+    [
+      'a move',
+      () =>
+        ok(
+          apps[0].call('POST', `${second.path}/rename`, {
+            auth: first.auth,
+            body: { newName: 'prod', newProject: 'web' },
+          }),
+        ),
+      3,
+    ],
+    ['a run after the move', () => runOf(moved), 4],
+    ['a deletion', () => remove(moved), 2],
+    ['a run beside the deleted stack', () => runOf(third), 3],
+    ['a restoration', restore, 5],
+    ['a run after the restoration', () => runOf(moved), 6],
+    ['a shorter longest run', () => lengthen(moved, 10), 6],
+    ['the deletion of the only stack', () => remove(first), 5],
+    ['the deletion of all', () => Promise.all([remove(moved), remove(third)]), 0],
+  ];
+  for (const [at, [name, step, runs]] of steps.entries()) {
+    await step();
+    const [all, each] = await both();
+    const counted = all?.days.reduce((sum: number, day: { runs: number }) => sum + day.runs, 0);
+    expect({ name, counted, sums: withoutLongest(all as object) }).toEqual({
+      ...{ name, counted: runs, sums: withoutLongest(each as object) },
+    });
+    // Several changes at once, and each alone.
+    if (at % 3 === 1) continue;
+    await sumProjectDays(apps[0].context, signal);
+    const [summed, read] = await both();
+    expect({ name, ...summed }).toEqual({ name, ...read });
+    expect(await query(apps[0], 'select 1 from project_day_changes')).toEqual([]);
+  }
+  expect(await sumProjectDays(apps[0].context, signal)).toBe(0);
 });
 
 test('a waiting run is visible, and the user who evicts it is named to it, recorded and listed', async () => {

@@ -345,8 +345,9 @@ test.each(['/api/registry', '/api/preview/registry'])('the registry at %s is emp
 test.each([
   [0, undefined],
   [1, 1],
+  [2, 2],
   // The newest version that the client knows: it can do with an older one.
-  [2, 1],
+  [3, 2],
 ])('to a client that knows journals up to version %s, the start responds %s', async (offered, given) => {
   const { auth, path } = await createStack(app);
   const { json } = await ok(app.call('POST', `${path}/update`, { auth, body: {} }));

@@ -157,6 +157,16 @@ const damages: Readonly<Record<keyof typeof rowKinds, Damage | null>> = {
       sql('update stack_days set runs = runs + 2, run_ms = 1, changed = changed + 3 where stack_id = $1', [id]),
     object: /org.*\/proj\/dev$/,
   },
+  'project-counter': {
+    make: () =>
+      sql(
+        `insert into project_day_changes (organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms,
+           waited_ms, longest_ms, left_ms)
+         select id, current_date, 'proj', 3, 1, 0, 0, 0, 0, 9, 0, 99000000, 0 from organizations where name = $1`,
+        [stack.organization],
+      ),
+    object: /^org.*\/proj$/,
+  },
   storage: {
     make: () => sql('update organization_storage set event_bytes = event_bytes + 2000'),
     object: /^org/,
@@ -443,6 +453,8 @@ const withoutForeignKey: Readonly<Record<string, FindingKind | `none: ${string}`
   master_keys: 'master-key',
   organizations: 'organization-rows',
   processes: 'none: expires in an hour',
+  project_day_changes: 'project-counter',
+  project_days: 'project-counter',
   rate_counters: 'none: counters of minutes',
   refused_runs: 'orphan',
   sign_in_attempts: 'none: expires in a day',

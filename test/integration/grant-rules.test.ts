@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import pg from 'pg';
-import { decide, type SubjectFacts } from '../../src/shared/access/access-decision.ts';
+import { decide, isByProject, type SubjectFacts } from '../../src/shared/access/access-decision.ts';
 import { allowedBy, deniedBy, permissionSet, permissions, usable } from '../../src/shared/access/permissions.ts';
 import { rolePermissions, roles } from '../../src/shared/access/roles.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
@@ -82,6 +82,21 @@ test('the database decides about every stack as decide does', async () => {
       expect(ofDatabase).toEqual(ofFunction);
     }),
     { numRuns: 300 },
+  );
+});
+
+test('rights by project are those on each of its stacks', () => {
+  const byProject = facts.map(({ base, grants, scopes }) => ({
+    base,
+    grants: grants.map((each) => ({ ...each, stack: null, tagName: null, tagValue: null })),
+    scopes: scopes?.map((each) => ({ ...each, stack: null })) ?? null,
+  }));
+  fc.assert(fc.property(byProject, (subject) => expect(isByProject(subject)).toBe(true)));
+  fc.assert(
+    fc.property(fc.oneof(facts, byProject), fc.constantFrom(...stacks), (subject, stack) => {
+      fc.pre(isByProject(subject));
+      expect(decide(subject, stack)).toBe(decide(subject, { project: stack.project, stack: '', tags: {} }));
+    }),
   );
 });
 

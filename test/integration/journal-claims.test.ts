@@ -56,6 +56,20 @@ test('a journal that another process has already compacted and deleted counts as
   expect([await exportedNames(app, stack), await count(app, 'blobs')]).toEqual([names, 1]);
 });
 
+test('a claim from before the clock was set back does not count', async () => {
+  await using app = await createTestApp({ settings });
+  const { stack, update, names } = await journaled(app);
+  await query(
+    app,
+    `update journals set compaction_claim = gen_random_uuid(), compaction_claimed_until = now() + interval '1 day' where update_id = $1`,
+    [update.id],
+  );
+  await ok(cancel(app, stack, update));
+  await app.context.compactor.compact(update.id);
+  expect(await exportedNames(app, stack)).toEqual(names);
+  expect(await count(app, 'checkpoints')).toBe(1);
+});
+
 /** A process that claims the compaction of a journal and then never finishes. */
 function startStuckCompactor(app: TestApp, update: RunningUpdate): ChildProcess {
   const source = (file: string): string => JSON.stringify(path.join(import.meta.dirname, '../../src', file));

@@ -18,6 +18,11 @@ const badEntries: Record<string, (sequenceId: number) => object> = {
   'a position outside the base': (sequenceId) => removal(sequenceId, sequenceId, 99),
   'a field of the wrong type': (sequenceId) => ({ ...beginning(sequenceId, 1), operationID: 'one' }),
   'a new base after changes': (sequenceId) => ({ ...beginning(sequenceId, 1), kind: 5, newSnapshot: {} }),
+  'a migration of the state without a new resource': (sequenceId) => ({
+    ...removal(sequenceId, 0, 0),
+    version: 2,
+    kind: 10,
+  }),
 };
 const outside = badEntries['a position outside the base'] as (sequenceId: number) => object;
 

@@ -68,6 +68,23 @@ test('a compacted journal is kept for the grace period and is not compacted agai
   expect([await entryCount(app, update), await query(app, 'select 1 from journals')]).toEqual([0, []]);
 });
 
+test('only the state that an ended update still has, with all entries of its journal, counts as read back', async () => {
+  await using app = await createTestApp({ settings: { journalGraceSeconds: 600 } });
+  const { update } = await updated(app);
+  const { compactions } = app.context;
+  const [row] = await query<{ id: string; base: string }>(
+    app,
+    `update journals j set compacted_at = null from updates u where u.id = j.update_id and j.update_id = $1
+     returning u.checkpoint_id as id, u.base_checkpoint_id as base`,
+    [update.id],
+  );
+  expect(await compactions.markCompacted(update.id, row?.base as string)).toBe(false);
+  await query(app, 'update journals set entry_count = entry_count + 1 where update_id = $1', [update.id]);
+  expect(await compactions.markCompacted(update.id, row?.id as string)).toBe(false);
+  await query(app, 'update journals set entry_count = entry_count - 1 where update_id = $1', [update.id]);
+  expect(await compactions.markCompacted(update.id, row?.id as string)).toBe(true);
+});
+
 test('a damaged state is rebuilt from its base and its journal, wherever the stack refers to it', async () => {
   await using app = await createTestApp({ settings: inBlobs });
   const { stack, update } = await updated(app);

@@ -39,8 +39,13 @@ describe('negotiation', () => {
     return { stack, id: json.updateID as string, ...answer.json };
   };
 
-  test('the journal is on, with version 1, when that or a newer one is the newest that the client knows', async () => {
-    for (const journalVersion of [1, 2]) expect((await start(app, { journalVersion })).journalVersion).toBe(1);
+  test('the journal is on, with the newest version that both sides know', async () => {
+    for (const [journalVersion, given] of [
+      [1, 1],
+      [2, 2],
+      [3, 2],
+    ])
+      expect((await start(app, { journalVersion })).journalVersion).toBe(given);
     for (const body of [{}, { journalVersion: 0 }, { journalVersion: null }])
       expect(await start(app, body)).not.toHaveProperty('journalVersion');
   });
@@ -99,6 +104,7 @@ describe('appending', () => {
     ['an entry without sequenceID', '{"entries":[{"version":1,"kind":0}]}'],
     ['an entry without kind', '{"entries":[{"version":1,"sequenceID":1,"operationID":1}]}'],
     ['a kind of null', '{"entries":[{"version":1,"kind":null,"sequenceID":1}]}'],
+    ['an entry of a newer version', '{"entries":[{"version":3,"kind":0,"sequenceID":1,"operationID":1}]}'],
     ['a sequenceID of 0', '{"entries":[{"kind":0,"sequenceID":0}]}'],
     [
       'one bad entry after a good one',
@@ -176,6 +182,23 @@ describe('compaction', () => {
     expect(await exportedNames(app, stack)).toEqual(['new', 'r2']);
     expect(await exportedNames(app, stack, 2)).toEqual(['new', 'r0', 'r2']);
     expect(await exportedNames(app, stack, 1)).toEqual(['r0', 'r1', 'r2']);
+  });
+
+  test('a migration of the state moves what later entries refer to', async () => {
+    const stack = await createStack(app);
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) }));
+    const update = await startUpdate(app, stack, { journal: true });
+    const [, { state }] = creation(3, 'folded', stack) as [object, { state: object }];
+    const migration = {
+      ...{ version: 2, kind: 10, sequenceID: 3, operationID: 0, removeOld: null, removeNew: null },
+      layout: [{ baseIndex: 3 }, { stateIndex: 0 }, { baseIndex: 0 }],
+      states: [{ ...state, id: 'x' }],
+    };
+    await ok(append(app, update, [beginning(1, 1), removal(2, 1, 0), migration]));
+    expect(await exportedNames(app, stack)).toEqual(['r3', 'folded']);
+    await ok(append(app, update, [beginning(4, 4), removal(5, 4, 0), ...creation(6, 'new', stack)]));
+    await ok(complete(app, update));
+    expect(await exportedNames(app, stack)).toEqual(['new', 'folded']);
   });
 
   test('an update that sends no entries leaves the state unchanged, byte for byte', async () => {

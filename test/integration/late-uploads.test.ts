@@ -116,6 +116,30 @@ describe('an upload that arrives after its blob was swept', () => {
   });
 });
 
+test('the row of a blob whose deletion was begun again stays; it waits no longer because the clock was set back', async () => {
+  const { blobRows } = app.context;
+  const key = 'checkpoints/aa/late-row';
+  const rows = () =>
+    query<{ isDeleted: boolean; due: Date; since: Date }>(
+      app,
+      'select deleted_at is not null as "isDeleted", delete_at as due, pending_deletion_since as since from blobs where key = $1',
+      [key],
+    );
+  await blobRows.insert(key, null);
+  await sweepAfterADay();
+  const before = await rows();
+  expect(before).toMatchObject([{ isDeleted: true, since: expect.any(Date) }]);
+  // By a sweep in another process.
+  await blobRows.markForDeletion([key]);
+  expect(await rows()).toEqual(before);
+  await blobRows.scheduleDeletion(key);
+  await blobRows.delete(key);
+  expect(await rows()).toMatchObject([{ isDeleted: false }]);
+  await query(app, `update blobs set delete_at = now() + interval '10 days' where key = $1`, [key]);
+  await sweepBlobs(app.context);
+  expect(await rows()).toMatchObject([{ isDeleted: true }]);
+});
+
 describe('the reconciling job', () => {
   test('adopts no more objects than there are blobs in use, unless configured otherwise', async () => {
     await late.arrive();

@@ -16,6 +16,7 @@ import { createGrantRepository, type GrantCursor } from '../../src/shared/access
 import { createKeptBytesRepository } from '../../src/shared/access/quotas/kept-bytes-repository.ts';
 import { createDriftRepository } from '../../src/shared/drift/drift-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
+import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import {
   createStackListRepository,
   type ListedOrganization,
@@ -25,6 +26,8 @@ import { createApprovalRepository } from '../../src/shared/state/journal/change-
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { createEmptyProjectRepository } from '../../src/workers/stacks/empty-project-repository.ts';
+import { createProjectDayRepository } from '../../src/workers/statistics/project-day-repository.ts';
+import { explainingPool } from '../../testkit/query-plan.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { planOf } from '../support/plan-of.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
@@ -427,9 +430,11 @@ describe('a page about few stacks does not read the others', () => {
   });
 
   test('deliveries', async () => {
+    await client.query('set session_replication_role = replica');
     await client.query(`insert into stack_days (organization_id, day, stack_id, runs, changed, lead_seconds)
       select l.organization_id, (now() at time zone 'UTC')::date - n, l.stack_id, 2, 1, array[60]
       from stack_listings l, generate_series(1, 20) n where l.tag_name = '' on conflict do nothing`);
+    await client.query('set session_replication_role = origin');
     await client.query('vacuum (index_cleanup on) stack_days');
     await analyzeExactly(client, 'stack_days');
     const plan = await planOf(client, (db) =>
@@ -439,6 +444,23 @@ describe('a page about few stacks does not read the others', () => {
     expect(plan.returned).toBe(31);
     expect(plan.read).toBeLessThanOrEqual(8 * 3 * 600);
     expect(plan.pages).toBeLessThanOrEqual(200);
+  });
+
+  test('statistics of runs, for those whose rights are the same in each project', async () => {
+    const [organization] = organizations as [ListedOrganization];
+    // Of three days, before today.
+    await client.query(
+      `update stack_days set runs = runs + 1 where organization_id = $1 and day > (now() at time zone 'UTC')::date - 4`,
+      [organization.id],
+    );
+    await createProjectDayRepository(explainingPool(client).pool as Queryable).addChanges(5_000);
+    await client.query('vacuum (index_cleanup on) project_days, project_day_changes');
+    await analyzeExactly(client, 'project_days', 'project_day_changes');
+    const plan = await planOf(client, (db) => createCiQueryRepository(db).sumProjects(organization, 4));
+    expect(plan.returned).toBe(4 + 30);
+    // And the projects.
+    expect(plan.read).toBeLessThanOrEqual(4 * 30 + 30);
+    expect(plan.pages).toBeLessThanOrEqual(20);
   });
 
   test('those in which drift was found again and again are looked at once', async () => {

@@ -146,5 +146,12 @@ describe('alert rules and dashboards', () => {
         .map((label) => `${label} in ${query}`);
     });
     expect(unknown).toEqual([]);
+
+    // The dashboard of an organization shows everything that is measured of one.
+    const file = readFileSync(path.join(monitoring, 'dashboards/organization.json'), 'utf8');
+    const shown = new Set(queriesOf(JSON.parse(file) as Dashboard).flatMap((query) => namesIn(query).metrics));
+    const measured = [...labelsOf].filter(([, labels]) => labels.includes('organization')).map(([name]) => name);
+    expect(measured.filter((name) => !shown.has(name))).toEqual([]);
+    expect(measured.length).toBeGreaterThan(3);
   });
 });

@@ -12,6 +12,7 @@ import { blobFile, flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { namedPolicy, PolicyCalls, pathOf, smallArchive } from '../support/policy-packs.ts';
+import { sentStatements } from '../support/sent-statements.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { contractAccept, testApp } from '../support/test-app.ts';
 
@@ -410,6 +411,73 @@ describe('policy groups', () => {
     await ok(calls.call('PATCH', 'policygroups/two', dev));
     expect(await rejected(calls.enable({ name: 'third', config: configOf(600_000) }, 'two'), 413)).toMatch(limit);
     expect((await calls.required()).map(({ name }) => name)).toEqual(['first', 'second', 'third']);
+  });
+
+  test('look up what a batch names at once, and read what a pack contains once, before they are locked', async () => {
+    await calls.publish({ name: 'first' });
+    for (const tag of ['1.0.0', '2.0.0']) await calls.publish({ name: 'second', tag });
+    await ok(calls.call('POST', 'policygroups', { name: 'group' }));
+    const config = { 'no-buckets': { enforcementLevel: 'advisory' } };
+    const batch = Array.from({ length: 60 }, (_, at) => ({
+      addStack: { name: 'dev', ...(at % 2 ? { routingProject: 'proj' } : {}) },
+      addPolicyPack: { name: at % 3 ? 'first' : 'second', ...(at % 3 === 1 ? { versionTag: '1' } : {}), config },
+      ...(at === 0 ? { stacks: [], policyPacks: [] } : {}),
+    }));
+    const sent = await sentStatements(
+      () => ok(calls.call('PATCH', 'policygroups/group/batch', batch)),
+      /^(?:policyGroups|policyPacks)\.|^(?:START|COMMIT)/,
+    );
+    expect(sent).toEqual([
+      ...['policyPacks.findReferences', 'policyPacks.findDescription', 'policyPacks.findDescription'],
+      ...['START TRANSACTION', 'policyGroups.lockAll', 'policyGroups.lock'],
+      ...['policyGroups.findStacks', 'policyGroups.removeStacks', 'policyGroups.addStacks', 'policyGroups.countStacks'],
+      ...['policyPacks.lockAll', 'policyPacks.findReferences', 'policyGroups.clearPacks', 'policyGroups.setPacks'],
+      ...['policyGroups.findConfigBytes', 'COMMIT'],
+    ]);
+    const { appliedPolicyPacks, stacks } = (await ok(calls.call('GET', 'policygroups/group'))).json;
+    expect(stacks).toEqual([{ name: 'dev', routingProject: 'proj' }]);
+    expect(appliedPolicyPacks).toMatchObject([
+      { name: 'first', versionTag: '1.0.0', config },
+      { name: 'second', versionTag: '2.0.0', config },
+    ]);
+  });
+
+  test('refuse a batch that configures packs of too many policies', async () => {
+    await calls.publish();
+    await query(
+      app,
+      `with p as (insert into policy_packs (organization_id, name, last_version)
+         select o.id, 'large-' || n, 1 from organizations o, generate_series(1, 33) n where o.name = $1 returning id)
+       insert into policy_pack_versions
+           (pack_id, version, version_tag, display_name, description, sha256, size_bytes, stored_bytes, codec, inline_bytes, published_at)
+         select p.id, 1, '1', 'large', json_build_object('policies', '[]'::json, 'note', repeat('x', 1048560)), v.sha256, v.size_bytes,
+           v.stored_bytes, v.codec, v.inline_bytes, now()
+         from p, policy_pack_versions v join policy_packs w on w.id = v.pack_id join organizations o on o.id = w.organization_id
+         where o.name = $1`,
+      [stack.organization],
+    );
+    const enable = (count: number, config: object) =>
+      calls.call('PATCH', 'policygroups/default-policy-group', {
+        policyPacks: Array.from({ length: count }, (_, at) => ({ name: `large-${at + 1}`, config })),
+      });
+    const message = await rejected(enable(33, { all: 'advisory' }), 413);
+    expect(message).toContain('descriptions of 33554432 bytes in total');
+    await ok(enable(31, { all: 'advisory' }));
+    await ok(enable(33, {}));
+  });
+
+  test('are not changed to a version of a pack that was published after its configuration was checked', async () => {
+    await calls.publish({ tag: '1.0.0' });
+    const { db } = app.context as unknown as { db: { inTransaction: (...args: unknown[]) => Promise<unknown> } };
+    const { inTransaction } = db;
+    db.inTransaction = async (...args) => {
+      db.inTransaction = inTransaction;
+      await calls.publish({ tag: '2.0.0', policies: [{ name: 'other' }] });
+      return inTransaction.apply(db, args);
+    };
+    const pack = { name: 'pack', config: { 'no-buckets': 'advisory' } };
+    expect(await rejected(calls.enable(pack), 503)).toContain('The versions of policy pack pack change');
+    expect(await rejected(calls.enable(pack), 400)).toContain('has no policy "no-buckets"');
   });
 
   test('of many admins at once do not exceed the limit of a stack together', async () => {

@@ -236,14 +236,13 @@ test('a PolicyGroup and its PolicyPacks are created, read, changed and deleted',
   ];
   const sent = await sentStatements(
     () => call('PATCH', `${group}/batch`, many),
-    /^policyGroups\.(?:rename|removeStacks|addStacks|clearPacks|setPack)$/,
+    /^policyGroups\.(?:rename|removeStacks|addStacks|clearPacks|setPacks)$/,
   );
   expect(sent.map((name) => name.replace('policyGroups.', ''))).toEqual([
     'removeStacks',
     'addStacks',
-    'setPack',
     'clearPacks',
-    'setPack',
+    'setPacks',
     'rename',
   ]);
   expect(await call('GET', group)).toMatchObject({

@@ -12,6 +12,7 @@ import { createApprovalRepository } from '../../src/shared/state/journal/change-
 import { createRefusedRunRepository } from '../../src/shared/updates/refused-run-repository.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
 import { createAbandonedPackRepository } from '../../src/workers/policies/abandoned-pack-repository.ts';
+import { createProjectDayRepository } from '../../src/workers/statistics/project-day-repository.ts';
 import { explainingPool } from '../../testkit/query-plan.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
@@ -33,6 +34,11 @@ beforeAll(async () => {
   await add('update_approvals', 'stack_id, kind, commit_id, asked_by, request', `${id}, 'delete', n::text, 'a', 'x'`);
   await add('refused_runs', 'organization_id, stack_id, reason, message', `${id}, ${id}, 'busy', ''`);
   await add('stack_days', 'organization_id, stack_id, day', `${id}, ${id}, now()::date`);
+  await add(
+    'project_days',
+    'organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms, longest_ms',
+    `${id}, now()::date, 'p', 1, 0, 0, 0, 0, 0, 0, 0, 0`,
+  );
   await add(
     'sign_in_flows',
     'flow_hash, kind, data, expires_at',
@@ -78,6 +84,9 @@ test.each<[string, (db: Queryable) => Promise<unknown>]>([
   ['approvals', (db) => createApprovalRepository(db).deleteOld(100, 500)],
   ['refused runs', (db) => createRefusedRunRepository(db).deleteOld(100, 500)],
   ['days of stacks', (db) => createRefusedRunRepository(db).deleteOldDays(100, 500)],
+  ['days of projects', (db) => createProjectDayRepository(db).deleteOld(100, 500)],
+  ['changes of days of projects', (db) => createProjectDayRepository(db).addChanges(500)],
+  ['longest runs of projects', (db) => createProjectDayRepository(db).findLongest(100)],
   ['flows of sign-ins', (db) => createProviderRepository(db).deleteEndedFlows()],
   ['attempts to sign in', (db) => deleteOldAttempts(db)],
   ['paces of sign-ins', (db) => createSignInPaceRepository(db).deleteOld()],

@@ -127,18 +127,21 @@ describe('versions', () => {
     expect(await sweep()).toBe(0);
   });
 
-  test('that are pinned after they were listed stay', async () => {
+  test('that were pinned, or are needed, since they were listed stay, and those that ended within an hour', async () => {
     const stack = await createStack(app);
-    await importVersions(app, stack, 3);
+    await importVersions(app, stack, 5);
     await age(stack, 1);
     const stackId = await idOf(stack);
     const listed = await query<{ id: string; state: string }>(
       app,
-      'select id, checkpoint_id as state from updates where stack_id = $1 and stack_version < 3 order by stack_version',
+      'select id, checkpoint_id as state from updates where stack_id = $1 and stack_version < 5 order by stack_version',
       [stackId],
     );
     await query(app, `update updates set pinned_by = 'ada' where stack_id = $1 and stack_version = 1`, [stackId]);
     const ids = listed.map(({ id }) => id);
+    await query(app, `update updates set ended_at = now() - interval '59 minutes' where id = $1`, [ids[2]]);
+    const { id } = await startUpdate(app, stack);
+    await query(app, 'update updates set base_checkpoint_id = $2 where id = $1', [id, listed[3]?.state]);
     const undone = app.context.db.inTransaction(async (tx) => {
       throw await createRetentionRepository(tx).markStates(stackId, ids);
     });

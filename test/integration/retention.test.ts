@@ -61,6 +61,15 @@ const tables: readonly Kept[] = [
     sweep: () => deleteOldCiStatistics(app.context, signal),
   },
   {
+    table: 'project_days',
+    kept: '99 days',
+    old: '102 days',
+    columns:
+      'organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms, longest_ms',
+    values: `${id}, ($)::date, 'p', 1, 0, 0, 0, 0, 0, 0, 0, 0`,
+    sweep: () => deleteOldCiStatistics(app.context, signal),
+  },
+  {
     table: 'sign_in_flows',
     kept: '-1 minute',
     old: '1 minute',

@@ -63,6 +63,8 @@ const proofs: Readonly<Record<string, Proof>> = {
   update_queue_processes: ['retention', 'lost entries of a queue are deleted'],
   refused_runs: retention('refused_runs'),
   stack_days: retention('stack_days'),
+  project_days: retention('project_days'),
+  project_day_changes: ['ci-statistics', 'sums of projects are those of their stacks'],
   webhook_events: ['webhooks', 'their log is kept for 30 days'],
   webhook_deliveries: ['webhooks', 'their log is kept for 30 days'],
   embeds: ['embeds', 'there are at most 20'],

@@ -101,6 +101,9 @@ test('a large write is one trace in both processes, and its log lines name it', 
     expect(names()).toContainEqual(expect.stringMatching(pattern));
   // Each statement has its name.
   expect(names().filter((name) => /^postgres (select|insert|update|delete|with)$/.test(name))).toEqual([]);
+  // The names stand for the texts, which would be most of what is sent.
+  const named = all.filter(({ name }) => /^postgres \w+\.\w+$/.test(name));
+  expect(named.filter(({ text }) => text.includes('db.query.text'))).toEqual([]);
   // Each span hangs below another one of the trace.
   const ids = new Set([parent, ...all.map(({ spanId }) => spanId)]);
   expect(all.filter(({ parentSpanId }) => !ids.has(parentSpanId ?? ''))).toEqual([]);

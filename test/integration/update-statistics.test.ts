@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { registerDeliveryGauges } from '../../src/api/statistics/delivery-metrics.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { findUnusualOfUpdate } from '../../src/shared/statistics/update-counts.ts';
@@ -408,6 +409,28 @@ describe('deliveries', () => {
     const { total } = await delivery();
     expect(total).toMatchObject({ changed: 2, leadTime: { count: 1 } });
     expectTimes(total.leadTime, 5, 5);
+  });
+
+  test('a commit is delivered once if two processes record two of its runs at once', async () => {
+    const idOf = (path: string) => path.split('/').at(-1) as string;
+    const first = idOf(await run({ changes: { create: 1 } }));
+    const second = idOf(await run({ changes: { update: 1 } }));
+    const other = new pg.Client({ connectionString: app.database.ownerUrl });
+    await other.connect();
+    await other.query('begin');
+    await other.query(
+      `insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, commit_id, seconds, creates, updates,
+         deletes, replaces, steps, created_at, organization_id)
+       select id, stack_id, kind, false, true, ended_at, $2, 1, 1, 0, 0, 0, '{}', created_at, organization_id from updates where id = $1`,
+      [first, commit],
+    );
+    const recorded = app.context.statistics.keep(second);
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    await until(async () => (await query(app, waiting)).length > 0, 'the second one waits');
+    await other.query('commit');
+    await other.end();
+    await recorded;
+    expect((await delivery()).total).toMatchObject({ changed: 2, leadTime: { count: 1 } });
   });
 
   test('a day of a stack keeps 50 times', async () => {

@@ -419,7 +419,7 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     status: 200,
     answer: alike({
       updateID: uuid,
-      ...{ requiredPolicies: [], messages: [], version: 1, token: text, tokenExpiration: seconds, journalVersion: 1 },
+      ...{ requiredPolicies: [], messages: [], version: 1, token: text, tokenExpiration: seconds, journalVersion: 2 },
       stack: { id: uuid, ...named, tags: { a: 'b' }, version: 0, activeUpdate: uuid },
     }),
   },

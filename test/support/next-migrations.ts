@@ -9,6 +9,7 @@ export const splitMigrations: Readonly<Record<string, number>> = {
   '0036_stack_troubles': 16,
   '0037_delivery': 8,
   '0038_bounded_reads': 13,
+  '0039_project_days': 9,
 };
 
 /** Migrations as a later release may have them, by name: each way in which one may run, once. */

@@ -72,6 +72,7 @@ export async function changeStacks(
   requests: readonly UpdatePolicyGroupRequest[],
 ): Promise<void> {
   // A batch may replace and remove stacks in each of its requests: the result is written once.
+  const findStack = await stackFinder(groups, organization, requests);
   const added = new Set<string>();
   let removed: Set<string> | 'all' = new Set();
   for (const request of requests) {
@@ -87,11 +88,11 @@ export async function changeStacks(
       added.clear();
     }
     if (removeStack) {
-      const id = await findStack(groups, organization, removeStack);
+      const id = findStack(removeStack);
       if (removed !== 'all') removed.add(id);
       added.delete(id);
     }
-    for (const reference of named) added.add(await findStack(groups, organization, reference));
+    for (const reference of named) added.add(findStack(reference));
   }
   if (removed === 'all') await groups.removeStacks(group.id, null);
   else if (removed.size > 0) await groups.removeStacks(group.id, [...removed]);
@@ -103,21 +104,33 @@ export async function changeStacks(
     );
 }
 
-async function findStack(
+/** Looks up all stacks of the requests at once. The result throws NotFoundError and InvalidRequestError. */
+async function stackFinder(
   groups: PolicyGroupRepository,
   organization: string,
-  { name, routingProject }: StackReference,
-): Promise<string> {
-  const project = routingProject || null;
-  const [id, other] = await groups.findStacks(organization, project, name);
-  const shown = `${project === null ? '' : `${project.slice(0, 100)}/`}${name.slice(0, 100)}`;
-  if (id === undefined) throw new NotFoundError(`There is no stack ${shown} in organization ${organization}`);
-  if (other !== undefined) {
-    throw new InvalidRequestError(
-      `Several projects have a stack ${shown}. Name it with its project: <project>/${shown}`,
-    );
-  }
-  return id;
+  requests: readonly UpdatePolicyGroupRequest[],
+): Promise<(reference: StackReference) => string> {
+  const keyOf = ({ name, routingProject }: StackReference) => JSON.stringify([routingProject || null, name]);
+  const named = new Map<string, { readonly at: number; readonly name: string; readonly project: string | null }>();
+  for (const request of requests)
+    for (const reference of [...addedStacks(request), ...(request.removeStack ? [request.removeStack] : [])]) {
+      const { name, routingProject } = reference;
+      const key = keyOf(reference);
+      if (!named.has(key)) named.set(key, { at: named.size, name, project: routingProject || null });
+    }
+  const found = named.size === 0 ? null : await groups.findStacks(organization, [...named.values()]);
+  return (reference) => {
+    const { name, routingProject } = reference;
+    const [id, other] = found?.get(named.get(keyOf(reference))?.at ?? -1) ?? [];
+    const shown = `${routingProject ? `${routingProject.slice(0, 100)}/` : ''}${name.slice(0, 100)}`;
+    if (id === undefined) throw new NotFoundError(`There is no stack ${shown} in organization ${organization}`);
+    if (other !== undefined) {
+      throw new InvalidRequestError(
+        `Several projects have a stack ${shown}. Name it with its project: <project>/${shown}`,
+      );
+    }
+    return id;
+  };
 }
 
 /** The version that a reference names; null for any, or the newest. */

@@ -25,7 +25,7 @@ const ConfigBytesRow = Type.Object({
   bytes: Type.Integer(),
 });
 const CountRow = Type.Object({ count: Type.Integer() });
-const IdRow = Type.Object({ id: Type.String() });
+const FoundRow = Type.Object({ at: Type.Integer(), ids: Type.Array(Type.String()) });
 
 /** The condition for stacks `s` of projects `p` that `facts` allow to read; null: all. */
 const readableBy = (facts: object | null) => sql.fragment`(${facts === null}
@@ -171,14 +171,32 @@ export function createPolicyGroupRepository(db: Queryable) {
         from policy_group_packs a join policy_pack_versions v on v.id = a.version_id join policy_packs p on p.id = a.pack_id
         where a.group_id = ${id} order by p.name`),
 
-    /** Ids of the live stacks with this name, in one project or in any; at most two. */
-    findStacks: async (organization: string, project: string | null, name: string): Promise<string[]> => {
-      const rows = await db.any(sql.rows(IdRow)`
+    /** By position of the reference: ids of the live stacks with this name, in one project or in any; at most two. */
+    findStacks: async (
+      organization: string,
+      references: readonly { readonly project: string | null; readonly name: string }[],
+    ): Promise<ReadonlyMap<number, readonly string[]>> => {
+      const rows = await db.any(sql.rows(FoundRow)`
         /* policyGroups.findStacks */
-        select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-        where o.name = ${organization} and s.name = ${name} and s.deleted_at is null
-          and (${project}::text is null or p.name = ${project}::text) limit 2`);
-      return rows.map(({ id }) => id);
+        with r as materialized (
+          select at, name, project from unnest(${sql.array(
+            references.map(({ name }) => name),
+            'text',
+          )}, ${sql.array(
+            references.map(({ project }) => project ?? ''),
+            'text',
+          )}) with ordinality as r (name, project, at)),
+        found as (
+          select r.at, s.id from r join organizations o on o.name = ${organization}
+            join projects p on p.organization_id = o.id and p.name = r.project
+            join stacks s on s.project_id = p.id and s.name = r.name and s.deleted_at is null
+          where r.project <> ''
+          union all
+          select r.at, s.id from r join stacks s on s.name = r.name and s.deleted_at is null
+            join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id and o.name = ${organization}
+          where r.project = '')
+        select (at - 1)::integer as at, (array_agg(id))[1:2] as ids from found group by at`);
+      return new Map(rows.map(({ at, ids }) => [at, ids]));
     },
 
     addStacks: (id: string, stackIds: readonly string[]) =>
@@ -195,11 +213,24 @@ export function createPolicyGroupRepository(db: Queryable) {
         where group_id = ${id} and (${stackIds === null} or stack_id = any(${sql.array(stackIds ?? [], 'uuid')}))`),
 
     /** Enables a version of a pack, in place of another version of it. */
-    setPack: (id: string, pack: { readonly packId: string; readonly versionId: string; readonly config: string }) =>
+    /** Enables versions of different packs. */
+    setPacks: (
+      id: string,
+      packs: readonly { readonly packId: string; readonly versionId: string; readonly config: string }[],
+    ) =>
       db.query(sql.nothing`
-        /* policyGroups.setPack */
+        /* policyGroups.setPacks */
         insert into policy_group_packs (group_id, pack_id, version_id, config)
-        values (${id}, ${pack.packId}, ${pack.versionId}, ${pack.config})
+        select ${id}::uuid, * from unnest(${sql.array(
+          packs.map(({ packId }) => packId),
+          'uuid',
+        )}, ${sql.array(
+          packs.map(({ versionId }) => versionId),
+          'uuid',
+        )}, ${sql.array(
+          packs.map(({ config }) => config),
+          'text',
+        )})
         on conflict (group_id, pack_id) do update set version_id = excluded.version_id, config = excluded.config`),
 
     /** Disables a pack: any version of it, or only the given one. Returns whether it was enabled. */

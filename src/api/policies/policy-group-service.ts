@@ -1,18 +1,12 @@
-import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { lockManagement } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
-import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type {
-  CreatePolicyGroupRequest,
-  CreatePolicyPackRequest,
-  PackReference,
-  UpdatePolicyGroupRequest,
-} from './policies.schemas.ts';
-import { assertConfigBytes, assertPolicyConfig, assertPolicyName, groupNotFound, packNotFound } from './policies.ts';
+import { checkPacks, type EnabledPack, lockPacks } from './enabled-packs.ts';
+import type { CreatePolicyGroupRequest, PackReference, UpdatePolicyGroupRequest } from './policies.schemas.ts';
+import { assertConfigBytes, assertPolicyName, groupNotFound } from './policies.ts';
 import {
   addedPacks,
   assertServed,
@@ -125,67 +119,24 @@ export class PolicyGroupService {
     audit: AuditTrail,
   ): Promise<void> {
     assertServed(requests);
-    await this.#context.db.inTransaction(async (tx) => {
+    const { db, config } = this.#context;
+    const added = requests.flatMap(addedPacks);
+    const checked = await checkPacks(packRepository(db), organization, added, config.limits.maxFieldBytes);
+    await db.inTransaction(async (tx) => {
       await lockManagement(tx, organization, caller);
       const groups = createPolicyGroupRepository(tx);
       // A stack may be in several groups, which together have a limit.
       await groups.lockAll(organization);
       const group = await lockGroup(groups, organization, name);
       await changeStacks(groups, organization, group, requests);
-      await this.#changePacks(tx, organization, group, requests);
+      const packs = await lockPacks(packRepository(tx), organization, added, checked);
+      await changePacks(groups, group, requests, packs);
       if (requests.some(isAddition)) await this.#assertConfigBytes(groups, group);
       await audit.record(tx, { organization, object: `${organization}/${name}`, details: detailsOf(requests) });
       const newName = requests.findLast((request) => typeof request.newName === 'string')?.newName;
       if (typeof newName === 'string') await rename(groups, group, newName);
     });
     this.#log(organization, name, caller, 'policy group changed');
-  }
-
-  async #changePacks(
-    tx: Queryable,
-    organization: string,
-    group: PolicyGroupRow,
-    requests: readonly UpdatePolicyGroupRequest[],
-  ): Promise<void> {
-    const groups = createPolicyGroupRepository(tx);
-    // Each request of a batch may replace the packs: packs that are already cleared are not cleared again.
-    let isCleared = false;
-    for (const request of requests) {
-      const { policyPacks, removePolicyPack } = request;
-      if (policyPacks && !isCleared) {
-        await groups.clearPacks(group.id);
-        isCleared = true;
-      }
-      if (removePolicyPack) await removePack(groups, group, removePolicyPack);
-      for (const pack of addedPacks(request)) {
-        await this.#enable(tx, organization, group, pack);
-        isCleared = false;
-      }
-    }
-  }
-
-  async #enable(tx: Queryable, organization: string, group: PolicyGroupRow, pack: PackReference): Promise<void> {
-    if ((pack.environments ?? []).length > 0) {
-      throw new InvalidRequestError(
-        'Pulumi ESC (environments) is another product of Pulumi, which this server does not provide. Configure policy packs without environments',
-      );
-    }
-    const packs = packRepository(tx);
-    // A lock, so that the version is not removed meanwhile.
-    const locked = await packs.lock(organization, pack.name);
-    if (!locked) throw packNotFound(organization, pack.name);
-    const tag = tagOf(pack);
-    const version =
-      tag === null
-        ? await packs.findNewest(organization, pack.name)
-        : await packs.findVersion(organization, pack.name, tag);
-    if (!version?.isPublished || version.isRemoved) throw packNotFound(organization, pack.name, tag ?? undefined);
-    // Parsed for a configuration only: a call may enable many packs, of many policies each.
-    const { policies } = (pack.config ? JSON.parse(version.description) : {}) as Partial<CreatePolicyPackRequest>;
-    assertPolicyConfig(pack.name, pack.config ?? {}, new Set((policies ?? []).map((policy) => policy.name)));
-    const config = JSON.stringify(pack.config ?? {});
-    assertFieldSize('The configuration of the policy pack', config, this.#context.config.limits.maxFieldBytes);
-    await createPolicyGroupRepository(tx).setPack(group.id, { packId: locked.id, versionId: version.id, config });
   }
 
   async #assertConfigBytes(groups: PolicyGroupRepository, { id, name }: PolicyGroupRow): Promise<void> {
@@ -199,6 +150,41 @@ export class PolicyGroupService {
   #log(organization: string, group: string, caller: Caller, message: string): void {
     this.#context.logger.info({ policyGroup: `${organization}/${group}`, login: caller.login }, message);
   }
+}
+
+/** Enables and disables packs, in the order of the requests. Throws NotFoundError. */
+async function changePacks(
+  groups: PolicyGroupRepository,
+  group: PolicyGroupRow,
+  requests: readonly UpdatePolicyGroupRequest[],
+  versionOf: (pack: PackReference) => EnabledPack,
+): Promise<void> {
+  // Each request of a batch may replace the packs: what it enables is written once, and what is already cleared is not cleared again.
+  const enabled = new Map<string, EnabledPack>();
+  let isCleared = false;
+  const write = async (): Promise<void> => {
+    if (enabled.size === 0) return;
+    await groups.setPacks(group.id, [...enabled.values()]);
+    enabled.clear();
+    isCleared = false;
+  };
+  for (const request of requests) {
+    const { policyPacks, removePolicyPack } = request;
+    if (policyPacks) {
+      enabled.clear();
+      if (!isCleared) await groups.clearPacks(group.id);
+      isCleared = true;
+    }
+    if (removePolicyPack) {
+      await write();
+      await removePack(groups, group, removePolicyPack);
+    }
+    for (const pack of addedPacks(request)) {
+      const version = versionOf(pack);
+      enabled.set(version.packId, version);
+    }
+  }
+  await write();
 }
 
 async function removePack(groups: PolicyGroupRepository, group: PolicyGroupRow, pack: PackReference): Promise<void> {

@@ -41,6 +41,16 @@ const PagedRow = Type.Object({
 const maxListedVersions = 20;
 const maxListedGroups = 20;
 
+const ReferenceRow = Type.Object({
+  /** The position of the reference, from 0. */
+  at: Type.Integer(),
+  packId: Type.String(),
+  versionId: Type.String(),
+  /** Whether clients can use it. */
+  isUsable: Type.Boolean(),
+});
+const DescriptionRow = Type.Object({ description: Type.String() });
+
 const RequiredRow = Type.Object({
   versionId: Type.String(),
   name: Type.String(),
@@ -94,6 +104,13 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         from policy_packs p join organizations o on o.id = p.organization_id
         where o.name = ${organization} and p.name = ${name} for no key update of p`),
 
+    /** The same for several packs, as far as they exist. */
+    lockAll: (organization: string, names: readonly string[]) =>
+      db.query(sql.nothing`
+        /* policyPacks.lockAll */
+        select 1 from policy_packs p join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and p.name = any(${sql.array(names, 'text')}) order by p.name for no key update of p`),
+
     /** Begins the next version of a locked pack. */
     insertVersion: (version: NewPolicyVersion) =>
       db.one(sql.rows(BegunRow)`
@@ -112,6 +129,36 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         from policy_pack_versions v join policy_packs p on p.id = v.pack_id join organizations o on o.id = p.organization_id
         where o.name = ${organization} and p.name = ${pack} and (v.version_tag = ${tag} or v.version::text = ${tag})
         order by (v.version_tag = ${tag}) desc limit 1`),
+
+    /** The versions that references name, as `findVersion` and, without a tag, `findNewest` find them. */
+    findReferences: (
+      organization: string,
+      references: readonly { readonly name: string; readonly tag: string | null }[],
+    ) =>
+      db.any(sql.rows(ReferenceRow)`
+        /* policyPacks.findReferences */
+        select (r.at - 1)::integer as at, p.id as "packId", v.id as "versionId", v.published_at is not null and v.removed_at is null as "isUsable"
+        from unnest(${sql.array(
+          references.map(({ name }) => name),
+          'text',
+        )}, ${sql.array(
+          references.map(({ tag }) => tag ?? ''),
+          'text',
+        )}) with ordinality as r (name, tag, at)
+        join organizations o on o.name = ${organization} join policy_packs p on p.organization_id = o.id and p.name = r.name
+        cross join lateral (
+          select * from policy_pack_versions v
+          where v.pack_id = p.id and case when r.tag = '' then v.published_at is not null and v.removed_at is null
+            else v.version_tag = r.tag or v.version::text = r.tag end
+          order by (v.version_tag = r.tag) desc, v.version desc limit 1) v`),
+
+    /** The description of a version that was not removed, as JSON text. */
+    findDescription: async (id: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(DescriptionRow)`
+        /* policyPacks.findDescription */
+        select description from policy_pack_versions where id = ${id} and removed_at is null`);
+      return row?.description ?? null;
+    },
 
     findVersionById: (id: string) =>
       db.maybeOne(sql.rows(VersionRow)`

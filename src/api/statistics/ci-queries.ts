@@ -1,3 +1,5 @@
+import { isByProject, type SubjectFacts } from '../../shared/access/access-decision.ts';
+import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 import { getListedOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
@@ -34,7 +36,7 @@ export class CiQueries {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const queries = createCiQueryRepository(this.#db);
     const [statistics, refusals] = await Promise.all([
-      queries.sum(organization, days),
+      hasSums(organization) ? queries.sumProjects(organization, days) : queries.sum(organization, days),
       queries.countRefused(organization, days),
     ]);
     const refusedOn = keyed(refusals, ({ day }) => day);
@@ -78,6 +80,11 @@ export class CiQueries {
     const rows = await createCiQueryRepository(this.#db).listDrifted(organization, { ...query, limit });
     return pageOf(rows, query.limit, ({ position, stackId }) => [position, stackId], driftView);
   }
+}
+
+/** Whether the caller may read all stacks of a project or none, of each project. */
+function hasSums({ facts }: ListedOrganization): boolean {
+  return facts === null || isByProject(JSON.parse(facts) as Partial<SubjectFacts>);
 }
 
 function pageOf<R, S>(

@@ -84,6 +84,18 @@ export const readableStacks = (
 // As of the start of the statement: Postgres can then use the index for the days.
 export const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
 
+const counters = sql.fragment`runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms`;
+const sums = sql.fragment`sum(c.runs) as runs, sum(c.failed) as failed, sum(c.cancelled) as cancelled,
+  sum(c.previews) as previews, sum(c.failed_previews) as failed_previews, sum(c.waits) as waits,
+  sum(c.run_ms) as run_ms, sum(c.waited_ms) as waited_ms, max(c.longest_ms) as longest_ms`;
+/** Of the rows of `d`, which are by both. */
+const byDayAndProject = sql.fragment`
+  select d.day::text as day, d.project_name as project, sum(d.runs)::int as runs, sum(d.failed)::int as failed,
+    sum(d.cancelled)::int as cancelled, sum(d.previews)::int as previews, sum(d.failed_previews)::int as "failedPreviews",
+    sum(d.waits)::int as waits, sum(d.run_ms)::float8 as "runMs", sum(d.waited_ms)::float8 as "waitedMs",
+    max(d.longest_ms)::float8 as "longestMs"
+  from d group by grouping sets ((d.day), (d.project_name))`;
+
 /** Results of an organization's runs, on readable live stacks. */
 export function createCiQueryRepository(db: Queryable) {
   /** Of these stacks, each once; the others of the organization are not read. */
@@ -102,24 +114,42 @@ export function createCiQueryRepository(db: Queryable) {
     select v.id, v.number, v.ended_at from drift_runs c join updates v on v.id = c.update_id
     where c.stack_id = r.stack_id and c.state = 'done' and not c.is_detected`;
   return {
-    /** Statistics of each of the last days that has some, and of each project. */
+    /**
+     * Statistics of each of the last days that has some, and of each project. For callers who may read all stacks of a project or none, of
+     * each project: no stack is read.
+     */
+    sumProjects: ({ facts, id }: ListedOrganization, days: number) =>
+      db.any(sql.rows(StatisticsPartRow)`
+        /* ciQueries.sumProjects */
+        with r as materialized (
+          select p.name from projects p where p.organization_id = ${id}
+            and ${facts === null ? sql.fragment`true` : sql.fragment`effective_permissions(${facts}::jsonb, ${id}::uuid, p.name, '') & 1 = 1`}),
+        d as materialized (
+          select c.day, c.project_name, ${sums} from (
+            select day, project_name, ${counters}, longest_ms from project_days
+            where organization_id = ${id} and day > ${today} - ${days}::int
+            -- Not added up yet.
+            union all
+            select day, project_name, ${counters}, longest_ms from project_day_changes
+            where organization_id = ${id} and day > ${today} - ${days}::int) c
+          where c.project_name in (select name from r)
+          group by c.day, c.project_name
+          -- Otherwise, its stacks have left.
+          having sum(c.runs) > 0 or sum(c.previews) > 0)
+        ${byDayAndProject}`),
+
+    /** The same, of the stacks that the caller may read. */
     sum: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
         /* ciQueries.sum */
         with r as materialized (${readableStacks(organization)}),
         -- First the many rows by a hash, then the few that are left by day and by project.
         d as materialized (
-          select d.day, r.project_name, sum(d.runs) as runs, sum(d.failed) as failed, sum(d.cancelled) as cancelled,
-            sum(d.previews) as previews, sum(d.failed_previews) as failed_previews, sum(d.waits) as waits,
-            sum(d.run_ms) as run_ms, sum(d.waited_ms) as waited_ms, max(d.longest_ms) as longest_ms
-          from stack_days d join r on r.stack_id = d.stack_id
-          where d.organization_id = ${organization.id} and d.day > ${today} - ${days}::int
-          group by d.day, r.project_name)
-        select d.day::text as day, d.project_name as project, sum(d.runs)::int as runs, sum(d.failed)::int as failed,
-          sum(d.cancelled)::int as cancelled, sum(d.previews)::int as previews, sum(d.failed_previews)::int as "failedPreviews",
-          sum(d.waits)::int as waits, sum(d.run_ms)::float8 as "runMs", sum(d.waited_ms)::float8 as "waitedMs",
-          max(d.longest_ms)::float8 as "longestMs"
-        from d group by grouping sets ((d.day), (d.project_name))`),
+          select c.day, r.project_name, ${sums}
+          from stack_days c join r on r.stack_id = c.stack_id
+          where c.organization_id = ${organization.id} and c.day > ${today} - ${days}::int
+          group by c.day, r.project_name)
+        ${byDayAndProject}`),
 
     /** Runs that were refused: by reason, by day and by project. */
     countRefused: (organization: ListedOrganization, days: number) =>

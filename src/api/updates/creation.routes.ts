@@ -8,7 +8,7 @@ import type { Caller, Dialect } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { ContractCreateUpdateRequest, ContractCreateUpdateResponse } from '../platform/protocol/contract.ts';
 import { StackParams } from '../platform/protocol/core.ts';
-import { clientGone } from '../platform/server/client-gone.ts';
+import { clientGone, whenUndelivered } from '../platform/server/client-gone.ts';
 import type { RequiredPolicy } from '../policies/policies.schemas.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
@@ -68,7 +68,9 @@ function createUpdate(app: RouteScope, services: Services): void {
       async ({ params, query, body, caller, dialect, audit }, reply) => {
         const call = { params, query, caller, dialect, audit, gone: clientGone(reply) };
         const created = await create(services, call, newUpdate(kind, body), reply);
-        return created && createUpdateResponse(dialect, created.updateId, created);
+        if (!created) return null;
+        whenUndelivered(reply, () => void services.updates.forsake(created.updateId, null, audit));
+        return createUpdateResponse(dialect, created.updateId, created);
       },
     );
   }
@@ -99,7 +101,9 @@ function beginUpdate(app: RouteScope, services: Services): void {
       const { updateId } = created;
       audit.attempt('update.start');
       const request = { tags: body.tags ?? null, journalVersion: body.journalVersion ?? 0, gone };
-      return beginResponse(created, await services.updates.startNew(params, updateId, caller, request, audit));
+      const started = await services.updates.startNew(params, updateId, caller, request, audit);
+      whenUndelivered(reply, () => void services.updates.forsake(updateId, started, audit));
+      return beginResponse(created, started);
     },
   );
 }

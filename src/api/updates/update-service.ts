@@ -1,6 +1,7 @@
+import { hashToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
@@ -8,13 +9,9 @@ import { JournalFaultError, JournalGapError } from '../../shared/state/journal/j
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
-import {
-  type Completion,
-  createLockedUpdateRepository,
-  type LockedUpdate,
-} from '../../shared/updates/locked-update-repository.ts';
+import { type Completion, createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
 import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
-import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
+import { cancelUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
@@ -29,6 +26,7 @@ import { LimitsChangedError } from './rule-checks.ts';
 import { type CreatedUpdate, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 import { mintLease, prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
+import { endOf, type UnknownLease, withdrawUpdate } from './withdraw-update.ts';
 
 const maxCompleteAttempts = 5;
 
@@ -113,12 +111,18 @@ export class UpdateService {
       const { tags } = request;
       return { ...started, stack: { ...stack, ...(tags ? { tags: JSON.stringify(tags) } : {}) } };
     } catch (error) {
-      await this.withdraw(updateId, audit, gone.aborted ? 'client-gone' : 'not-started', lease.hash).catch(
-        (err: unknown) =>
-          this.#context.logger.error({ err, updateId }, 'an update without a client could not be withdrawn'),
-      );
+      await this.#tryWithdraw(updateId, audit, gone.aborted ? 'client-gone' : 'not-started', { hash: lease.hash });
       throw error;
     }
+  }
+
+  /**
+   * Ends an update after its client has left without the response that created it, or that had its lease (`started`): unless the update was started,
+   * or the lease used, since. Never fails.
+   */
+  async forsake(updateId: string, started: StartedUpdate | null, audit: AuditTrail): Promise<void> {
+    const lease = started ? { hash: hashToken(started.token), expiresAt: started.expiresAt } : undefined;
+    await this.#tryWithdraw(updateId, audit, 'client-gone', lease);
   }
 
   /** The next number in the arrival order of full checkpoints of the update. */
@@ -235,20 +239,15 @@ export class UpdateService {
     return revokedLeaseError(this.#context, update, update.endReason);
   }
 
-  /** Ends an update that nobody will start, or that was started with the given lease, which nobody has. */
-  async withdraw(updateId: string, audit: AuditTrail, reason = 'journal-fault', leaseHash?: Buffer): Promise<void> {
-    const { db, metrics } = this.#context;
-    const ended = await db.inTransaction(async (tx) => {
-      const locked = await lockUpdate(tx, updateId);
-      if (!locked) return null;
-      const { kind, leaseHash: held, status } = locked.update;
-      const isStarted = status === 'running' && held !== null && leaseHash?.equals(held) === true;
-      if (status !== 'not started' && !isStarted) return null;
-      await cancelUpdate(tx, locked, 'cancelled');
-      await audit.record(tx, { action: 'update.cancel', ...endOf(locked, { reason }) });
-      return isStarted ? kind : null;
-    });
-    if (ended) metrics.updatesEnded.labels(ended, 'cancelled').inc();
+  async #tryWithdraw(updateId: string, audit: AuditTrail, reason: string, lease?: UnknownLease): Promise<void> {
+    await this.withdraw(updateId, audit, reason, lease).catch((err: unknown) =>
+      this.#context.logger.error({ err, updateId }, 'an update without a client could not be withdrawn'),
+    );
+  }
+
+  /** Ends an update that nobody will start: see withdrawUpdate. */
+  async withdraw(updateId: string, audit: AuditTrail, reason = 'journal-fault', lease?: UnknownLease): Promise<void> {
+    await withdrawUpdate(this.#context, { updateId, reason, lease }, audit);
   }
 }
 
@@ -261,17 +260,4 @@ function assertWaits(gone: AbortSignal): void {
 export interface CompletedUpdate {
   /** Ids of entries that its journal lacks, as in `3-4, 7`; null: none. */
   readonly missingEntries: string | null;
-}
-
-/** The event of an update that ends, with what it has written. */
-function endOf(locked: LockedUpdate, details: Readonly<Record<string, unknown>>) {
-  const { stack, update } = locked;
-  const { dryRun, entryCount, id, kind, stackVersion } = update;
-  const written = { journalEntries: entryCount, checkpoints: update.checkpointSequence + update.fullCommitted };
-  return {
-    organization: stack.organization,
-    object: formatStackRef(stack),
-    updateId: id,
-    details: { stackId: stack.id, kind, dryRun, stackVersion, ...written, ...describeGap(locked), ...details },
-  };
 }

@@ -7,6 +7,7 @@ import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
 import { createChangeLimitRepository } from '../../shared/state/journal/change-limits/change-limit-repository.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
+import { newestJournalVersion } from '../../shared/state/journal/journal-batch.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
@@ -105,18 +106,19 @@ export function prepareStart(
         ? await db.inTransaction((tx) => startIn(tx, id, audit))
         : await assertStarted(db, id, start);
     metrics.updatesStarted.labels(started.kind).inc();
-    return describeStart(started, lease.token);
+    return describeStart(started, lease.token, request.journalVersion);
   };
 }
 
-function describeStart(started: Started, token: string): StartedUpdate {
-  const { expiresAt, headVersion, journalVersion, stackVersion } = started;
+/** `offered` is the newest version of the journal that the client knows; it sends entries of the version in the response. */
+function describeStart(started: Started, token: string, offered: number): StartedUpdate {
+  const { expiresAt, headVersion, stackVersion } = started;
   return {
     token,
     expiresAt,
     stackVersion: stackVersion ?? headVersion,
     baseStackVersion: headVersion,
-    journalVersion,
+    journalVersion: started.journalVersion === 0 ? 0 : Math.min(offered, newestJournalVersion),
   };
 }
 
@@ -173,7 +175,6 @@ function changesTooQuickly(): UnavailableError {
   return new UnavailableError('The stack changes too quickly; please retry', { retryAfterSeconds: 1 });
 }
 
-/** `offered` is the newest version of the journal that the client knows; it sends what the response names. */
 function usesJournal({ checkpointMode }: Config, offered: number): boolean {
   return offered >= 1 && (checkpointMode === 'journal' || checkpointMode === 'auto');
 }

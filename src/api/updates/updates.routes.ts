@@ -12,6 +12,7 @@ import {
   ContractStartUpdateResponse,
 } from '../platform/protocol/contract.ts';
 import { UpdateParams } from '../platform/protocol/core.ts';
+import { whenUndelivered } from '../platform/server/client-gone.ts';
 import type { HistoryService } from './history-service.ts';
 import type { UpdateService } from './update-service.ts';
 import { leaseResponse, startResponse, updateResponse } from './updates.mappers.ts';
@@ -65,10 +66,11 @@ function startUpdate(app: RouteScope, { updates }: Services): void {
         response: { 200: Type.Union([StartUpdateResponse, ContractStartUpdateResponse]) },
       },
     },
-    async ({ params, body, caller, dialect, audit }) => {
+    async ({ params, body, caller, dialect, audit }, reply) => {
       assertUpdateId(params.updateId);
       const request = { tags: body?.tags ?? null, journalVersion: body?.journalVersion ?? 0 };
       const started = await updates.start(params, params.updateId, caller, request, audit);
+      whenUndelivered(reply, () => void updates.forsake(params.updateId, started, audit));
       return startResponse(dialect, started);
     },
   );

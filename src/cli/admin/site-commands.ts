@@ -78,9 +78,9 @@ async function promoteStandby(db: Database, isForced: boolean): Promise<void> {
   const { isReceiving, isStandby } = await sites.postgres();
   if (!isStandby) return;
   const { mode } = await createReadOnlyRepository(db).find();
-  if (isReceiving && mode?.reason !== demotedReason && !isForced)
+  if (isReceiving !== false && mode?.reason !== demotedReason && !isForced)
     throw new CommandRefusedError(
-      'The primary of this Postgres still runs: run `holdfast admin site demote` there first, or use --force',
+      `The primary of this Postgres ${isReceiving ? 'still runs' : 'may still run'}: run \`holdfast admin site demote\` there first, or use --force`,
     );
   const isPrimary = await sites.promote().catch((error: unknown) => {
     throw new CommandRefusedError(

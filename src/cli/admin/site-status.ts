@@ -68,6 +68,11 @@ export async function readSiteStatus(db: Database, config: Config) {
   });
 }
 
+function connectionOf(isReceiving: boolean | null): string {
+  if (isReceiving === null) return 'unknown whether it follows its primary';
+  return isReceiving ? 'follows its primary' : 'is not connected to its primary';
+}
+
 /** The lines for a person. */
 export function describeSite(status: SiteStatus): string[] {
   const { blobs, postgres, readOnly, role, runningUpdates, stores, term } = status;
@@ -83,7 +88,7 @@ export function describeSite(status: SiteStatus): string[] {
     `Updates running: ${runningUpdates}.`,
     ...(role === 'standby'
       ? [
-          `Postgres: ${postgres.isReceiving ? 'follows its primary' : 'is not connected to its primary'}, ${postgres.replaySeconds === null ? 'an unknown time' : `${Math.ceil(postgres.replaySeconds)} s`} behind.`,
+          `Postgres: ${connectionOf(postgres.isReceiving)}, ${postgres.replaySeconds === null ? 'an unknown time' : `${Math.ceil(postgres.replaySeconds)} s`} behind.`,
         ]
       : postgres.standbys.length === 0
         ? ['Postgres: no standby is connected.']

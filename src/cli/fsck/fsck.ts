@@ -7,12 +7,20 @@ import { checkRows, checkTable } from './row-checks.ts';
 import { checkSchema } from './schema-checks.ts';
 import { checkAllKeys, checkAudit, checkBlobs, checkUsage } from './store-checks.ts';
 import { organizationChecks } from './tables/organization-check-repository.ts';
+import { projectDayChecks } from './tables/project-day-check-repository.ts';
 import { queueChecks } from './tables/queue-check-repository.ts';
 import { stackChecks } from './tables/stack-check-repository.ts';
 import { updateChecks } from './tables/update-check-repository.ts';
 import { versionChecks } from './tables/version-check-repository.ts';
 
-const tableChecks = [...organizationChecks, ...stackChecks, ...updateChecks, ...versionChecks, ...queueChecks];
+const tableChecks = [
+  ...organizationChecks,
+  ...stackChecks,
+  ...projectDayChecks,
+  ...updateChecks,
+  ...versionChecks,
+  ...queueChecks,
+];
 
 /**
  * Checks what must always hold in database and blob store, while servers run. Changes nothing unless it `fixes`. A check that fails

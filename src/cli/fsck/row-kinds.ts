@@ -55,6 +55,11 @@ export const rowKinds = {
     remedy: derived,
     repair: 'counts again',
   },
+  'project-counter': {
+    means: 'The sums of a project differ from the counters of its stacks.',
+    remedy: derived,
+    repair: 'adds the difference',
+  },
   storage: {
     means: 'The noted bytes of an organization differ by more than 2 % from its rows.',
     remedy: 'Workers measure every hour: see the log of the task measure-storage.',

@@ -23,7 +23,7 @@ const SiteStatus = Type.Object({
   readOnly: Nullable(Type.Object({ since: Time, reason: Text })),
   runningUpdates: Count,
   postgres: Type.Object({
-    isReceiving: Flag,
+    isReceiving: Nullable(Type.Boolean()),
     replaySeconds: Nullable(Type.Number()),
     standbys: Type.Array(Type.Object({ name: Text, state: TextOrNull, sync: TextOrNull, lagBytes: CountOrNull })),
   }),

@@ -66,6 +66,14 @@ export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet 
   return usable((left | outputs) & ofToken);
 }
 
+/** Whether `decide` gives the same permissions on all stacks of a project, whatever their names and tags. */
+export function isByProject({ grants, scopes }: Partial<SubjectFacts>): boolean {
+  return (
+    (grants ?? []).every(({ stack, tagName }) => stack === null && tagName === null) &&
+    (scopes ?? []).every(({ stack }) => stack === null)
+  );
+}
+
 /** The grants that apply to the stack. */
 export function matchingGrants<Grant extends GrantFacts>(grants: readonly Grant[], stack: StackFacts): Grant[] {
   return grants.filter((grant) => namesMatch(grant, stack) && tagMatches(grant, stack.tags));

@@ -27,6 +27,7 @@ export const UpdateRow = Type.Object({
   /** Until the lease ends, or the wait for the start. */
   secondsLeft: Type.Number(),
   epoch: Type.Integer(),
+  /** 1 if it sends a journal, whose entries have their version themselves; 0 if not. */
   journalVersion: Type.Integer(),
   /** Whether there is a journal, even if empty. It exists until it is compacted and deleted. */
   hasJournal: Type.Boolean(),

@@ -4,7 +4,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Outgoing } from '../platform/outgoing/outgoing.ts';
 import { isAccepted, type Posted, post } from '../platform/outgoing/post.ts';
-import { currentSpan, inRootSpan, inSpan } from '../platform/tracing/tracing.ts';
+import { currentTrace, inRootSpan, inSpan } from '../platform/tracing/tracing.ts';
 import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { isAlreadySet, statusRequestOf } from './commit-status.ts';
 import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
@@ -73,8 +73,8 @@ export class DeliveryAttempts {
       'holdfast.format': format,
       'holdfast.attempt': attempts,
     };
-    // Below the span of a call that waits for it.
-    const inOwnSpan = currentSpan() ? inSpan : inRootSpan;
+    // In the trace of a call that waits for it.
+    const inOwnSpan = currentTrace() ? inSpan : inRootSpan;
     return inOwnSpan('webhook delivery', { role: 'client', attributes }, () => this.#attempt(delivery, signal));
   }
 

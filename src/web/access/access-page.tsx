@@ -15,6 +15,7 @@ import { Page } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { lostPermissions, memberPermissions, withNeeds } from './default-permissions.ts';
 import { PermissionChoice, PermissionSet } from './permission-set.tsx';
+import { accessTexts } from './texts.tsx';
 
 const route = getRouteApi('/$organization/~/access');
 
@@ -30,27 +31,25 @@ export function AccessPage() {
     <Page
       title={
         <>
-          Access <ManagedMark organization={organization} kind="Organization" object={organization} />
+          {accessTexts.title} <ManagedMark organization={organization} kind="Organization" object={organization} />
         </>
       }
-      lead="What viewers and members can do on every stack by their role. Admins can do everything. Grants add permissions for individual users, teams and tokens."
+      lead={accessTexts.lead}
     >
       {policy === undefined ? (
         <Skeleton width={320} />
       ) : (
         <FactList>
-          <FactRow name="Role permissions">
+          <FactRow name={accessTexts.rolePermissions}>
             <DefaultLabels defaults={policy.defaultPermissions} />
-            <Button size="small" aria-label="Edit role permissions" onClick={() => setAsked('defaults')}>
-              Edit
+            <Button size="small" aria-label={accessTexts.editRolePermissions} onClick={() => setAsked('defaults')}>
+              {accessTexts.edit}
             </Button>
           </FactRow>
-          <FactRow name="Secrets">
-            {policy.decryptByRole
-              ? 'Viewers and members can decrypt them.'
-              : 'Only admins, and holders of a grant, can decrypt them.'}
+          <FactRow name={accessTexts.secrets}>
+            {policy.decryptByRole ? accessTexts.decryptedByRole : accessTexts.decryptedByGrant}
             <Button size="small" onClick={() => setAsked('decrypt')}>
-              {policy.decryptByRole ? 'Require a grant' : 'Allow by role'}
+              {policy.decryptByRole ? accessTexts.requireGrant : accessTexts.allowByRole}
             </Button>
           </FactRow>
         </FactList>
@@ -66,11 +65,11 @@ export function AccessPage() {
 }
 
 function DefaultLabels({ defaults }: { readonly defaults: AccessPolicy['defaultPermissions'] }) {
-  if (defaults === null) return <span>All permissions of the role.</span>;
-  if (withNeeds(defaults).length === 0) return <span>None. Only grants apply.</span>;
+  if (defaults === null) return <span>{accessTexts.allPermissions}</span>;
+  if (withNeeds(defaults).length === 0) return <span>{accessTexts.nonePermissions}</span>;
   return (
     <>
-      <span>At most</span>
+      <span>{accessTexts.atMost}</span>
       <PermissionSet names={withNeeds(defaults)} />
     </>
   );
@@ -81,9 +80,6 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-const lossLabels =
-  'This takes effect at once, on all stacks. Grants stay as they are. Running updates that are no longer permitted lose their lock; the state they have saved is kept.';
-
 function DecryptDialog({ onClose, organization, policy }: DialogProps & { readonly policy: AccessPolicy }) {
   const [isOn] = useState(policy.decryptByRole);
   const { base, dialog } = useEdit({ item: policy, draftOf: () => ({}), read: () => readPolicy(organization) });
@@ -91,13 +87,9 @@ function DecryptDialog({ onClose, organization, policy }: DialogProps & { readon
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Organization', object: organization }}
-      title={isOn ? 'Require a grant for decryption?' : 'Allow viewers and members to decrypt?'}
-      description={
-        isOn
-          ? `Commands that need secrets then fail for viewers and members without a grant, including pulumi up of stacks with secrets. ${lossLabels}`
-          : 'Every member of the organization who can read a stack can then read its secrets.'
-      }
-      action={isOn ? 'Require a grant' : 'Allow by role'}
+      title={isOn ? accessTexts.requireGrantTitle : accessTexts.allowDecryption}
+      description={isOn ? accessTexts.requireGrantLead : accessTexts.allowDecryptionLead}
+      action={isOn ? accessTexts.requireGrant : accessTexts.allowByRole}
       isDanger={isOn}
       {...(isOn ? { typed: organization } : {})}
       {...dialog(change)}
@@ -108,9 +100,9 @@ function DecryptDialog({ onClose, organization, policy }: DialogProps & { readon
 }
 
 const ways = [
-  ['all', 'All permissions of the role'],
-  ['some', 'At most some permissions'],
-  ['none', 'None: only grants apply'],
+  ['all', accessTexts.allOfRole],
+  ['some', accessTexts.atMostSome],
+  ['none', accessTexts.noneOfRole],
 ] as const;
 type Way = (typeof ways)[number][0];
 
@@ -137,9 +129,9 @@ function DefaultsDialog({ onClose, organization, policy }: DialogProps & { reado
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Organization', object: organization }}
-      title="Edit role permissions"
-      description="The viewer and member roles have at most these permissions. Admins keep all permissions."
-      action={lost.length > 0 ? 'Remove permissions' : 'Save'}
+      title={accessTexts.editRolePermissions}
+      description={accessTexts.editRolePermissionsLead}
+      action={lost.length > 0 ? accessTexts.removePermissions : accessTexts.save}
       isDanger={lost.length > 0}
       {...(lost.length > 0 ? { typed: organization } : {})}
       isReady={way !== 'some' || names.length > 0}
@@ -148,24 +140,20 @@ function DefaultsDialog({ onClose, organization, policy }: DialogProps & { reado
       onClose={onClose}
     >
       <SelectField
-        label="Role permissions"
+        label={accessTexts.rolePermissions}
         value={way}
         options={ways}
         onChange={({ target }) => edit({ way: target.value as Way })}
       />
       {way === 'some' ? (
         <PermissionChoice
-          label="Permissions"
+          label={accessTexts.permissions}
           names={withNeeds(names)}
           of={memberPermissions}
           onChange={(chosen) => edit({ names: chosen })}
         />
       ) : null}
-      {lost.length > 0 ? (
-        <p>
-          Viewers and members lose <b>{lost.join(', ')}</b> unless a grant allows it. {lossLabels}
-        </p>
-      ) : null}
+      {lost.length > 0 ? <p>{accessTexts.lose(<b>{lost.join(', ')}</b>)}</p> : null}
     </ManagedDialog>
   );
 }

@@ -8,15 +8,20 @@ import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { SelectField } from '../platform/ui/field.tsx';
 import type { GrantOwner } from './grant-owner.ts';
 import { PermissionChoice } from './permission-set.tsx';
+import { grantDialogTexts } from './texts.tsx';
 
 const kinds = [
-  ['user', 'A member'],
-  ['team', 'A team'],
-  ['token', 'A token'],
+  ['user', grantDialogTexts.aMember],
+  ['team', grantDialogTexts.aTeam],
+  ['token', grantDialogTexts.aToken],
 ] as const;
 type Kind = (typeof kinds)[number][0];
 
-const names = { user: 'Login', team: 'Team name', token: 'Token id' } as const satisfies Record<Kind, string>;
+const names = {
+  user: grantDialogTexts.login,
+  team: grantDialogTexts.teamName,
+  token: grantDialogTexts.tokenId,
+} as const satisfies Record<Kind, string>;
 
 const nameFields = { user: LoginField, team: TeamField, token: TokenIdField } as const satisfies Record<Kind, unknown>;
 
@@ -56,9 +61,9 @@ export function GrantDialog({
     });
   return (
     <ActionDialog
-      title={team === null ? 'Add a grant' : `Add a grant for ${team}`}
-      description="A grant applies at once, in addition to roles. A denial applies to everyone the grant names, including admins."
-      action={effect === 'deny' ? 'Add the denial' : 'Add the grant'}
+      title={team === null ? grantDialogTexts.title : grantDialogTexts.titleForTeam(team)}
+      description={grantDialogTexts.lead}
+      action={effect === 'deny' ? grantDialogTexts.denyAction : grantDialogTexts.action}
       isDanger={effect === 'deny'}
       error={give.error}
       isPending={give.isPending}
@@ -69,7 +74,7 @@ export function GrantDialog({
       {team === null ? (
         <div className={styles['row']}>
           <SelectField
-            label="Granted to"
+            label={grantDialogTexts.grantedTo}
             value={kind}
             options={kinds}
             onChange={({ target }) => setKind(target.value as Kind)}
@@ -88,22 +93,22 @@ export function GrantDialog({
       ) : null}
       <div className={styles['row']}>
         <SelectField
-          label="Effect"
+          label={grantDialogTexts.effect}
           value={effect}
           options={[
-            ['allow', 'Allow'],
-            ['deny', 'Deny'],
+            ['allow', grantDialogTexts.allow],
+            ['deny', grantDialogTexts.deny],
           ]}
           onChange={({ target }) => setEffect(target.value as 'allow' | 'deny')}
         />
         {effect === 'deny' ? null : (
           <div className={styles['grow']}>
             <SelectField
-              label="Grant"
+              label={grantDialogTexts.grant}
               value={role}
               options={[
-                ['', 'Individual permissions'],
-                ...roles.map((each) => [each.id, `The role ${each.name}`] as const),
+                ['', grantDialogTexts.individual],
+                ...roles.map((each) => [each.id, grantDialogTexts.theRole(each.name)] as const),
               ]}
               onChange={({ target }) => setRole(target.value)}
             />
@@ -112,31 +117,27 @@ export function GrantDialog({
       </div>
       {isOfRole ? (
         <p className={styles['note']}>
-          {roles.find(({ id }) => id === role)?.permissions.join(', ')}. The grant changes with the role.
+          {grantDialogTexts.permissionsOfRole(roles.find(({ id }) => id === role)?.permissions.join(', ') ?? '')}
         </p>
       ) : (
-        <PermissionChoice label="Permissions" names={chosen} onChange={setChosen} />
+        <PermissionChoice label={grantDialogTexts.permissions} names={chosen} onChange={setChosen} />
       )}
       <StackPathField
         organization={organization}
-        label="Stacks"
+        label={grantDialogTexts.stacks}
         value={stacks}
         maxLength={201}
         required
-        hint={
-          <>
-            <code>project/stack</code>, in which <code>*</code> stands for any characters
-          </>
-        }
+        hint={grantDialogTexts.stacksHint(<code>project/stack</code>, <code>*</code>)}
         onChange={setStacks}
       />
       <TagField
         organization={organization}
-        label="Tag"
+        label={grantDialogTexts.tag}
         value={tag}
         maxLength={300}
-        placeholder="owner=data"
-        hint="Only stacks with this tag. Leave empty for all stacks."
+        placeholder={grantDialogTexts.tagExample}
+        hint={grantDialogTexts.tagHint}
         onChange={setTag}
       />
     </ActionDialog>

@@ -20,6 +20,7 @@ import { Time } from '../platform/ui/time.tsx';
 import { GrantDialog } from './grant-dialog.tsx';
 import type { GrantOwner } from './grant-owner.ts';
 import { PermissionSet } from './permission-set.tsx';
+import { grantTexts } from './texts.tsx';
 
 /** Grants to a team or on a stack, for admins of the organization. */
 export function GrantList({
@@ -40,23 +41,23 @@ export function GrantList({
     ...('team' in owner ? [] : [toWhom(organization)]),
     ...columnsOfAll(organization),
     {
-      name: 'Actions',
+      name: grantTexts.actions,
       isActions: true,
       cell: (grant) => (
-        <RowMenu of={`the grant on ${grant.stacks}`}>
-          <MenuItem onSelect={() => setAsked(grant)}>Revoke…</MenuItem>
+        <RowMenu of={grantTexts.grantOn(grant.stacks)}>
+          <MenuItem onSelect={() => setAsked(grant)}>{grantTexts.revoke}</MenuItem>
         </RowMenu>
       ),
     },
   ];
   return (
     <Section
-      title="Grants"
+      title={grantTexts.grants}
       lead={lead}
       actions={
         <Button onClick={() => setAsked('give')}>
           <Plus size={16} aria-hidden="true" />
-          Add a grant
+          {grantTexts.add}
         </Button>
       }
     >
@@ -64,11 +65,11 @@ export function GrantList({
         <Problem {...problem} />
       ) : (
         <Table
-          label="Grants"
+          label={grantTexts.grants}
           columns={columns}
           {...pagedList(query)}
           keyOf={({ id }) => id}
-          empty={<p className={styles['note']}>No grants. Only roles apply.</p>}
+          empty={<p className={styles['note']}>{grantTexts.none}</p>}
         />
       )}
       {asked === 'give' ? (
@@ -82,20 +83,20 @@ export function GrantList({
 
 function toWhom(organization: string): Column<GrantItem> {
   return {
-    name: 'Granted to',
+    name: grantTexts.grantedTo,
     isTitle: true,
     cell: ({ team, token, user }) =>
       team === undefined ? (
         <span className={styles['name']}>
           {user ?? token?.name}
-          {token === undefined ? null : <span className={styles['second']}>token</span>}
+          {token === undefined ? null : <span className={styles['second']}>{grantTexts.token}</span>}
         </span>
       ) : (
         <span className={styles['name']}>
           <Link to="/$organization/~/teams/$team" params={{ organization, team }}>
             {team}
           </Link>
-          <span className={styles['second']}>team</span>
+          <span className={styles['second']}>{grantTexts.team}</span>
         </span>
       ),
   };
@@ -103,34 +104,37 @@ function toWhom(organization: string): Column<GrantItem> {
 
 const columnsOfAll = (organization: string): readonly Column<GrantItem>[] => [
   {
-    name: 'Permissions',
+    name: grantTexts.permissions,
     cell: ({ effect, id, permissions, role }) => (
       <span className={styles['badges']}>
-        <Badge tone={effect === 'deny' ? 'failure' : 'success'}>{effect === 'deny' ? 'denies' : 'allows'}</Badge>
-        {role === undefined ? null : <span>role {role.name}</span>}
+        <Badge tone={effect === 'deny' ? 'failure' : 'success'}>
+          {effect === 'deny' ? grantTexts.denies : grantTexts.allows}
+        </Badge>
+        {role === undefined ? null : <span>{grantTexts.ofRole(role.name)}</span>}
         <PermissionSet names={permissions} />
         <ManagedMark organization={organization} kind="Grant" object={id} />
       </span>
     ),
   },
   {
-    name: 'Stacks',
+    name: grantTexts.stacks,
     cell: ({ stacks, tag }) => (
       <span className={styles['badges']}>
         <code className={styles['pattern']}>{stacks}</code>
         {tag === undefined ? null : (
           <span className={styles['note']}>
-            with the tag{' '}
-            <code>
-              {tag.name}
-              {tag.value === undefined ? '' : `=${tag.value}`}
-            </code>
+            {grantTexts.withTag(
+              <code>
+                {tag.name}
+                {tag.value === undefined ? '' : `=${tag.value}`}
+              </code>,
+            )}
           </span>
         )}
       </span>
     ),
   },
-  { name: 'Since', align: 'right', isMinor: true, cell: ({ created }) => <Time at={created} /> },
+  { name: grantTexts.since, align: 'right', isMinor: true, cell: ({ created }) => <Time at={created} /> },
 ];
 
 function TakeDialog({
@@ -147,13 +151,13 @@ function TakeDialog({
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Grant', object: grant.id }}
-      title="Revoke this grant?"
+      title={grantTexts.revokeTitle}
       description={
         grant.effect === 'deny'
-          ? `${whose} again has all permissions on ${grant.stacks} that roles and other grants give.`
-          : `${whose} keeps only the permissions on ${grant.stacks} that roles and other grants give. Running updates that are no longer permitted lose their lock at once.`
+          ? grantTexts.revokeDenialLead(whose, grant.stacks)
+          : grantTexts.revokeLead(whose, grant.stacks)
       }
-      action="Revoke the grant"
+      action={grantTexts.revokeAction}
       isDanger
       error={take.error}
       isPending={take.isPending}

@@ -9,19 +9,20 @@ import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import styles from './limits-page.module.css';
+import { limitTexts } from './texts.tsx';
 
 const route = getRouteApi('/$organization/~/limits');
 const pollMs = 15_000;
 
 const names: Readonly<Record<Limit['name'], { readonly name: string; readonly about: string }>> = {
-  stacks: { name: 'Stacks', about: 'not deleted' },
-  updates: { name: 'Concurrent updates', about: 'including previews' },
+  stacks: { name: limitTexts.stacks, about: limitTexts.stacksAbout },
+  updates: { name: limitTexts.updates, about: limitTexts.updatesAbout },
   keptBytes: {
-    name: 'Stored',
-    about: 'states, journals and events of all stacks, including deleted stacks that can be restored',
+    name: limitTexts.stored,
+    about: limitTexts.storedAbout,
   },
-  inFlightBytes: { name: 'In flight', about: 'bodies of requests that are being written' },
-  requestsPerSecond: { name: 'Requests per second', about: 'by all members, on each replica' },
+  inFlightBytes: { name: limitTexts.inFlight, about: limitTexts.inFlightAbout },
+  requestsPerSecond: { name: limitTexts.requestsPerSecond, about: limitTexts.requestsPerSecondAbout },
 };
 
 /** The limits of the organization, and its usage. */
@@ -32,7 +33,7 @@ export function LimitsPage() {
   if (problem) return <Problem {...problem} />;
   const limits = query.data;
   return (
-    <Page title="Limits" lead="Usage and limits of this organization. The operators of the server set the limits.">
+    <Page title={limitTexts.title} lead={limitTexts.lead}>
       {limits === undefined ? (
         <div className={styles['list']} aria-busy="true">
           {[48, 32, 56, 40].map((width) => (
@@ -46,15 +47,12 @@ export function LimitsPage() {
               <LimitRow key={limit.name} limit={limit} measuredAt={limits.measuredAt} />
             ))}
           </dl>
-          <StorageGrowth title="Storage by day" days={limits.days} />
-          <Section
-            title="Requests"
-            lead="These apply to the whole server and to every user. Requests over a limit are refused and must be retried later."
-          >
+          <StorageGrowth title={limitTexts.byDay} days={limits.days} />
+          <Section title={limitTexts.requests} lead={limitTexts.requestsLead}>
             <FactList>
-              <FactRow name="With one token">{perMinute(limits.requestsPerMinute.token)}</FactRow>
-              <FactRow name="By one user">{perMinute(limits.requestsPerMinute.user)}</FactRow>
-              <FactRow name="From one address">{perMinute(limits.requestsPerMinute.address)}</FactRow>
+              <FactRow name={limitTexts.withToken}>{perMinute(limits.requestsPerMinute.token)}</FactRow>
+              <FactRow name={limitTexts.byUser}>{perMinute(limits.requestsPerMinute.user)}</FactRow>
+              <FactRow name={limitTexts.fromAddress}>{perMinute(limits.requestsPerMinute.address)}</FactRow>
             </FactList>
           </Section>
         </>
@@ -82,24 +80,19 @@ function LimitRow({
       </dt>
       <dd className={styles['value']}>
         <span className={styles['numbers']}>
-          {used === null ? name === 'requestsPerSecond' ? '' : 'not measured' : <b>{show(used)}</b>}
+          {used === null ? name === 'requestsPerSecond' ? '' : limitTexts.notMeasured : <b>{show(used)}</b>}
           {limit === null ? (
-            <span className={styles['about']}>no limit</span>
+            <span className={styles['about']}>{limitTexts.noLimit}</span>
           ) : (
-            <span>
-              {used === null ? 'at most ' : 'of '}
-              {show(limit)}
-            </span>
+            <span>{used === null ? limitTexts.atMost(show(limit)) : limitTexts.of(show(limit))}</span>
           )}
           {share !== null && share >= 0.8 ? (
             <span className={share >= 1 ? styles['full'] : styles['near']}>
-              {share >= 1 ? 'reached' : `${Math.floor(share * 100)} % used`}
+              {share >= 1 ? limitTexts.reached : limitTexts.used(Math.floor(share * 100))}
             </span>
           ) : null}
           {name === 'keptBytes' && measuredAt !== null ? (
-            <span className={styles['about']}>
-              measured <Time at={measuredAt} />
-            </span>
+            <span className={styles['about']}>{limitTexts.measured(<Time at={measuredAt} />)}</span>
           ) : null}
         </span>
         {share === null ? null : (
@@ -111,7 +104,7 @@ function LimitRow({
 }
 
 function perMinute(limit: number | null): string {
-  return limit === null ? 'no limit' : `${limit.toLocaleString()} per minute`;
+  return limit === null ? limitTexts.noLimit : limitTexts.perMinute(limit);
 }
 
 const units = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const;

@@ -1,12 +1,13 @@
 import type { ReactNode } from 'react';
 import { type Permission, permissionLabels, permissions } from './access-labels.ts';
 import styles from './permission-set.module.css';
+import { permissionTexts } from './texts.tsx';
 
 /** Names of permissions in a row. */
 export function PermissionSet({ names }: { readonly names: readonly string[] }) {
   // Permission to read a stack includes its outputs.
   const shown = names.includes('read') ? names.filter((name) => name !== 'outputs') : names;
-  if (shown.length === 0) return <span className={styles['none']}>nothing</span>;
+  if (shown.length === 0) return <span className={styles['none']}>{permissionTexts.nothing}</span>;
   return (
     <ul className={styles['set']}>
       {shown.map((name) => (

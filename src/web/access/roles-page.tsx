@@ -19,6 +19,7 @@ import { MenuItem } from '../platform/ui/menu.tsx';
 import { Page } from '../platform/ui/page.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { PermissionChoice, PermissionSet } from './permission-set.tsx';
+import { roleTexts } from './texts.tsx';
 
 const route = getRouteApi('/$organization/~/roles');
 
@@ -34,31 +35,31 @@ export function RolesPage() {
   if (problem) return <Problem {...problem} />;
   const close = () => setAsked(null);
   const actions: Column<RoleItem> = {
-    name: 'Actions',
+    name: roleTexts.actions,
     isActions: true,
     cell: (role) =>
       role.isBuiltIn ? null : (
         <RowMenu of={role.name}>
-          <MenuItem onSelect={() => setAsked({ what: 'edit', role })}>Edit…</MenuItem>
-          <MenuItem onSelect={() => setAsked({ what: 'delete', role })}>Delete…</MenuItem>
+          <MenuItem onSelect={() => setAsked({ what: 'edit', role })}>{roleTexts.edit}</MenuItem>
+          <MenuItem onSelect={() => setAsked({ what: 'delete', role })}>{roleTexts.delete}</MenuItem>
         </RowMenu>
       ),
   };
   return (
     <Page
-      title="Roles"
-      lead="Members have one of the three built-in roles. A grant gives a role to a member, team or token on certain stacks."
+      title={roleTexts.roles}
+      lead={roleTexts.lead}
       actions={
         mayManage ? (
           <Button kind="main" onClick={() => setAsked({ what: 'create' })}>
             <Plus size={16} aria-hidden="true" />
-            Create a role
+            {roleTexts.create}
           </Button>
         ) : null
       }
     >
       <Table
-        label="Roles"
+        label={roleTexts.roles}
         columns={[...columnsOf(organization), ...(mayManage ? [actions] : [])]}
         items={query.data?.items}
         keyOf={({ id }) => id}
@@ -75,20 +76,20 @@ export function RolesPage() {
 
 const columnsOf = (organization: string): readonly Column<RoleItem>[] => [
   {
-    name: 'Name',
+    name: roleTexts.name,
     isTitle: true,
     cell: ({ description, id, isBuiltIn, name }) => (
       <span className={styles['name']}>
         <span className={styles['badges']}>
           {name}
-          {isBuiltIn ? <Badge>built in</Badge> : null}
+          {isBuiltIn ? <Badge>{roleTexts.builtIn}</Badge> : null}
           <ManagedMark organization={organization} kind="Role" object={id} />
         </span>
         <span className={styles['second']}>{isBuiltIn ? description.replace(/^Built in: /, '') : description}</span>
       </span>
     ),
   },
-  { name: 'Permissions', cell: ({ permissions }) => <PermissionSet names={permissions} /> },
+  { name: roleTexts.permissions, cell: ({ permissions }) => <PermissionSet names={permissions} /> },
 ];
 
 interface DialogProps {
@@ -129,13 +130,9 @@ function RoleDialog({ onClose, organization, shown: role }: DialogProps & { read
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Role', object: role?.id ?? null }}
-      title={role === null ? 'Create a role' : `Edit ${role.name}`}
-      description={
-        role === null
-          ? 'A role has no effect until a grant gives it.'
-          : 'All grants of this role change at once. Running updates that are no longer permitted lose their lock.'
-      }
-      action={role === null ? 'Create the role' : 'Save'}
+      title={role === null ? roleTexts.create : roleTexts.editTitle(role.name)}
+      description={role === null ? roleTexts.createLead : roleTexts.editLead}
+      action={role === null ? roleTexts.createAction : roleTexts.save}
       {...dialog(role === null ? create : edit)}
       isReady={name.trim() !== '' && permissions.length > 0}
       onSubmit={() =>
@@ -146,21 +143,21 @@ function RoleDialog({ onClose, organization, shown: role }: DialogProps & { read
       onClose={onClose}
     >
       <TextField
-        label="Name"
+        label={roleTexts.name}
         value={name}
         maxLength={100}
         required
         onChange={({ target }) => change({ name: target.value })}
       />
       <TextArea
-        label="Description"
+        label={roleTexts.description}
         rows={2}
         value={description}
         maxLength={2_000}
         onChange={({ target }) => change({ description: target.value })}
       />
       <PermissionChoice
-        label="Permissions"
+        label={roleTexts.permissions}
         names={permissions}
         onChange={(chosen) => change({ permissions: chosen })}
       />
@@ -178,15 +175,9 @@ function DeleteRoleDialog({ onClose, organization, shown }: DialogProps & { read
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Role', object: role.id }}
-      title={`Delete ${role.name}?`}
-      description={
-        grants === undefined
-          ? 'Looking for its grants…'
-          : grants === 0
-            ? 'No grant uses it.'
-            : `${grants === 1 ? 'One grant gives' : `${grants} grants give`} it, and ${grants === 1 ? 'ends' : 'end'} with it. Running updates that are no longer permitted lose their lock.`
-      }
-      action="Delete the role"
+      title={roleTexts.deleteTitle(role.name)}
+      description={grants === undefined ? roleTexts.lookingForGrants : roleTexts.deleteLead(grants)}
+      action={roleTexts.deleteAction}
       isDanger
       {...(grants === undefined || grants === 0 ? {} : { typed: role.name })}
       {...dialog(remove)}

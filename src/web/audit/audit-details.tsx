@@ -3,21 +3,22 @@ import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { exactTime } from '../platform/ui/time-display.ts';
 import styles from './audit-details.module.css';
 import { signInLabels } from './sign-in-labels.ts';
+import { auditDetailsTexts } from './texts.ts';
 
 /** Everything the log contains about an event. */
 export function AuditDetails({ event }: { readonly event: AuditItem }) {
   const facts: readonly (readonly [string, string | null])[] = [
-    ['Time', exactTime(new Date(event.at))],
-    ['Action', event.action],
-    ['By', signInLabels[event.signIn] ?? event.signIn],
-    ['Token', event.tokenName],
-    ['Role', event.role],
-    ['Permitted by', event.grantedBy],
-    ['Address', event.address],
-    ['Program', event.userAgent],
-    ['Update', event.updateId],
-    ['Request', event.requestId],
-    ['Event', String(event.number)],
+    [auditDetailsTexts.time, exactTime(new Date(event.at))],
+    [auditDetailsTexts.action, event.action],
+    [auditDetailsTexts.by, signInLabels[event.signIn] ?? event.signIn],
+    [auditDetailsTexts.token, event.tokenName],
+    [auditDetailsTexts.role, event.role],
+    [auditDetailsTexts.permittedBy, event.grantedBy],
+    [auditDetailsTexts.address, event.address],
+    [auditDetailsTexts.program, event.userAgent],
+    [auditDetailsTexts.update, event.updateId],
+    [auditDetailsTexts.request, event.requestId],
+    [auditDetailsTexts.event, String(event.number)],
   ];
   const details = Object.keys(event.details).length === 0 ? null : event.details;
   return (

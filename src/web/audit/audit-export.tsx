@@ -3,6 +3,7 @@ import styles from '../platform/app/settings-page.module.css';
 import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
 import { apiClient } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { auditExportTexts } from './texts.ts';
 
 const types = { csv: 'text/csv', jsonl: 'application/jsonl' } as const;
 
@@ -51,9 +52,9 @@ export function ExportDialog({
   };
   return (
     <ActionDialog
-      title={format === 'csv' ? 'Export as CSV' : 'Export as JSON lines'}
-      description="All events that match the filters, newest first. The export itself is recorded in the log."
-      action="Export"
+      title={format === 'csv' ? auditExportTexts.exportAsCsv : auditExportTexts.exportAsJsonLines}
+      description={auditExportTexts.description}
+      action={auditExportTexts.export}
       error={error}
       isPending={parts !== null}
       onSubmit={submit}
@@ -61,7 +62,7 @@ export function ExportDialog({
     >
       {parts === null ? null : (
         <p className={styles['note']} role="status">
-          {parts === 0 ? 'Exporting…' : `Exporting… ${parts} ${parts === 1 ? 'part' : 'parts'} so far`}
+          {parts === 0 ? auditExportTexts.exporting : auditExportTexts.exportingParts(parts)}
         </p>
       )}
     </ActionDialog>

@@ -21,6 +21,7 @@ import { Time } from '../platform/ui/time.tsx';
 import { useToggles } from '../platform/ui/toggles.ts';
 import { AuditDetails } from './audit-details.tsx';
 import { ExportDialog } from './audit-export.tsx';
+import { auditTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/audit');
 
@@ -41,20 +42,20 @@ export function AuditPage() {
   if (problem) return <Problem {...problem} />;
   return (
     <Page
-      title="Audit log"
-      lead="Every change, and every read of a state or a secret."
+      title={auditTexts.title}
+      lead={auditTexts.lead}
       actions={
         <Menu
           align="end"
           trigger={
             <Button>
               <Download size={16} aria-hidden="true" />
-              Export
+              {auditTexts.export}
             </Button>
           }
         >
-          <MenuItem onSelect={() => setFormat('csv')}>As CSV…</MenuItem>
-          <MenuItem onSelect={() => setFormat('jsonl')}>As JSON lines…</MenuItem>
+          <MenuItem onSelect={() => setFormat('csv')}>{auditTexts.asCsv}</MenuItem>
+          <MenuItem onSelect={() => setFormat('jsonl')}>{auditTexts.asJsonLines}</MenuItem>
         </Menu>
       }
     >
@@ -64,25 +65,28 @@ export function AuditPage() {
         onChange={(change) => void navigate({ search: { ...search, ...change }, replace: true })}
       />
       <Table
-        label="Events"
+        label={auditTexts.events}
         columns={auditColumns(organization, open, toggle)}
         {...pagedList(query)}
         keyOf={({ number }) => String(number)}
         details={(event) => (open.has(event.number) ? <AuditDetails event={event} /> : undefined)}
         empty={
-          <Empty title={query.hasNextPage ? 'Nothing found yet' : 'Nothing matches'} icon={<ScrollText size={20} />}>
+          <Empty
+            title={query.hasNextPage ? auditTexts.nothingFoundYet : auditTexts.nothingMatches}
+            icon={<ScrollText size={20} />}
+          >
             {query.hasNextPage ? (
               <>
-                <p>None of the newest events match the filters. There are older events.</p>
+                <p>{auditTexts.onlyOlderEvents}</p>
                 <p>
                   <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                    {query.isFetchingNextPage ? 'Searching…' : 'Look further back'}
+                    {query.isFetchingNextPage ? auditTexts.searching : auditTexts.lookFurtherBack}
                   </Button>
                 </p>
               </>
             ) : (
               <>
-                <p>On the command line:</p>
+                <p>{auditTexts.onTheCommandLine}</p>
                 <Code>pulumi org audit-log list --all</Code>
               </>
             )}
@@ -113,19 +117,19 @@ function Filters({
     <FilterBar>
       <div className={styles['filter']}>
         <TextFilter
-          label="Who"
+          label={auditTexts.who}
           organization={organization}
           value={actor}
-          placeholder="Login"
+          placeholder={auditTexts.login}
           onChange={(value) => onChange({ actor: value })}
         />
       </div>
       <div className={styles['filter']}>
         <SelectField
-          label="Action"
+          label={auditTexts.action}
           value={action ?? ''}
           options={[
-            ['', 'Any action'],
+            ['', auditTexts.anyAction],
             ...(action === undefined || options.some(([name]) => name === action) ? [] : [[action, action] as const]),
             ...options,
           ]}
@@ -134,31 +138,31 @@ function Filters({
       </div>
       <div className={styles['filter']}>
         <TextFilter
-          label="Target"
+          label={auditTexts.target}
           value={object}
-          placeholder="Part of a name"
+          placeholder={auditTexts.partOfAName}
           onChange={(value) => onChange({ object: value })}
         />
       </div>
       <SelectField
-        label="Outcome"
+        label={auditTexts.outcome}
         value={outcome ?? ''}
         options={[
-          ['', 'Any'],
-          ['done', 'Done'],
-          ['refused', 'Refused'],
+          ['', auditTexts.any],
+          ['done', auditTexts.done],
+          ['refused', auditTexts.refused],
         ]}
         onChange={({ target }) => onChange({ outcome: (target.value || undefined) as AuditSearch['outcome'] })}
       />
       <TextField
         type="date"
-        label="From"
+        label={auditTexts.from}
         value={from ?? ''}
         onChange={({ target }) => onChange({ from: target.value || undefined })}
       />
       <TextField
         type="date"
-        label="Until"
+        label={auditTexts.until}
         value={until ?? ''}
         onChange={({ target }) => onChange({ until: target.value || undefined })}
       />
@@ -174,18 +178,18 @@ export function auditColumns(
 ): readonly Column<AuditItem>[] {
   return [
     {
-      name: 'Action',
+      name: auditTexts.action,
       isTitle: true,
       cell: ({ description, outcome }) => (
         <span className={styles['badges']}>
           {description}
-          {outcome === 'refused' ? <Badge tone="failure">refused</Badge> : null}
+          {outcome === 'refused' ? <Badge tone="failure">{auditTexts.refusedMark}</Badge> : null}
         </span>
       ),
     },
-    { name: 'Target', cell: ({ object }) => <AuditObject organization={organization} object={object} /> },
+    { name: auditTexts.target, cell: ({ object }) => <AuditObject organization={organization} object={object} /> },
     {
-      name: 'Who',
+      name: auditTexts.who,
       cell: ({ actor, isPerson, tokenName }) => (
         <span className={styles['name']}>
           {isPerson ? actor : actor.replace(/:$/, '')}
@@ -193,15 +197,15 @@ export function auditColumns(
         </span>
       ),
     },
-    { name: 'When', align: 'right', cell: ({ at }) => <Time at={at} /> },
+    { name: auditTexts.when, align: 'right', cell: ({ at }) => <Time at={at} /> },
     {
-      name: 'Details',
+      name: auditTexts.details,
       isActions: true,
       cell: ({ description, number }) => (
         <Button
           kind="quiet"
           size="icon"
-          aria-label={`Details of ${description}`}
+          aria-label={auditTexts.detailsOf(description)}
           aria-expanded={open.has(number)}
           onClick={() => toggle(number)}
         >

@@ -12,6 +12,7 @@ import { Empty } from '../platform/ui/empty.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
+import { driftTexts } from './texts.ts';
 
 const refreshMs = 60_000;
 
@@ -27,13 +28,13 @@ export function DriftView({ days, organization }: { readonly organization: strin
   if (problem) return <Problem {...problem} />;
   return (
     <Table
-      label="Stacks that have drifted"
+      label={driftTexts.label}
       columns={columns(organization)}
       {...pagedList(query)}
       keyOf={({ stackId }) => stackId}
       empty={
-        <Empty title="No drift was found" icon={<Waves size={20} />}>
-          <p>Every refresh compares a stack with the cloud, for example in a nightly pipeline:</p>
+        <Empty title={driftTexts.noDriftFound} icon={<Waves size={20} />}>
+          <p>{driftTexts.refreshCompares}</p>
           <Code>pulumi refresh --preview-only --non-interactive</Code>
         </Empty>
       }
@@ -45,22 +46,22 @@ function columns(organization: string): readonly Column<CiDrift>[] {
   return [
     stackColumn(organization),
     {
-      name: 'State',
+      name: driftTexts.state,
       cell: ({ cleanAt }) =>
         cleanAt === null ? (
           <Badge tone="warning" icon={<Waves aria-hidden="true" />}>
-            Drifted
+            {driftTexts.drifted}
           </Badge>
         ) : (
           <Badge tone="success" icon={<CircleCheck aria-hidden="true" />}>
-            In sync again
+            {driftTexts.inSyncAgain}
           </Badge>
         ),
     },
-    { name: 'Differences', align: 'right', cell: ({ differences }) => differences.toLocaleString() },
-    { name: 'Since', align: 'right', cell: ({ since }) => <Time at={since} /> },
+    { name: driftTexts.differences, align: 'right', cell: ({ differences }) => differences.toLocaleString() },
+    { name: driftTexts.since, align: 'right', cell: ({ since }) => <Time at={since} /> },
     {
-      name: 'Last found',
+      name: driftTexts.lastFound,
       align: 'right',
       cell: ({ foundAt, project, stack, updateId }) => (
         <Link
@@ -72,7 +73,7 @@ function columns(organization: string): readonly Column<CiDrift>[] {
       ),
     },
     {
-      name: 'In sync',
+      name: driftTexts.inSync,
       align: 'right',
       cell: ({ cleanAt, cleanUpdateId, project, stack }) =>
         cleanAt === null || cleanUpdateId === null ? (

@@ -7,6 +7,7 @@ import { Notice } from '../platform/ui/notification.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { listProblems } from './attention.ts';
 import styles from './health-page.module.css';
+import { attentionTexts } from './texts.tsx';
 
 const refreshMs = 10_000;
 
@@ -15,21 +16,14 @@ export function AttentionNotice({ health }: { readonly health: OperatorHealth | 
   const queues = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const tasks = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const isUnknown = health !== undefined && (queues.isError || tasks.isError);
-  if (isUnknown)
-    return (
-      <Notice tone="warning" icon={<TriangleAlert size={17} />} title="Queues or tasks cannot be read at the moment" />
-    );
+  if (isUnknown) return <Notice tone="warning" icon={<TriangleAlert size={17} />} title={attentionTexts.unknown} />;
   if (health === undefined || queues.data === undefined || tasks.data === undefined)
     return <Notice tone="neutral" icon={<CircleCheck size={17} />} title={<Skeleton width={180} />} />;
   const problems = listProblems(health, queues.data, tasks.data);
   if (problems.length === 0)
-    return <Notice tone="neutral" icon={<CircleCheck size={17} />} title="Nothing needs your attention" />;
+    return <Notice tone="neutral" icon={<CircleCheck size={17} />} title={attentionTexts.nothing} />;
   return (
-    <Notice
-      tone="failure"
-      icon={<TriangleAlert size={17} />}
-      title={problems.length === 1 ? '1 thing needs your attention' : `${problems.length} things need your attention`}
-    >
+    <Notice tone="failure" icon={<TriangleAlert size={17} />} title={attentionTexts.count(problems.length)}>
       <ul className={styles['problems']}>
         {problems.map(({ hint, page, what }) => (
           <li key={what}>

@@ -4,6 +4,7 @@ import { useEffect } from 'react';
 import type { OperatorBackup } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
+import { pageTexts } from '../platform/texts.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
@@ -11,6 +12,7 @@ import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import styles from './queues-page.module.css';
+import { backupTexts } from './texts.tsx';
 
 const refreshMs = 10_000;
 
@@ -18,7 +20,7 @@ const refreshMs = 10_000;
 export function BackupsPage() {
   const query = useQuery(trpc.operator.backups.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
-    document.title = 'Backups - Holdfast';
+    document.title = pageTexts.tabTitle(pageTexts.backups);
   }, []);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
@@ -28,61 +30,50 @@ export function BackupsPage() {
     .flatMap(({ verifiedAt }) => verifiedAt ?? [])
     .sort()
     .at(-1);
-  const when = (at: string | null | undefined) => data && (at ? <Time at={at} /> : 'never');
+  const when = (at: string | null | undefined) => data && (at ? <Time at={at} /> : backupTexts.never);
   const { createFailure, verification, plan, verifyFailure } = data ?? {};
   return (
-    <Page
-      title="Backups"
-      lead={
-        plan ? `In ${plan.location}, by the schedule ${plan.schedule} (UTC). The newest ${plan.keep} are kept.` : ''
-      }
-    >
+    <Page title={backupTexts.backups} lead={plan ? backupTexts.lead(plan) : ''}>
       <StatTiles
         statistics={[
           {
-            name: 'Last backup',
+            name: backupTexts.last,
             value: when(newest?.takenAt),
             tone: createFailure ? 'failure' : undefined,
-            note: createFailure ? 'the last attempt failed' : undefined,
+            note: createFailure ? backupTexts.lastFailed : undefined,
           },
           {
-            name: 'Last verified',
+            name: backupTexts.lastVerified,
             value: when(verified),
             tone: verifyFailure ? 'failure' : undefined,
-            note: verifyFailure ? 'the last attempt failed' : undefined,
+            note: verifyFailure ? backupTexts.lastFailed : undefined,
           },
-          { name: 'Size of the newest', value: data && (newest ? byteText(newest.bytes) : '–') },
-          { name: 'Next backup', value: data && (plan?.nextAt ? <Time at={plan.nextAt} /> : '–') },
+          { name: backupTexts.sizeOfNewest, value: data && (newest ? byteText(newest.bytes) : '–') },
+          { name: backupTexts.next, value: data && (plan?.nextAt ? <Time at={plan.nextAt} /> : '–') },
         ]}
       />
       {createFailure || verifyFailure || verification?.skipped ? (
-        <Section title="Problems">
+        <Section title={backupTexts.problems}>
           <ul className={styles['fault']}>
             {createFailure ? (
-              <li>
-                Backup, <Time at={createFailure.at} />: {createFailure.error}
-              </li>
+              <li>{backupTexts.createFailed(<Time at={createFailure.at} />, createFailure.error)}</li>
             ) : null}
             {verifyFailure ? (
-              <li>
-                Verification, <Time at={verifyFailure.at} />: {verifyFailure.error}
-              </li>
+              <li>{backupTexts.verifyFailed(<Time at={verifyFailure.at} />, verifyFailure.error)}</li>
             ) : null}
-            {verification?.skipped ? <li>Not verified by workers: {verification.skipped}</li> : null}
+            {verification?.skipped ? <li>{backupTexts.verificationSkipped(verification.skipped)}</li> : null}
           </ul>
         </Section>
       ) : null}
-      <Section title="Backups" lead="Backups share blobs, so together they need less space than the sizes add up to.">
+      <Section title={backupTexts.backups} lead={backupTexts.shareBlobs}>
         <Table
-          label="Backups"
+          label={backupTexts.backups}
           columns={columns}
           items={data?.backups}
           keyOf={({ id }) => id}
           empty={
-            <Empty title="No scheduled backups" icon={<Archive size={20} />}>
-              <p>
-                Set <code>HOLDFAST_BACKUP_TO</code>, and a worker makes one each day.
-              </p>
+            <Empty title={backupTexts.none} icon={<Archive size={20} />}>
+              <p>{backupTexts.noneHint(<code>HOLDFAST_BACKUP_TO</code>)}</p>
             </Empty>
           }
         />
@@ -92,20 +83,24 @@ export function BackupsPage() {
 }
 
 const columns: readonly Column<OperatorBackup>[] = [
-  { name: 'Backup', isTitle: true, cell: ({ id }) => <code>{id}</code> },
-  { name: 'As of', cell: ({ takenAt }) => <Time at={takenAt} /> },
-  { name: 'Size', align: 'right', cell: ({ bytes }) => byteText(bytes) },
-  { name: 'Blobs', align: 'right', isMinor: true, cell: ({ blobs }) => blobs.toLocaleString() },
+  { name: backupTexts.backup, isTitle: true, cell: ({ id }) => <code>{id}</code> },
+  { name: backupTexts.asOf, cell: ({ takenAt }) => <Time at={takenAt} /> },
+  { name: backupTexts.size, align: 'right', cell: ({ bytes }) => byteText(bytes) },
+  { name: backupTexts.blobs, align: 'right', isMinor: true, cell: ({ blobs }) => blobs.toLocaleString() },
   {
-    name: 'Missing blobs',
+    name: backupTexts.missingBlobs,
     align: 'right',
     isMinor: true,
     cell: ({ missingBlobs }) => missingBlobs.toLocaleString(),
   },
-  { name: 'Encrypted', isMinor: true, cell: ({ isEncrypted }) => (isEncrypted ? 'yes' : 'no') },
   {
-    name: 'Verified',
+    name: backupTexts.encrypted,
+    isMinor: true,
+    cell: ({ isEncrypted }) => (isEncrypted ? backupTexts.yes : backupTexts.no),
+  },
+  {
+    name: backupTexts.verified,
     align: 'right',
-    cell: ({ verifiedAt }) => (verifiedAt === null ? 'never' : <Time at={verifiedAt} />),
+    cell: ({ verifiedAt }) => (verifiedAt === null ? backupTexts.never : <Time at={verifiedAt} />),
   },
 ];

@@ -4,6 +4,7 @@ import { useEffect } from 'react';
 import type { OperatorHealth } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
+import { pageTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { byteText, msText } from '../platform/ui/byte-text.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
@@ -12,6 +13,7 @@ import { type Column, Table } from '../platform/ui/table.tsx';
 import { Since, Time } from '../platform/ui/time.tsx';
 import { AttentionNotice } from './attention-notice.tsx';
 import styles from './health-page.module.css';
+import { healthTexts } from './texts.tsx';
 
 const refreshMs = 10_000;
 
@@ -22,36 +24,37 @@ type Process = OperatorHealth['processes'][number];
 export function HealthPage() {
   const query = useQuery(trpc.operator.health.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
-    document.title = 'Health - Holdfast';
+    document.title = pageTexts.tabTitle(pageTexts.health);
   }, []);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   const { data } = query;
   return (
-    <Page title="Health" lead="The services, as reached by the process that serves this page, and all processes.">
+    <Page title={healthTexts.title} lead={healthTexts.lead}>
       <AttentionNotice health={data} />
       <ul className={styles['parts']} aria-busy={data === undefined}>
-        <PartItem name="Postgres" part={data?.database} facts={data && databaseFacts(data)} />
-        <PartItem name="Blob store" part={data?.blobs} facts={data && [data.blobs.kind === 's3' ? 'S3' : 'Files']} />
+        <PartItem name={healthTexts.database} part={data?.database} facts={data && databaseFacts(data)} />
+        <PartItem
+          name={healthTexts.blobStore}
+          part={data?.blobs}
+          facts={data && [data.blobs.kind === 's3' ? healthTexts.s3 : healthTexts.files]}
+        />
         {data?.queue === null ? (
           <li className={styles['part']}>
-            <h2>Redis</h2>
-            <p className={styles['facts']}>Not used: jobs run in the process that creates them.</p>
+            <h2>{healthTexts.redis}</h2>
+            <p className={styles['facts']}>{healthTexts.redisNotUsed}</p>
           </li>
         ) : (
-          <PartItem name="Redis" part={data?.queue} facts={[]} />
+          <PartItem name={healthTexts.redis} part={data?.queue} facts={[]} />
         )}
       </ul>
-      <Section
-        title="Processes"
-        lead="Each process sends a heartbeat every ten seconds. A stopped process is shown for an hour."
-      >
+      <Section title={healthTexts.processes} lead={healthTexts.processesLead}>
         <Table
-          label="Processes"
+          label={healthTexts.processes}
           columns={columns}
           items={data?.processes}
           keyOf={({ id }) => id}
-          empty={<p className={styles['facts']}>No process has reported yet.</p>}
+          empty={<p className={styles['facts']}>{healthTexts.noProcesses}</p>}
         />
       </Section>
     </Page>
@@ -61,9 +64,9 @@ export function HealthPage() {
 function databaseFacts({ database, pool }: OperatorHealth): string[] {
   const { connections, maxConnections, version } = database;
   return [
-    ...(version === undefined ? [] : [`Version ${version}`]),
-    ...(connections === undefined ? [] : [`${connections} of ${maxConnections} connections`]),
-    `${pool.acquired} in use here${pool.waiting === 0 ? '' : `, ${pool.waiting} callers wait`}`,
+    ...(version === undefined ? [] : [healthTexts.versionOf(version)]),
+    ...(connections === undefined ? [] : [healthTexts.connections(connections, maxConnections)]),
+    healthTexts.inUse(pool.acquired, pool.waiting),
   ];
 }
 
@@ -86,14 +89,16 @@ function PartItem({
           <p className={styles['state']}>
             {part.isUp ? (
               <Badge tone="success" icon={<CircleCheck aria-hidden="true" />}>
-                Responds
+                {healthTexts.responds}
               </Badge>
             ) : (
               <Badge tone="failure" icon={<CircleX aria-hidden="true" />}>
-                Does not respond
+                {healthTexts.notResponding}
               </Badge>
             )}
-            {part.latencyMs === null ? null : <span className={styles['latency']}>in {msText(part.latencyMs)}</span>}
+            {part.latencyMs === null ? null : (
+              <span className={styles['latency']}>{healthTexts.answeredIn(msText(part.latencyMs))}</span>
+            )}
           </p>
           {facts.map((fact) => (
             <p key={fact} className={styles['facts']}>
@@ -102,7 +107,7 @@ function PartItem({
           ))}
           {part.lastFailure === null ? null : (
             <p className={styles['failure']}>
-              Failed <Time at={part.lastFailure.at} />: {part.lastFailure.message}
+              {healthTexts.failed(<Time at={part.lastFailure.at} />, part.lastFailure.message)}
             </p>
           )}
         </>
@@ -111,13 +116,17 @@ function PartItem({
   );
 }
 
-const roles: Readonly<Record<string, string>> = { server: 'Server', api: 'API', worker: 'Worker' };
+const roles: Readonly<Record<string, string>> = {
+  server: healthTexts.server,
+  api: healthTexts.api,
+  worker: healthTexts.worker,
+};
 /** Above this, other requests wait noticeably. */
 const slowLoopMs = 200;
 
 const columns: readonly Column<Process>[] = [
   {
-    name: 'Process',
+    name: healthTexts.process,
     isTitle: true,
     cell: ({ host, pid, role }) => (
       <span className={styles['process']}>
@@ -128,23 +137,23 @@ const columns: readonly Column<Process>[] = [
       </span>
     ),
   },
-  { name: 'Version', cell: ({ version }) => <code>{version}</code> },
+  { name: healthTexts.version, cell: ({ version }) => <code>{version}</code> },
   {
-    name: 'Last seen',
+    name: healthTexts.lastSeen,
     cell: ({ isLate, seenAt }) =>
       isLate ? (
         <Badge tone="failure" icon={<TriangleAlert aria-hidden="true" />}>
-          No heartbeat for <Since at={seenAt} />
+          {healthTexts.noHeartbeatFor(<Since at={seenAt} />)}
         </Badge>
       ) : (
         <Time at={seenAt} />
       ),
   },
-  { name: 'Up', align: 'right', cell: ({ startedAt }) => <Since at={startedAt} /> },
-  { name: 'Memory', align: 'right', cell: ({ rssBytes }) => byteText(rssBytes) },
-  { name: 'CPU', align: 'right', cell: ({ cpu }) => `${Math.round(cpu * 100)} %` },
+  { name: healthTexts.up, align: 'right', cell: ({ startedAt }) => <Since at={startedAt} /> },
+  { name: healthTexts.memory, align: 'right', cell: ({ rssBytes }) => byteText(rssBytes) },
+  { name: healthTexts.cpu, align: 'right', cell: ({ cpu }) => `${Math.round(cpu * 100)} %` },
   {
-    name: 'Longest event loop delay',
+    name: healthTexts.longestDelay,
     align: 'right',
     cell: ({ loopMs }) => <span className={loopMs >= slowLoopMs ? styles['slow'] : undefined}>{msText(loopMs)}</span>,
   },

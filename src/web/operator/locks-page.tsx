@@ -5,6 +5,7 @@ import { useEffect } from 'react';
 import type { OperatorLock, OperatorSlow } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
+import { pageTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
@@ -15,6 +16,7 @@ import { type Column, Table } from '../platform/ui/table.tsx';
 import { Since, Time } from '../platform/ui/time.tsx';
 import { StatusBadge } from '../updates/status-badge.tsx';
 import { viewKind } from '../updates/update-status.ts';
+import { lockTexts } from './texts.tsx';
 
 const refreshMs = 10_000;
 const slowRefreshMs = 60_000;
@@ -29,30 +31,30 @@ export function LocksPage() {
   );
   const slow = useQuery(trpc.operator.slow.queryOptions(undefined, { refetchInterval: every(slowRefreshMs) }));
   useEffect(() => {
-    document.title = 'Locks - Holdfast';
+    document.title = pageTexts.tabTitle(pageTexts.locks);
   }, []);
   const problem = useProblem(locks);
   if (problem) return <Problem {...problem} />;
   return (
-    <Page title="Locks" lead="Updates that hold a lock, in all organizations, the oldest first.">
+    <Page title={lockTexts.locks} lead={lockTexts.lead}>
       <Table
-        label="Locks"
+        label={lockTexts.locks}
         columns={lockColumns}
         {...pagedList(locks)}
         keyOf={({ updateId }) => updateId}
         empty={
-          <Empty title="No stack is locked" icon={<LockOpen size={20} />}>
-            <p>No update is running: a good moment for maintenance.</p>
+          <Empty title={lockTexts.none} icon={<LockOpen size={20} />}>
+            <p>{lockTexts.noneHint}</p>
           </Empty>
         }
       />
-      <Section title="Slowest of the last 7 days" lead="The longest update per stack and day.">
+      <Section title={lockTexts.slowest} lead={lockTexts.slowestLead}>
         <Table
-          label="Slow updates"
+          label={lockTexts.slowUpdates}
           columns={slowColumns}
           items={slow.data?.items}
           keyOf={({ updateId }) => updateId}
-          empty={<p>No update has ended recently.</p>}
+          empty={<p>{lockTexts.noUpdates}</p>}
         />
       </Section>
     </Page>
@@ -61,7 +63,7 @@ export function LocksPage() {
 
 function stackOf<Item extends Pick<OperatorLock, 'organization' | 'project' | 'stack'>>(): Column<Item> {
   return {
-    name: 'Stack',
+    name: lockTexts.stack,
     isTitle: true,
     cell: ({ organization, project, stack }) => (
       <Link to="/$organization/$project/$stack" params={{ organization, project, stack }}>
@@ -73,39 +75,39 @@ function stackOf<Item extends Pick<OperatorLock, 'organization' | 'project' | 's
 
 const lockColumns: readonly Column<OperatorLock>[] = [
   stackOf(),
-  { name: 'Owner', cell: ({ by, kind }) => `${viewKind({ kind })}${by === null ? '' : ` by ${by}`}` },
-  { name: 'From', cell: ({ ciUrl }) => (ciUrl === null ? '–' : <ExternalLink href={ciUrl}>CI run</ExternalLink>) },
+  { name: lockTexts.owner, cell: ({ by, kind }) => lockTexts.ownedBy(viewKind({ kind }), by) },
   {
-    name: 'Lease',
+    name: lockTexts.from,
+    cell: ({ ciUrl }) => (ciUrl === null ? '–' : <ExternalLink href={ciUrl}>{lockTexts.ciRun}</ExternalLink>),
+  },
+  {
+    name: lockTexts.lease,
     cell: ({ expiresAt, isExpired }) =>
       isExpired ? (
         <Badge tone="warning" icon={<TriangleAlert aria-hidden="true" />}>
-          Expired, ends soon
+          {lockTexts.expired}
         </Badge>
       ) : expiresAt === null ? (
         '–'
       ) : (
-        <>
-          ends <Time at={expiresAt} />
-        </>
+        lockTexts.ends(<Time at={expiresAt} />)
       ),
   },
-  { name: 'Waiting', align: 'right', cell: ({ waiting }) => (waiting === 0 ? '–' : waiting.toLocaleString()) },
-  { name: 'Age', align: 'right', cell: ({ since }) => <Since at={since} /> },
+  { name: lockTexts.waiting, align: 'right', cell: ({ waiting }) => (waiting === 0 ? '–' : waiting.toLocaleString()) },
+  { name: lockTexts.age, align: 'right', cell: ({ since }) => <Since at={since} /> },
 ];
 
 const slowColumns: readonly Column<OperatorSlow>[] = [
   stackOf(),
   {
-    name: 'Update',
+    name: lockTexts.update,
     cell: ({ by, kind, organization, project, stack, updateId }) => (
       <Link to="/$organization/$project/$stack/previews/$updateId" params={{ organization, project, stack, updateId }}>
-        {viewKind({ kind })}
-        {by === null ? '' : ` by ${by}`}
+        {lockTexts.ownedBy(viewKind({ kind }), by)}
       </Link>
     ),
   },
-  { name: 'Result', cell: ({ status }) => <StatusBadge status={status} /> },
-  { name: 'Ended', align: 'right', cell: ({ endedAt }) => <Time at={endedAt} /> },
-  { name: 'Duration', align: 'right', cell: ({ lastedMs }) => duration(lastedMs / 1000) },
+  { name: lockTexts.result, cell: ({ status }) => <StatusBadge status={status} /> },
+  { name: lockTexts.ended, align: 'right', cell: ({ endedAt }) => <Time at={endedAt} /> },
+  { name: lockTexts.duration, align: 'right', cell: ({ lastedMs }) => duration(lastedMs / 1000) },
 ];

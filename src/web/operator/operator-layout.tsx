@@ -3,6 +3,7 @@ import { useMeQuery } from '../platform/app/me.ts';
 import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { SectionLayout } from '../platform/app/section-layout.tsx';
 import { operatorPages } from './operator-pages.ts';
+import { operatorTexts } from './texts.tsx';
 
 /** The pages of the installation. Only operators see them. */
 export function OperatorLayout() {
@@ -13,7 +14,7 @@ export function OperatorLayout() {
   if (me === undefined) return null;
   if (!me.isOperator) return <NotFoundPage />;
   return (
-    <SectionLayout label="Pages for operators" links={operatorPages}>
+    <SectionLayout label={operatorTexts.pages} links={operatorPages}>
       <Outlet />
     </SectionLayout>
   );

@@ -1,12 +1,13 @@
 import type { SectionLink } from '../platform/app/section-layout.tsx';
+import { pageTexts } from '../platform/texts.tsx';
 
 /** The pages of the installation, in the order of their links. */
 export const operatorPages: readonly SectionLink[] = [
-  { name: 'Health', link: { to: '/~/operator/health' } },
-  { name: 'Queues', link: { to: '/~/operator/queues' } },
-  { name: 'Locks', link: { to: '/~/operator/locks' } },
-  { name: 'Storage', link: { to: '/~/operator/storage' } },
-  { name: 'Backups', link: { to: '/~/operator/backups' } },
-  { name: 'Tasks', link: { to: '/~/operator/tasks' } },
-  { name: 'Audit log', link: { to: '/~/operator/audit' } },
+  { name: pageTexts.health, link: { to: '/~/operator/health' } },
+  { name: pageTexts.queues, link: { to: '/~/operator/queues' } },
+  { name: pageTexts.locks, link: { to: '/~/operator/locks' } },
+  { name: pageTexts.storage, link: { to: '/~/operator/storage' } },
+  { name: pageTexts.backups, link: { to: '/~/operator/backups' } },
+  { name: pageTexts.tasks, link: { to: '/~/operator/tasks' } },
+  { name: pageTexts.audit, link: { to: '/~/operator/audit' } },
 ];

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'react';
 import type { OperatorQueues } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
+import { pageTexts } from '../platform/texts.tsx';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
@@ -14,6 +15,7 @@ import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import styles from './queues-page.module.css';
+import { queueTexts } from './texts.tsx';
 
 const refreshMs = 5_000;
 
@@ -31,21 +33,25 @@ export function QueuesPage() {
   const [asked, setAsked] = useState<Asked | null>(null);
   const query = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
-    document.title = 'Queues - Holdfast';
+    document.title = pageTexts.tabTitle(pageTexts.queues);
   }, []);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   const { data } = query;
   const lead =
     data === undefined
-      ? 'The jobs of the workers.'
+      ? queueTexts.lead
       : data.redis === null
-        ? 'This server runs its jobs itself: there are no queues in Redis, and the caller of a failed job gets an error.'
+        ? queueTexts.inServer
         : data.redis.up
-          ? `Redis answers in ${msText(data.redis.roundTripMs)} and holds ${byteText(data.redis.memoryBytes)}${data.redis.memoryLimitBytes === 0 ? '' : ` of ${byteText(data.redis.memoryLimitBytes)}`}.`
-          : 'Redis does not answer. Large writes are refused until it does; nothing is lost.';
+          ? queueTexts.inRedis({
+              time: msText(data.redis.roundTripMs),
+              used: byteText(data.redis.memoryBytes),
+              limit: data.redis.memoryLimitBytes === 0 ? null : byteText(data.redis.memoryLimitBytes),
+            })
+          : queueTexts.redisDown;
   return (
-    <Page title="Queues" lead={lead}>
+    <Page title={queueTexts.queues} lead={lead}>
       {(data?.queues ?? [undefined, undefined]).map((queue, at) => (
         <QueueSection key={queue?.name ?? at} queue={queue} onAsk={setAsked} />
       ))}
@@ -54,19 +60,22 @@ export function QueuesPage() {
   );
 }
 
-const names: Readonly<Record<string, string>> = { small: 'Small writes', large: 'Large writes' };
+const names: Readonly<Record<string, string>> = { small: queueTexts.smallWrites, large: queueTexts.largeWrites };
 
 function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; readonly onAsk: (asked: Asked) => void }) {
   const name = queue?.name ?? '';
   return (
-    <Section title={names[name] ?? 'Queue'}>
+    <Section title={names[name] ?? queueTexts.queue}>
       <StatTiles
         statistics={[
-          { name: 'Waiting', value: queue?.waiting.toLocaleString() },
-          { name: 'Oldest', value: queue && (queue.waiting === 0 ? '–' : duration(queue.oldestWaitingMs / 1000)) },
-          { name: 'Running', value: queue?.active.toLocaleString() },
+          { name: queueTexts.waiting, value: queue?.waiting.toLocaleString() },
           {
-            name: 'Failed',
+            name: queueTexts.oldest,
+            value: queue && (queue.waiting === 0 ? '–' : duration(queue.oldestWaitingMs / 1000)),
+          },
+          { name: queueTexts.running, value: queue?.active.toLocaleString() },
+          {
+            name: queueTexts.failed,
             value: queue?.failed.toLocaleString(),
             tone: queue && queue.failed > 0 ? 'failure' : undefined,
           },
@@ -74,7 +83,7 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
             ? []
             : [
                 {
-                  name: 'Workers',
+                  name: queueTexts.workers,
                   value: queue?.workers.toLocaleString(),
                   tone: queue?.workers === 0 ? ('failure' as const) : undefined,
                 },
@@ -83,7 +92,7 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
       />
       {queue === undefined || queue.jobs.length === 0 ? null : (
         <Table
-          label={`Jobs: ${names[name] ?? name}`}
+          label={queueTexts.jobsOf(names[name] ?? name)}
           columns={columns(queue, onAsk)}
           items={queue.jobs}
           keyOf={({ id }) => id}
@@ -95,18 +104,18 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
 }
 
 const states = {
-  active: { text: 'Running', tone: 'running', Icon: LoaderCircle },
-  wait: { text: 'Waiting', tone: 'neutral', Icon: Hourglass },
-  prioritized: { text: 'Waiting', tone: 'neutral', Icon: Hourglass },
-  delayed: { text: 'Waiting for the next attempt', tone: 'warning', Icon: Timer },
-  failed: { text: 'Failed', tone: 'failure', Icon: CircleX },
+  active: { text: queueTexts.running, tone: 'running', Icon: LoaderCircle },
+  wait: { text: queueTexts.waiting, tone: 'neutral', Icon: Hourglass },
+  prioritized: { text: queueTexts.waiting, tone: 'neutral', Icon: Hourglass },
+  delayed: { text: queueTexts.waitingForNext, tone: 'warning', Icon: Timer },
+  failed: { text: queueTexts.failed, tone: 'failure', Icon: CircleX },
 } as const;
 
 function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<Job>[] {
   const size = queue.name === 'large' ? 'large' : 'small';
   return [
     {
-      name: 'Job',
+      name: queueTexts.job,
       isTitle: true,
       cell: ({ id, name }) => (
         <span title={id}>
@@ -116,7 +125,7 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
       ),
     },
     {
-      name: 'State',
+      name: queueTexts.state,
       cell: ({ state }) => {
         const { Icon, text, tone } = states[state];
         return (
@@ -126,11 +135,14 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
         );
       },
     },
-    { name: 'Added', cell: ({ addedAt }) => (addedAt === null ? '–' : <Time at={addedAt} />) },
-    { name: 'Attempts', align: 'right', cell: ({ attempts }) => attempts.toLocaleString() },
-    { name: 'Error', cell: ({ fault }) => (fault === null ? '–' : <span className={styles['fault']}>{fault}</span>) },
+    { name: queueTexts.added, cell: ({ addedAt }) => (addedAt === null ? '–' : <Time at={addedAt} />) },
+    { name: queueTexts.attempts, align: 'right', cell: ({ attempts }) => attempts.toLocaleString() },
     {
-      name: 'Actions',
+      name: queueTexts.error,
+      cell: ({ fault }) => (fault === null ? '–' : <span className={styles['fault']}>{fault}</span>),
+    },
+    {
+      name: queueTexts.actions,
       isActions: true,
       cell: (job) =>
         job.state !== 'failed' ? null : (
@@ -138,18 +150,18 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
             {job.canRetry ? (
               <Button
                 size="small"
-                aria-label={`Retry ${job.name} ${job.id.slice(0, 8)}`}
+                aria-label={queueTexts.retryJob(`${job.name} ${job.id.slice(0, 8)}`)}
                 onClick={() => onAsk({ way: 'retry', queue: size, job })}
               >
-                Retry
+                {queueTexts.retry}
               </Button>
             ) : null}
             <Button
               size="small"
-              aria-label={`Discard ${job.name} ${job.id.slice(0, 8)}`}
+              aria-label={queueTexts.discardJob(`${job.name} ${job.id.slice(0, 8)}`)}
               onClick={() => onAsk({ way: 'discard', queue: size, job })}
             >
-              Discard
+              {queueTexts.discard}
             </Button>
           </span>
         ),
@@ -167,13 +179,9 @@ function AskJob({ asked: { job, queue, way }, onClose }: { readonly asked: Asked
   const mutation = way === 'retry' ? retry : discard;
   return (
     <ActionDialog
-      title={way === 'retry' ? 'Run this job again?' : 'Discard this job?'}
-      description={
-        way === 'retry'
-          ? 'The job is queued again. Running it twice does no harm.'
-          : 'Only this record is removed. The caller already got an error; cleanup jobs are scheduled again automatically.'
-      }
-      action={way === 'retry' ? 'Run it again' : 'Discard it'}
+      title={way === 'retry' ? queueTexts.retryTitle : queueTexts.discardTitle}
+      description={way === 'retry' ? queueTexts.retryLead : queueTexts.discardLead}
+      action={way === 'retry' ? queueTexts.runAgain : queueTexts.discardIt}
       isDanger={way === 'discard'}
       isPending={mutation.isPending}
       error={mutation.error}

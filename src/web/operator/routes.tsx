@@ -1,5 +1,6 @@
 import { createRoute, redirect } from '@tanstack/react-router';
 import { rootRoute } from '../platform/app/root-route.tsx';
+import { pageTexts } from '../platform/texts.tsx';
 import { lazyPage } from '../platform/ui/chunks.tsx';
 
 const operator = createRoute({
@@ -20,49 +21,49 @@ const health = createRoute({
   getParentRoute: () => operator,
   path: 'health',
   component: lazyPage(() => import('./health-page.tsx'), 'HealthPage'),
-  staticData: { crumb: 'Health' },
+  staticData: { crumb: pageTexts.health },
 });
 
 const queues = createRoute({
   getParentRoute: () => operator,
   path: 'queues',
   component: lazyPage(() => import('./queues-page.tsx'), 'QueuesPage'),
-  staticData: { crumb: 'Queues' },
+  staticData: { crumb: pageTexts.queues },
 });
 
 const locks = createRoute({
   getParentRoute: () => operator,
   path: 'locks',
   component: lazyPage(() => import('./locks-page.tsx'), 'LocksPage'),
-  staticData: { crumb: 'Locks' },
+  staticData: { crumb: pageTexts.locks },
 });
 
 const storage = createRoute({
   getParentRoute: () => operator,
   path: 'storage',
   component: lazyPage(() => import('./storage-page.tsx'), 'StoragePage'),
-  staticData: { crumb: 'Storage' },
+  staticData: { crumb: pageTexts.storage },
 });
 
 const backups = createRoute({
   getParentRoute: () => operator,
   path: 'backups',
   component: lazyPage(() => import('./backups-page.tsx'), 'BackupsPage'),
-  staticData: { crumb: 'Backups' },
+  staticData: { crumb: pageTexts.backups },
 });
 
 const tasks = createRoute({
   getParentRoute: () => operator,
   path: 'tasks',
   component: lazyPage(() => import('./tasks-page.tsx'), 'TasksPage'),
-  staticData: { crumb: 'Tasks' },
+  staticData: { crumb: pageTexts.tasks },
 });
 
 const audit = createRoute({
   getParentRoute: () => operator,
   path: 'audit',
   component: lazyPage(() => import('./server-audit-page.tsx'), 'ServerAuditPage'),
-  staticData: { crumb: 'Audit log' },
+  staticData: { crumb: pageTexts.audit },
 });
 
 /** Pages of the whole installation. */

@@ -7,11 +7,13 @@ import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import styles from '../platform/app/settings-page.module.css';
 import { TextFilter } from '../platform/app/text-filter.tsx';
 import { trpc } from '../platform/app/trpc.ts';
+import { pageTexts } from '../platform/texts.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { FilterBar, Page } from '../platform/ui/page.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { Table } from '../platform/ui/table.tsx';
 import { useToggles } from '../platform/ui/toggles.ts';
+import { serverAuditTexts } from './texts.tsx';
 
 /** Events outside of organizations: sign-ins and personal tokens of all users, and operators' actions. */
 export function ServerAuditPage() {
@@ -25,30 +27,37 @@ export function ServerAuditPage() {
     ),
   );
   useEffect(() => {
-    document.title = 'Audit log - Holdfast';
+    document.title = pageTexts.tabTitle(pageTexts.audit);
   }, []);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   return (
-    <Page
-      title="Audit log"
-      lead="Sign-ins, passwords, passkeys and personal tokens of all users, and other events outside of organizations."
-    >
+    <Page title={serverAuditTexts.title} lead={serverAuditTexts.lead}>
       <FilterBar>
         <div className={styles['filter']}>
-          <TextFilter label="Who" value={actor} placeholder="Login" onChange={setActor} />
+          <TextFilter
+            label={serverAuditTexts.who}
+            value={actor}
+            placeholder={serverAuditTexts.login}
+            onChange={setActor}
+          />
         </div>
         <div className={styles['filter']}>
-          <TextFilter label="On what" value={object} placeholder="Part of a name" onChange={setObject} />
+          <TextFilter
+            label={serverAuditTexts.onWhat}
+            value={object}
+            placeholder={serverAuditTexts.partOfName}
+            onChange={setObject}
+          />
         </div>
       </FilterBar>
       <Table
-        label="Events"
+        label={serverAuditTexts.events}
         columns={auditColumns('', open, toggle)}
         {...pagedList(query)}
         keyOf={({ number }) => String(number)}
         details={(event) => (open.has(event.number) ? <AuditDetails event={event} /> : undefined)}
-        empty={<Empty title="Nothing matches" icon={<ScrollText size={20} />} />}
+        empty={<Empty title={serverAuditTexts.nothing} icon={<ScrollText size={20} />} />}
       />
     </Page>
   );

@@ -6,6 +6,7 @@ import type { OperatorOrganization, OperatorStorage } from '../platform/app/cont
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { StorageGrowth } from '../platform/app/storage-growth.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
+import { pageTexts } from '../platform/texts.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
@@ -13,6 +14,7 @@ import { pagedList } from '../platform/ui/paged-list.ts';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
+import { storagePageTexts } from './texts.tsx';
 
 const refreshMs = 60_000;
 
@@ -26,7 +28,7 @@ export function StoragePage() {
     ),
   );
   useEffect(() => {
-    document.title = 'Storage - Holdfast';
+    document.title = pageTexts.tabTitle(pageTexts.storage);
   }, []);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
@@ -34,39 +36,44 @@ export function StoragePage() {
   const last = data?.days.at(-1);
   const kept = (read: (day: NonNullable<typeof last>) => number) => data && (last ? byteText(read(last)) : '–');
   return (
-    <Page
-      title="Storage"
-      lead="Storage use of organizations is measured several times a day, after compression, in Postgres and in the blob store."
-    >
+    <Page title={storagePageTexts.storage} lead={storagePageTexts.lead}>
       <StatTiles
         statistics={[
-          { name: 'Database', value: data && byteText(data.databaseBytes), note: 'with indexes' },
-          { name: 'States', value: kept(({ stateBytes }) => stateBytes), note: 'all versions' },
           {
-            name: 'Journals',
-            value: kept(({ journalBytes }) => journalBytes),
-            note: 'not compacted or not deleted yet',
+            name: storagePageTexts.database,
+            value: data && byteText(data.databaseBytes),
+            note: storagePageTexts.withIndexes,
           },
-          { name: 'Events', value: kept(({ eventBytes }) => eventBytes), note: 'logs of updates' },
+          {
+            name: storagePageTexts.states,
+            value: kept(({ stateBytes }) => stateBytes),
+            note: storagePageTexts.allVersions,
+          },
+          {
+            name: storagePageTexts.journals,
+            value: kept(({ journalBytes }) => journalBytes),
+            note: storagePageTexts.notCompacted,
+          },
+          { name: storagePageTexts.events, value: kept(({ eventBytes }) => eventBytes), note: storagePageTexts.logs },
         ]}
       />
-      {data && <StorageGrowth title="All organizations" days={data.days} />}
-      <Section title="Organizations">
+      {data && <StorageGrowth title={storagePageTexts.allOrganizations} days={data.days} />}
+      <Section title={storagePageTexts.organizations}>
         <Table
-          label="Organizations"
+          label={storagePageTexts.organizations}
           columns={organizationColumns}
           {...pagedList(organizations)}
           keyOf={({ organization }) => organization}
           empty={
-            <Empty title="Not measured yet" icon={<HardDrive size={20} />}>
-              <p>A worker measures each organization within the next hour.</p>
+            <Empty title={storagePageTexts.notMeasured} icon={<HardDrive size={20} />}>
+              <p>{storagePageTexts.notMeasuredHint}</p>
             </Empty>
           }
         />
       </Section>
-      <Section title="Largest tables" lead="Postgres tables with their indexes. Row counts are estimates.">
+      <Section title={storagePageTexts.largestTables} lead={storagePageTexts.tablesLead}>
         <Table
-          label="Largest tables"
+          label={storagePageTexts.largestTables}
           columns={tableColumns}
           items={data?.tables}
           keyOf={({ name }) => name}
@@ -79,7 +86,7 @@ export function StoragePage() {
 
 const organizationColumns: readonly Column<OperatorOrganization>[] = [
   {
-    name: 'Organization',
+    name: storagePageTexts.organization,
     isTitle: true,
     cell: ({ organization }) => (
       <Link to="/$organization" params={{ organization }}>
@@ -87,24 +94,34 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
       </Link>
     ),
   },
-  { name: 'Stacks', align: 'right', cell: ({ stacks }) => stacks.toLocaleString() },
-  { name: 'States', align: 'right', cell: ({ stateBytes }) => byteText(stateBytes) },
-  { name: 'Journals', align: 'right', isMinor: true, cell: ({ journalBytes }) => byteText(journalBytes) },
-  { name: 'Events', align: 'right', isMinor: true, cell: ({ eventBytes }) => byteText(eventBytes) },
-  { name: 'Total', align: 'right', cell: ({ bytes }) => byteText(bytes) },
+  { name: storagePageTexts.stacks, align: 'right', cell: ({ stacks }) => stacks.toLocaleString() },
+  { name: storagePageTexts.states, align: 'right', cell: ({ stateBytes }) => byteText(stateBytes) },
   {
-    name: 'Change in 30 days',
+    name: storagePageTexts.journals,
+    align: 'right',
+    isMinor: true,
+    cell: ({ journalBytes }) => byteText(journalBytes),
+  },
+  { name: storagePageTexts.events, align: 'right', isMinor: true, cell: ({ eventBytes }) => byteText(eventBytes) },
+  { name: storagePageTexts.total, align: 'right', cell: ({ bytes }) => byteText(bytes) },
+  {
+    name: storagePageTexts.change,
     align: 'right',
     cell: ({ bytes, bytesBefore }) =>
       bytesBefore === null || bytesBefore === bytes
         ? '–'
         : `${bytes < bytesBefore ? '−' : '+'}${byteText(Math.abs(bytes - bytesBefore))}`,
   },
-  { name: 'Measured', align: 'right', isMinor: true, cell: ({ measuredAt }) => <Time at={measuredAt} /> },
+  {
+    name: storagePageTexts.measured,
+    align: 'right',
+    isMinor: true,
+    cell: ({ measuredAt }) => <Time at={measuredAt} />,
+  },
 ];
 
 const tableColumns: readonly Column<OperatorStorage['tables'][number]>[] = [
-  { name: 'Table', isTitle: true, cell: ({ name }) => <code>{name}</code> },
-  { name: 'Rows', align: 'right', cell: ({ rows }) => rows.toLocaleString() },
-  { name: 'Size', align: 'right', cell: ({ bytes }) => byteText(bytes) },
+  { name: storagePageTexts.table, isTitle: true, cell: ({ name }) => <code>{name}</code> },
+  { name: storagePageTexts.rows, align: 'right', cell: ({ rows }) => rows.toLocaleString() },
+  { name: storagePageTexts.size, align: 'right', cell: ({ bytes }) => byteText(bytes) },
 ];

@@ -4,6 +4,7 @@ import { useEffect } from 'react';
 import type { OperatorTasks } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
+import { pageTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
@@ -12,6 +13,7 @@ import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { lateSeconds } from './attention.ts';
 import styles from './queues-page.module.css';
+import { taskTexts } from './texts.tsx';
 
 const refreshMs = 10_000;
 /** Counts end here. */
@@ -23,7 +25,7 @@ type Run = OperatorTasks['runs'][number];
 export function TasksPage() {
   const query = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
-    document.title = 'Tasks - Holdfast';
+    document.title = pageTexts.tabTitle(pageTexts.tasks);
   }, []);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
@@ -33,37 +35,39 @@ export function TasksPage() {
   const late = (seconds: number | null | undefined) =>
     seconds && seconds > lateSeconds ? ('warning' as const) : undefined;
   return (
-    <Page title="Tasks" lead="Background tasks. Each runs in one process at a time, and never delays an update.">
+    <Page title={taskTexts.tasks} lead={taskTexts.lead}>
       <StatTiles
         statistics={[
-          { name: 'States to index', value: waiting && countText(waiting.index) },
-          { name: 'Logs to archive', value: waiting && countText(waiting.archiving) },
-          { name: 'Versions to re-encode', value: waiting && countText(waiting.encode) },
-          { name: 'Webhooks to deliver', value: waiting && countText(waiting.deliveries) },
+          { name: taskTexts.statesToIndex, value: waiting && countText(waiting.index) },
+          { name: taskTexts.logsToArchive, value: waiting && countText(waiting.archiving) },
+          { name: taskTexts.versionsToEncode, value: waiting && countText(waiting.encode) },
+          { name: taskTexts.webhooksToDeliver, value: waiting && countText(waiting.deliveries) },
           {
-            name: 'Audit log, unencrypted',
+            name: taskTexts.auditNotChained,
             value: audit && ageText(audit.unchainedSeconds),
-            note: audit && (audit.unsentSeconds === null ? 'not forwarded' : `unsent ${ageText(audit.unsentSeconds)}`),
+            note:
+              audit &&
+              (audit.unsentSeconds === null ? taskTexts.notForwarded : taskTexts.unsent(ageText(audit.unsentSeconds))),
             tone: late(audit?.unchainedSeconds) ?? late(audit?.unsentSeconds),
           },
         ]}
       />
-      <Section title="Task runs">
+      <Section title={taskTexts.runs}>
         <Table
-          label="Task runs"
+          label={taskTexts.runs}
           columns={runColumns}
           items={data?.runs.toSorted((one, other) => Number(isFailed(other)) - Number(isFailed(one)))}
           keyOf={({ name }) => name}
-          empty={<p>No task has run yet.</p>}
+          empty={<p>{taskTexts.noRuns}</p>}
         />
       </Section>
-      <Section title="Migrations" lead="The newest of the database.">
+      <Section title={taskTexts.migrations} lead={taskTexts.migrationsLead}>
         <Table
-          label="Migrations"
+          label={taskTexts.migrations}
           columns={migrationColumns}
           items={data?.migrations}
           keyOf={({ name }) => name}
-          empty={<p>No migrations.</p>}
+          empty={<p>{taskTexts.noMigrations}</p>}
         />
       </Section>
     </Page>
@@ -80,34 +84,34 @@ function countText(count: number): string {
 }
 
 function ageText(seconds: number): string {
-  return seconds < 1 ? 'none' : duration(seconds);
+  return seconds < 1 ? taskTexts.none : duration(seconds);
 }
 
 const runColumns: readonly Column<Run>[] = [
-  { name: 'Task', isTitle: true, cell: ({ name }) => name.replaceAll('-', ' ') },
+  { name: taskTexts.task, isTitle: true, cell: ({ name }) => name.replaceAll('-', ' ') },
   {
-    name: 'State',
+    name: taskTexts.state,
     cell: ({ error, failedAt, isRunning }) =>
       failedAt !== null ? (
         <>
           <Badge tone="failure" icon={<CircleX aria-hidden="true" />}>
-            Failed
+            {taskTexts.failed}
           </Badge>{' '}
           <span className={styles['fault']}>{error}</span>
         </>
       ) : isRunning ? (
         <Badge tone="running" icon={<LoaderCircle aria-hidden="true" />}>
-          Running
+          {taskTexts.running}
         </Badge>
       ) : (
         <Badge tone="success" isSoft={false} icon={<CircleCheck aria-hidden="true" />}>
-          Done
+          {taskTexts.done}
         </Badge>
       ),
   },
-  { name: 'Result', align: 'right', cell: ({ count }) => (count === null ? '–' : count.toLocaleString()) },
+  { name: taskTexts.result, align: 'right', cell: ({ count }) => (count === null ? '–' : count.toLocaleString()) },
   {
-    name: 'Duration',
+    name: taskTexts.duration,
     align: 'right',
     isMinor: true,
     cell: ({ endedAt, isRunning, startedAt }) =>
@@ -115,10 +119,14 @@ const runColumns: readonly Column<Run>[] = [
         ? '–'
         : duration((Date.parse(endedAt) - Date.parse(startedAt)) / 1000),
   },
-  { name: 'Started', align: 'right', cell: ({ startedAt }) => (startedAt === null ? '–' : <Time at={startedAt} />) },
+  {
+    name: taskTexts.started,
+    align: 'right',
+    cell: ({ startedAt }) => (startedAt === null ? '–' : <Time at={startedAt} />),
+  },
 ];
 
 const migrationColumns: readonly Column<OperatorTasks['migrations'][number]>[] = [
-  { name: 'Migration', isTitle: true, cell: ({ name }) => <code>{name}</code> },
-  { name: 'Applied', align: 'right', cell: ({ at }) => <Time at={at} /> },
+  { name: taskTexts.migration, isTitle: true, cell: ({ name }) => <code>{name}</code> },
+  { name: taskTexts.applied, align: 'right', cell: ({ at }) => <Time at={at} /> },
 ];

@@ -19,6 +19,7 @@ import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import styles from './policies.module.css';
 import { PolicyGroupDetails } from './policy-group-details.tsx';
+import { policiesTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/policies');
 
@@ -35,20 +36,20 @@ export function PoliciesPage() {
   if (problem) return <Problem {...problem} />;
   const groupColumns: Column<PolicyGroup>[] = [
     {
-      name: 'Group',
+      name: policiesTexts.group,
       isTitle: true,
       cell: ({ isDefault, name }) => (
         <span className={styles['inline']}>
           {name}
-          {isDefault ? <Badge>all other stacks</Badge> : null}
+          {isDefault ? <Badge>{policiesTexts.allOtherStacks}</Badge> : null}
           <ManagedMark organization={organization} kind="PolicyGroup" object={name} />
         </span>
       ),
     },
-    { name: 'Stacks', align: 'right', cell: ({ stackCount }) => stackCount.toLocaleString() },
-    { name: 'Packs', align: 'right', cell: ({ packCount }) => packCount.toLocaleString() },
+    { name: policiesTexts.stacks, align: 'right', cell: ({ stackCount }) => stackCount.toLocaleString() },
+    { name: policiesTexts.packs, align: 'right', cell: ({ packCount }) => packCount.toLocaleString() },
     {
-      name: 'Actions',
+      name: policiesTexts.actions,
       isActions: true,
       cell: ({ name }) => (
         <Link
@@ -58,25 +59,25 @@ export function PoliciesPage() {
           resetScroll={false}
           className={styles['open']}
           aria-expanded={name === chosen}
-          aria-label={`${name === chosen ? 'Close' : 'Open'} ${name}`}
+          aria-label={policiesTexts.openOrClose(name === chosen, name)}
         >
-          {name === chosen ? 'Close' : 'Open'}
+          {name === chosen ? policiesTexts.close : policiesTexts.open}
         </Link>
       ),
     },
   ];
   return (
-    <Page title="Policies" lead="Policy packs run during each preview and update of the stacks in their groups.">
+    <Page title={policiesTexts.title} lead={policiesTexts.lead}>
       <Section
-        title="Groups"
-        actions={mayManage ? <Button onClick={() => setIsAdding(true)}>Add a group</Button> : undefined}
+        title={policiesTexts.groups}
+        actions={mayManage ? <Button onClick={() => setIsAdding(true)}>{policiesTexts.addAGroup}</Button> : undefined}
       >
         <Table
           {...pagedList(groups)}
-          label="Policy groups"
+          label={policiesTexts.policyGroups}
           columns={groupColumns}
           keyOf={({ name }) => name}
-          empty={<p className={styles['none']}>No policy groups.</p>}
+          empty={<p className={styles['none']}>{policiesTexts.noPolicyGroups}</p>}
           details={(group) =>
             group.name === chosen ? (
               <PolicyGroupDetails
@@ -89,15 +90,15 @@ export function PoliciesPage() {
           }
         />
       </Section>
-      <Section title="Packs" lead="Published with the CLI; a group runs one version of a pack.">
+      <Section title={policiesTexts.packs} lead={policiesTexts.packsLead}>
         <Table
           {...pagedList(packs)}
-          label="Policy packs"
+          label={policiesTexts.policyPacks}
           columns={packColumns}
           keyOf={({ name }) => name}
           empty={
-            <Empty title="No packs yet" icon={<ScrollText size={20} />}>
-              <p>Publish one, and enable it in a group.</p>
+            <Empty title={policiesTexts.noPacksYet} icon={<ScrollText size={20} />}>
+              <p>{policiesTexts.publishOne}</p>
               <Code>{`pulumi policy publish ${organization}`}</Code>
             </Empty>
           }
@@ -110,7 +111,7 @@ export function PoliciesPage() {
 
 const packColumns: Column<PolicyPack>[] = [
   {
-    name: 'Pack',
+    name: policiesTexts.pack,
     isTitle: true,
     cell: ({ displayName, name }) => (
       <span className={styles['inline']}>
@@ -119,18 +120,26 @@ const packColumns: Column<PolicyPack>[] = [
       </span>
     ),
   },
-  { name: 'Newest', cell: ({ versions: [newest] }) => (newest === undefined ? '' : <code>{newest.tag}</code>) },
   {
-    name: 'Published',
+    name: policiesTexts.newest,
+    cell: ({ versions: [newest] }) => (newest === undefined ? '' : <code>{newest.tag}</code>),
+  },
+  {
+    name: policiesTexts.published,
     isMinor: true,
     cell: ({ versions: [newest] }) => (newest === undefined ? '' : <Time at={newest.publishedAt} />),
   },
-  { name: 'Versions', align: 'right', isMinor: true, cell: ({ versionCount }) => versionCount.toLocaleString() },
   {
-    name: 'Enabled in',
+    name: policiesTexts.versions,
+    align: 'right',
+    isMinor: true,
+    cell: ({ versionCount }) => versionCount.toLocaleString(),
+  },
+  {
+    name: policiesTexts.enabledIn,
     cell: ({ groups }) =>
       groups.length === 0 ? (
-        <span className={styles['none']}>no group</span>
+        <span className={styles['none']}>{policiesTexts.noGroup}</span>
       ) : (
         groups.map(({ group, tag }) => `${group} (${tag})`).join(', ')
       ),
@@ -149,8 +158,8 @@ function GroupDialog({ onClose, organization }: { readonly organization: string;
   );
   return (
     <ActionDialog
-      title="Add a policy group"
-      action="Add the group"
+      title={policiesTexts.addAPolicyGroup}
+      action={policiesTexts.addTheGroup}
       isReady={name.trim() !== ''}
       isPending={create.isPending}
       error={create.error}
@@ -158,8 +167,8 @@ function GroupDialog({ onClose, organization }: { readonly organization: string;
       onSubmit={() => create.mutate({ organization, group: name.trim() })}
     >
       <TextField
-        label="Name"
-        hint="Letters, digits, hyphens, underscores and periods."
+        label={policiesTexts.name}
+        hint={policiesTexts.nameHint}
         maxLength={100}
         value={name}
         onChange={({ target }) => setName(target.value)}

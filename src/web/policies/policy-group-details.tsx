@@ -9,6 +9,7 @@ import { Button } from '../platform/ui/button.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import styles from './policies.module.css';
+import { policyGroupDetailsTexts } from './texts.ts';
 
 interface DetailsProps {
   readonly organization: string;
@@ -55,8 +56,8 @@ export function PolicyGroupDetails({
       {asked === null ? null : (
         <ManagedDialog
           managed={{ organization, kind: 'PolicyGroup', object: group }}
-          title={`Change ${group}?`}
-          action="Change the group"
+          title={policyGroupDetailsTexts.changeGroup(group)}
+          action={policyGroupDetailsTexts.changeTheGroup}
           error={change.error}
           isPending={change.isPending}
           onClose={() => setAsked(null)}
@@ -69,28 +70,30 @@ export function PolicyGroupDetails({
         </p>
       ) : null}
       <section className={styles['part']}>
-        <h3>Packs</h3>
+        <h3>{policyGroupDetailsTexts.packs}</h3>
         {details.data === undefined ? (
           <Skeleton width={180} />
         ) : details.data.packs.length === 0 ? (
-          <p className={styles['none']}>None: its updates run no policies.</p>
+          <p className={styles['none']}>{policyGroupDetailsTexts.noPacks}</p>
         ) : (
           <ul className={styles['list']}>
             {details.data.packs.map(({ config, displayName, name, versionTag }) => (
               <li key={name} className={styles['item']}>
                 <span>
                   {displayName} <code>{versionTag}</code>
-                  {Object.keys(config).length === 0 ? null : <span className={styles['minor']}> configured</span>}
+                  {Object.keys(config).length === 0 ? null : (
+                    <span className={styles['minor']}> {policyGroupDetailsTexts.configured}</span>
+                  )}
                 </span>
                 {mayManage ? (
                   <Button
                     size="small"
                     kind="quiet"
                     disabled={isPending}
-                    aria-label={`Disable ${name} in ${group}`}
+                    aria-label={policyGroupDetailsTexts.disablePack(name, group)}
                     onClick={() => send.mutate({ disable: { pack: name } })}
                   >
-                    Disable
+                    {policyGroupDetailsTexts.disable}
                   </Button>
                 ) : null}
               </li>
@@ -110,9 +113,9 @@ export function PolicyGroupDetails({
         ) : null}
       </section>
       <section className={styles['part']}>
-        <h3>Stacks</h3>
+        <h3>{policyGroupDetailsTexts.stacks}</h3>
         {isDefault ? (
-          <p className={styles['none']}>All stacks that are in no other group.</p>
+          <p className={styles['none']}>{policyGroupDetailsTexts.allOtherStacks}</p>
         ) : (
           <>
             <ul className={styles['list']}>
@@ -126,7 +129,7 @@ export function PolicyGroupDetails({
                       size="icon"
                       kind="quiet"
                       disabled={isPending}
-                      aria-label={`Remove ${project}/${stack} from ${group}`}
+                      aria-label={policyGroupDetailsTexts.removeStack(project, stack, group)}
                       onClick={() => send.mutate({ removeStack: { project, stack } })}
                     >
                       <X size={14} />
@@ -137,7 +140,7 @@ export function PolicyGroupDetails({
             </ul>
             {stacks.hasNextPage ? (
               <Button size="small" disabled={stacks.isFetchingNextPage} onClick={() => void stacks.fetchNextPage()}>
-                Show more
+                {policyGroupDetailsTexts.showMore}
               </Button>
             ) : null}
             {mayManage ? (
@@ -153,7 +156,7 @@ export function PolicyGroupDetails({
       {mayManage && !isDefault ? (
         <div>
           <Button size="small" kind="danger" onClick={() => setIsRemoving(true)}>
-            Remove the group
+            {policyGroupDetailsTexts.removeTheGroup}
           </Button>
         </div>
       ) : null}
@@ -187,19 +190,19 @@ function EnableForm({
       }}
     >
       <SelectField
-        label="Pack"
+        label={policyGroupDetailsTexts.pack}
         value={pack.name}
         options={packs.map((each) => [each.name, each.displayName])}
         onChange={({ target }) => setName(target.value)}
       />
       <SelectField
-        label="Version"
+        label={policyGroupDetailsTexts.version}
         value={chosen}
         options={pack.versions.map((each) => [each.tag, each.tag])}
         onChange={({ target }) => setTag(target.value)}
       />
       <Button type="submit" disabled={isPending}>
-        Enable
+        {policyGroupDetailsTexts.enable}
       </Button>
     </form>
   );
@@ -231,8 +234,8 @@ function StackForm({
       }}
     >
       <TextField
-        label="Stack"
-        placeholder="project/stack"
+        label={policyGroupDetailsTexts.stack}
+        placeholder={policyGroupDetailsTexts.stackPlaceholder}
         list={listId}
         value={text}
         onChange={({ target }) => setText(target.value)}
@@ -243,7 +246,7 @@ function StackForm({
         ))}
       </datalist>
       <Button type="submit" disabled={isPending || !isReady}>
-        Add
+        {policyGroupDetailsTexts.add}
       </Button>
     </form>
   );
@@ -269,10 +272,10 @@ function RemoveGroupDialog({
   return (
     <ManagedDialog
       managed={{ organization, kind: 'PolicyGroup', object: group }}
-      title={`Remove ${group}?`}
-      description="Its stacks run the packs of their other groups, or of the default group."
-      action="Remove"
-      stay="Keep it"
+      title={policyGroupDetailsTexts.removeGroup(group)}
+      description={policyGroupDetailsTexts.description}
+      action={policyGroupDetailsTexts.remove}
+      stay={policyGroupDetailsTexts.keepIt}
       isDanger
       isPending={remove.isPending}
       error={remove.error}

@@ -5,44 +5,44 @@ import type { SearchCounts } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
-import { counted } from '../platform/ui/counted.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import styles from './search-page.module.css';
 import { groupTerms, type Within } from './search-terms.ts';
+import { providerVersionsTexts } from './texts.tsx';
 
 type Version = SearchCounts['groups'][number] & { readonly isNewest: boolean; readonly isFirst: boolean };
 
 const columns: readonly Column<Version>[] = [
   {
-    name: 'Provider',
+    name: providerVersionsTexts.provider,
     isTitle: true,
     cell: ({ isFirst, name }) => <span className={isFirst ? styles['package'] : styles['repeated']}>{name}</span>,
   },
   {
-    name: 'Version',
+    name: providerVersionsTexts.version,
     cell: ({ isNewest, version }) => (
       <span className={styles['version']}>
-        <code>{version ?? 'not set'}</code>
-        {isNewest ? <Badge tone="success">latest here</Badge> : null}
+        <code>{version ?? providerVersionsTexts.notSet}</code>
+        {isNewest ? <Badge tone="success">{providerVersionsTexts.latestHere}</Badge> : null}
       </span>
     ),
   },
   {
-    name: 'Stacks',
+    name: providerVersionsTexts.stacks,
     align: 'right',
     cell: ({ name, stacks, version }) => (
       <Link
         to="."
         search={{ q: groupTerms('provider', name, version), by: 'stack' }}
         activeProps={{}}
-        aria-label={`${counted(stacks, 'stack')} with ${name} ${version ?? ''}`}
+        aria-label={providerVersionsTexts.stacksWith(stacks, name, version ?? '')}
       >
         {stacks.toLocaleString('en')}
       </Link>
     ),
   },
-  { name: 'Resources', align: 'right', cell: ({ resources }) => resources.toLocaleString('en') },
+  { name: providerVersionsTexts.resources, align: 'right', cell: ({ resources }) => resources.toLocaleString('en') },
 ];
 
 /** The provider versions in use, and the stacks that use them. */
@@ -58,22 +58,22 @@ export function ProviderVersions({ within }: { readonly within: Within }) {
   return (
     <>
       <Table
-        label="Versions of providers"
+        label={providerVersionsTexts.label}
         columns={columns}
         items={items}
         keyOf={({ name, version }) => `${name} ${version ?? ''}`}
         empty={
-          <Empty title="No providers yet" icon={<Boxes size={20} />}>
-            <p>They appear after the first update that creates a resource with a provider.</p>
+          <Empty title={providerVersionsTexts.noProvidersYet} icon={<Boxes size={20} />}>
+            <p>{providerVersionsTexts.appearLater}</p>
           </Empty>
         }
       />
       {query.data?.isCut ? (
         <p className={styles['note']} role="status">
-          This took too long and stopped after some of the stacks: the counts are too low.
+          {providerVersionsTexts.cut}
         </p>
       ) : null}
-      {query.data?.isTrimmed ? <p className={styles['note']}>Stacks that you cannot read are not counted.</p> : null}
+      {query.data?.isTrimmed ? <p className={styles['note']}>{providerVersionsTexts.trimmed}</p> : null}
     </>
   );
 }

@@ -8,6 +8,7 @@ import { trpc } from '../platform/app/trpc.ts';
 import styles from './search-field.module.css';
 import { Answer } from './search-summary.tsx';
 import type { Within } from './search-terms.ts';
+import { searchFieldTexts } from './texts.tsx';
 
 const typingMs = 400;
 
@@ -45,8 +46,8 @@ export function SearchField() {
           type="search"
           value={draft}
           maxLength={1_000}
-          placeholder="type:aws:rds/* -protect:true orders"
-          aria-label="Search resources"
+          placeholder={searchFieldTexts.example}
+          aria-label={searchFieldTexts.searchResources}
           aria-keyshortcuts="/"
           aria-describedby="search-problem"
           spellCheck={false}

@@ -6,12 +6,13 @@ import { trpc } from '../platform/app/trpc.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import styles from './search-groups.module.css';
 import { addTerm, groupTerms, type Within } from './search-terms.ts';
+import { searchGroupsTexts } from './texts.tsx';
 
 const fields: readonly (readonly [SearchField, string])[] = [
-  ['type', 'Type'],
-  ['stack', 'Stack'],
-  ['project', 'Project'],
-  ['provider', 'Provider'],
+  ['type', searchGroupsTexts.type],
+  ['stack', searchGroupsTexts.stack],
+  ['project', searchGroupsTexts.project],
+  ['provider', searchGroupsTexts.provider],
 ];
 const maxListed = 12;
 
@@ -30,8 +31,8 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
   const hidden = (counts.data?.groups.length ?? 0) - (groups?.length ?? 0);
   const others = counts.data?.otherGroups ?? 0;
   return (
-    <section className={styles['groups']} aria-label="Groups">
-      <nav className={styles['fields']} aria-label="Group by">
+    <section className={styles['groups']} aria-label={searchGroupsTexts.groups}>
+      <nav className={styles['fields']} aria-label={searchGroupsTexts.groupBy}>
         {fields.map(([field, name]) => (
           <Link
             key={field}
@@ -84,10 +85,10 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
           activeProps={{}}
           className={styles['others']}
         >
-          {hidden.toLocaleString('en')} more
+          {searchGroupsTexts.more(hidden)}
         </Link>
       ) : others > 0 ? (
-        <p className={styles['others']}>The largest groups of {(groups?.length ?? 0) + others}.</p>
+        <p className={styles['others']}>{searchGroupsTexts.largestOf((groups?.length ?? 0) + others)}</p>
       ) : null}
     </section>
   );

@@ -18,25 +18,26 @@ import { SearchField } from './search-field.tsx';
 import { SearchGroups } from './search-groups.tsx';
 import styles from './search-page.module.css';
 import { addTerm, type Within } from './search-terms.ts';
+import { searchTexts } from './texts.tsx';
 
 const pageSize = 50;
 
 const examples = [
-  ['type:aws:s3/* -protect:true', 'Unprotected S3 resources'],
-  ['provider:aws version:<6', 'Resources still managed by an old major version of a provider'],
-  ['tag:env=prod changed:<7d', 'Resources changed in production this week'],
-  ['stack:shop/* orders', 'A word in the resources of one project'],
+  ['type:aws:s3/* -protect:true', searchTexts.unprotectedExample],
+  ['provider:aws version:<6', searchTexts.providerExample],
+  ['tag:env=prod changed:<7d', searchTexts.changedExample],
+  ['stack:shop/* orders', searchTexts.wordExample],
 ] as const;
 
 const fieldHelp = [
-  ['type: name: urn:', 'the exact value, or * for any characters'],
-  ['provider: version:', 'of the provider: 6, 6.1.2, <6, >=6.1, 6.1..6.4'],
-  ['stack: project: tag:', 'prod, web/prod, acme/web/*; env or env=prod'],
-  ['protect: custom: external: deleted:', 'true or false'],
-  ['changed:', 'the last change: <7d, >30d, >1y'],
-  ['parent:', 'URN, name or type of the parent'],
-  ['-', 'in front of a term: all others'],
-  ['word', 'the beginning of a word in type or name'],
+  ['type: name: urn:', searchTexts.nameHelp],
+  ['provider: version:', searchTexts.providerHelp],
+  ['stack: project: tag:', searchTexts.stackHelp],
+  ['protect: custom: external: deleted:', searchTexts.booleanHelp],
+  ['changed:', searchTexts.changedHelp],
+  ['parent:', searchTexts.parentHelp],
+  ['-', searchTexts.notHelp],
+  ['word', searchTexts.wordHelp],
 ] as const;
 
 /** Searches the resources of all stacks, or of the stacks of the organization in the path. */
@@ -45,20 +46,20 @@ export function SearchPage() {
   const { q = '', view } = useSearch({ strict: false });
   const within = organization === undefined ? {} : { organization };
   useEffect(() => {
-    document.title = 'Search - Holdfast';
+    document.title = searchTexts.documentTitle;
   }, []);
   return (
     <Page
-      title={organization === undefined ? 'Search' : `Search ${organization}`}
-      lead="Resources of the newest state of every stack that you may read. Updates appear after some seconds."
+      title={organization === undefined ? searchTexts.title : searchTexts.titleOf(organization)}
+      lead={searchTexts.lead}
     >
       <SearchField key={organization} />
-      <Tabs label="What is searched">
+      <Tabs label={searchTexts.whatIsSearched}>
         <Tab to="." search={(before: object) => ({ ...before, view: undefined })} isChosen={view === undefined}>
-          Resources
+          {searchTexts.resources}
         </Tab>
         <Tab to="." search={(before: object) => ({ ...before, view: 'providers' })} isChosen={view === 'providers'}>
-          Provider versions
+          {searchTexts.providerVersions}
         </Tab>
       </Tabs>
       {view === 'providers' ? (
@@ -77,7 +78,7 @@ export function SearchPage() {
 
 const columns: readonly Column<FoundResource>[] = [
   {
-    name: 'Resource',
+    name: searchTexts.resource,
     isTitle: true,
     cell: (item) => (
       <div className={styles['resource']}>
@@ -92,21 +93,21 @@ const columns: readonly Column<FoundResource>[] = [
         <span className={styles['type']} title={item.type}>
           {shortType(item.type)}
           {item.protect ? (
-            <span className={styles['protected']} title="Protected: it cannot be deleted">
-              <Lock size={12} aria-hidden="true" /> protected
+            <span className={styles['protected']} title={searchTexts.protectedHint}>
+              <Lock size={12} aria-hidden="true" /> {searchTexts.protected}
             </span>
           ) : null}
-          {item.isDeleted ? <span className={styles['protected']}>to be deleted</span> : null}
+          {item.isDeleted ? <span className={styles['protected']}>{searchTexts.toBeDeleted}</span> : null}
         </span>
       </div>
     ),
   },
   {
-    name: 'Stack',
+    name: searchTexts.stack,
     cell: (item) => <StackLink item={item} />,
   },
   {
-    name: 'Provider',
+    name: searchTexts.provider,
     isMinor: true,
     cell: ({ provider, providerVersion }) => (
       <span className={styles['provider']}>
@@ -115,7 +116,7 @@ const columns: readonly Column<FoundResource>[] = [
     ),
   },
   {
-    name: 'Changed',
+    name: searchTexts.changed,
     align: 'right',
     cell: ({ changedAt }) => (changedAt === null ? null : <Time at={changedAt} />),
   },
@@ -155,11 +156,11 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
     <div className={styles['results']}>
       {query.isFetching && errorCode(query.failureReason) === 'TOO_MANY_REQUESTS' ? (
         <p className={styles['wait']} role="status">
-          You have exceeded the search rate of the server. This search is retried automatically.
+          {searchTexts.rateExceeded}
         </p>
       ) : null}
       <Table
-        label="Resources"
+        label={searchTexts.resources}
         columns={columns}
         items={items}
         keyOf={(item) => `${item.organization}/${item.urn} ${item.isDeleted}`}
@@ -168,20 +169,17 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
         onMore={more}
         empty={
           last?.isCut ? null : (
-            <Empty title="Nothing matches" icon={<SearchX size={20} />}>
-              <p>All terms must match. Remove one, or add * where a value may continue.</p>
+            <Empty title={searchTexts.nothingMatches} icon={<SearchX size={20} />}>
+              <p>{searchTexts.nothingMatchesHint}</p>
             </Empty>
           )
         }
       />
       {last?.isCut ? (
         <div className={styles['cut']} role="status">
-          <p>
-            This search took too long and stopped after some of the stacks. There may be more results. A type, a name or
-            a project makes it faster.
-          </p>
+          <p>{searchTexts.cut}</p>
           <Button disabled={query.isFetching} onClick={more}>
-            {query.isFetching ? 'Searching…' : 'Continue searching'}
+            {query.isFetching ? searchTexts.searching : searchTexts.continueSearching}
           </Button>
         </div>
       ) : null}
@@ -194,7 +192,7 @@ function Help() {
   return (
     <div className={styles['help']}>
       <section>
-        <h2>Try one</h2>
+        <h2>{searchTexts.tryOne}</h2>
         <ul className={styles['examples']}>
           {examples.map(([text, meaning]) => (
             <li key={text}>
@@ -212,7 +210,7 @@ function Help() {
         </ul>
       </section>
       <section>
-        <h2>Fields</h2>
+        <h2>{searchTexts.fields}</h2>
         <dl className={styles['fields']}>
           {fieldHelp.map(([names, meaning]) => (
             <div key={names}>

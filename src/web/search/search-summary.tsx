@@ -3,6 +3,7 @@ import { Clock, EyeOff } from 'lucide-react';
 import { trpc } from '../platform/app/trpc.ts';
 import styles from './search-page.module.css';
 import type { Within } from './search-terms.ts';
+import { searchSummaryTexts } from './texts.tsx';
 
 /** The number of resources that a query finds, whether it is exact, and whether permissions limit it. */
 export function Answer({ query, within }: { readonly query: string; readonly within: Within }) {
@@ -17,26 +18,22 @@ export function Answer({ query, within }: { readonly query: string; readonly wit
   if (counts.data === undefined || counts.isPlaceholderData)
     return (
       <p className={styles['answer']} role="status">
-        Counting…
+        {searchSummaryTexts.counting}
       </p>
     );
   const { behind, isCut, isTrimmed, resources } = counts.data;
   return (
     <p className={styles['answer']} role="status">
-      <span>
-        {isCut ? 'At least ' : null}
-        <b>{resources.toLocaleString('en')}</b> {resources === 1 ? 'resource' : 'resources'}
-      </span>
-      <span className={styles['kind']}>{isCut ? 'cut short' : 'exact'}</span>
+      <span>{searchSummaryTexts.resources(isCut, resources)}</span>
+      <span className={styles['kind']}>{isCut ? searchSummaryTexts.cutShort : searchSummaryTexts.exact}</span>
       {behind ? (
         <span className={styles['trimmed']}>
-          <Clock size={13} aria-hidden="true" /> without the newest state of {behind.stacks.toLocaleString('en')}{' '}
-          {behind.stacks === 1 ? 'stack' : 'stacks'}, changed up to {behind.oldestSeconds.toLocaleString('en')} s ago
+          <Clock size={13} aria-hidden="true" /> {searchSummaryTexts.behind(behind.stacks, behind.oldestSeconds)}
         </span>
       ) : null}
       {isTrimmed ? (
         <span className={styles['trimmed']}>
-          <EyeOff size={13} aria-hidden="true" /> without stacks that you may not read
+          <EyeOff size={13} aria-hidden="true" /> {searchSummaryTexts.trimmed}
         </span>
       ) : null}
     </p>

@@ -7,6 +7,7 @@ import { Button } from '../platform/ui/button.tsx';
 import { CopyButton } from '../platform/ui/code.tsx';
 import { Redacted } from '../platform/ui/json-view.tsx';
 import styles from './secret.module.css';
+import { secretTexts } from './texts.ts';
 
 /** A value is hidden again after this time. */
 const shownMs = 30_000;
@@ -56,7 +57,7 @@ export function Secret({
       const { organization, project, stack: of } = stack;
       setValue((await apiClient.secrets.reveal.mutate({ organization, project, stack: of, location })).value);
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : 'The value cannot be shown at the moment');
+      setProblem(error instanceof Error ? error.message : secretTexts.notNow);
     } finally {
       setIsAsking(false);
     }
@@ -65,9 +66,9 @@ export function Secret({
     return (
       <span className={styles['secret']}>
         <span className={styles['value']}>{value}</span>
-        <CopyButton text={value} label={`Copy ${name}`} />
-        <Button kind="quiet" size="small" aria-label={`Hide ${name}`} onClick={() => setValue(null)}>
-          <EyeOff size={14} aria-hidden="true" /> Hide
+        <CopyButton text={value} label={secretTexts.copy(name)} />
+        <Button kind="quiet" size="small" aria-label={secretTexts.hideValue(name)} onClick={() => setValue(null)}>
+          <EyeOff size={14} aria-hidden="true" /> {secretTexts.hide}
         </Button>
       </span>
     );
@@ -79,12 +80,12 @@ export function Secret({
         <Button
           kind="quiet"
           size="small"
-          aria-label={`Reveal ${name}`}
-          title="Shows the value for 30 seconds. This is recorded in the audit log."
+          aria-label={secretTexts.revealValue(name)}
+          title={secretTexts.shownFor}
           disabled={isAsking}
           onClick={() => void reveal()}
         >
-          <Eye size={14} aria-hidden="true" /> Reveal
+          <Eye size={14} aria-hidden="true" /> {secretTexts.reveal}
         </Button>
       ) : null}
       {problem === null ? null : (

@@ -15,6 +15,7 @@ import { listErrors } from '../updates/error-list.ts';
 import { UpdateProgress } from '../updates/update-progress.ts';
 import { viewKind } from '../updates/update-status.ts';
 import styles from './failure-notice.module.css';
+import { failureTexts } from './stack/texts.tsx';
 
 /** Number of messages to read: errors come last, but a program may print a lot after them. */
 const messageCount = 50;
@@ -27,27 +28,21 @@ export function FailureNotice({ details, stack }: { readonly stack: StackRef; re
     <Notice
       tone="failure"
       icon={<CircleX size={17} />}
-      title={
-        <>
-          {viewKind(last)} {last.version ?? ''} failed
-          {last.endedAt === null ? null : (
-            <>
-              {' '}
-              <Time at={last.endedAt} />
-            </>
-          )}
-          {last.by === null ? null : `, by ${last.by}`}
-        </>
-      }
+      title={failureTexts.failed(
+        viewKind(last),
+        last.version ?? '',
+        last.endedAt === null ? null : <Time at={last.endedAt} />,
+        last.by,
+      )}
       action={
         <>
-          {last.ciUrl === null ? null : <ExternalLink href={last.ciUrl}>CI run</ExternalLink>}
+          {last.ciUrl === null ? null : <ExternalLink href={last.ciUrl}>{failureTexts.ciRun}</ExternalLink>}
           <Link
             to="/$organization/$project/$stack/previews/$updateId"
             params={{ ...stack, updateId: last.updateId }}
             className={buttonClass({ size: 'small' })}
           >
-            Open the {viewKind(last).toLowerCase()}
+            {failureTexts.open(viewKind(last))}
           </Link>
         </>
       }
@@ -79,14 +74,14 @@ function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly up
           <Skeleton width="60%" />
         </>
       ) : first === undefined ? (
-        <p>The engine reported no message. The log of its CI run may say more.</p>
+        <p>{failureTexts.noMessage}</p>
       ) : (
         <>
           {first.urn === null ? null : (
             <p className={styles['where']} title={first.urn}>
               <code>{nameInUrn(first.urn)}</code> <span className={styles['type']}>{shortType(first.type)}</span>
               {ofResources.length < 2 ? null : (
-                <span className={styles['type']}> and {ofResources.length - 1} more</span>
+                <span className={styles['type']}> {failureTexts.andMore(ofResources.length - 1)}</span>
               )}
             </p>
           )}

@@ -10,6 +10,7 @@ import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import styles from './first-steps.module.css';
 import { nameOf } from './stack-row.tsx';
+import { firstStepTexts } from './texts.tsx';
 
 const sample = `mkdir hello && cd hello
 cat > Pulumi.yaml <<'YAML'
@@ -21,6 +22,8 @@ resources:
     properties:
       input: Hello
 YAML`;
+
+const deployCommand = 'pulumi up';
 
 /** What a person does in a terminal until the first stack is here. `organization`: the one that is shown; default: the first of the user. */
 export function FirstSteps({ organization }: { readonly organization: string | undefined }) {
@@ -34,38 +37,38 @@ export function FirstSteps({ organization }: { readonly organization: string | u
   );
   const name = organization ?? me?.organizations[0]?.name ?? me?.login ?? 'ORGANIZATION';
   return (
-    <Empty title="No stacks yet" icon={<Layers size={20} />}>
-      <p>Create the first one in three steps, in a terminal.</p>
+    <Empty title={firstStepTexts.noStacks} icon={<Layers size={20} />}>
+      <p>{firstStepTexts.lead}</p>
       <ol className={styles['steps']}>
         <li>
-          <h3>Log in with the Pulumi CLI</h3>
+          <h3>{firstStepTexts.logIn}</h3>
           {data ? (
             <Code>{`PULUMI_ACCESS_TOKEN=${data.value} pulumi login ${location.origin}`}</Code>
           ) : (
             <p>
-              <Button disabled={isPending} onClick={() => mutate({ description: 'first steps' })}>
-                Create a token for the CLI
+              <Button disabled={isPending} onClick={() => mutate({ description: firstStepTexts.tokenDescription })}>
+                {firstStepTexts.createToken}
               </Button>
             </p>
           )}
-          {data ? <p className={styles['quiet']}>The token is shown only once. The CLI stores it.</p> : null}
+          {data ? <p className={styles['quiet']}>{firstStepTexts.shownOnce}</p> : null}
           {error ? <p role="alert">{error.message}</p> : null}
         </li>
         <li>
-          <h3>Create a stack in the folder of a program</h3>
+          <h3>{firstStepTexts.createStack}</h3>
           <Code>{`pulumi stack init ${name}/dev`}</Code>
           <details>
-            <summary>A program that needs no cloud account</summary>
+            <summary>{firstStepTexts.sample}</summary>
             <Code>{sample}</Code>
           </details>
         </li>
         <li>
-          <h3>Deploy it</h3>
-          <Code>pulumi up</Code>
+          <h3>{firstStepTexts.deploy}</h3>
+          <Code>{deployCommand}</Code>
         </li>
       </ol>
       <p role="status" className={styles['quiet']}>
-        Waiting for the first stack…
+        {firstStepTexts.waiting}
       </p>
     </Empty>
   );
@@ -84,10 +87,11 @@ export function useFirstStack(items: readonly Stack[] | null): Stack | null {
 export function FirstStackNotice({ stack }: { readonly stack: Stack }) {
   return (
     <p role="status" className={styles['greeting']}>
-      Your first stack is here:{' '}
-      <Link to="/$organization/$project/$stack" params={stack}>
-        {nameOf(stack)}
-      </Link>
+      {firstStepTexts.isHere(
+        <Link to="/$organization/$project/$stack" params={stack}>
+          {nameOf(stack)}
+        </Link>,
+      )}
     </p>
   );
 }

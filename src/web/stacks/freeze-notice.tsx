@@ -12,6 +12,7 @@ import { Time } from '../platform/ui/time.tsx';
 import { RuleDialog } from '../updates/rules/rule-dialog.tsx';
 import { emptyDraft } from '../updates/rules/rule-draft.ts';
 import { RemoveDialog } from '../updates/rules/rules-page.tsx';
+import { freezeTexts } from './stack/texts.tsx';
 
 /** Why the stack is frozen, and until when; for admins, with the rule and the button that removes it. */
 export function FreezeNotice({
@@ -27,20 +28,14 @@ export function FreezeNotice({
   const ruleId = frozen?.ruleId ?? '';
   const rule = useQuery(trpc.rules.get.queryOptions({ organization, ruleId }, { enabled: isAsked }));
   const mayThaw = mayManage && frozen?.isOfStackAlone === true;
-  usePageAction('Thaw this stack', mayThaw ? () => setIsAsked(true) : null);
+  usePageAction(freezeTexts.thawStack, mayThaw ? () => setIsAsked(true) : null);
   if (frozen === null) return null;
   const { isOfStackAlone, note, scope, until } = frozen;
   return (
     <Notice
       tone="neutral"
       icon={<Snowflake size={17} />}
-      title={
-        <>
-          Frozen
-          {until === null ? ' until it is removed' : ', ends '}
-          {until === null ? null : <Time at={until} />}
-        </>
-      }
+      title={until === null ? freezeTexts.frozen : freezeTexts.frozenUntil(<Time at={until} />)}
       action={
         mayManage ? (
           <>
@@ -50,11 +45,11 @@ export function FreezeNotice({
               search={{ rule: ruleId }}
               className={buttonClass({ size: 'small' })}
             >
-              Open the rule
+              {freezeTexts.openRule}
             </Link>
             {mayThaw ? (
               <Button size="small" onClick={() => setIsAsked(true)}>
-                Thaw
+                {freezeTexts.thaw}
               </Button>
             ) : null}
           </>
@@ -62,7 +57,7 @@ export function FreezeNotice({
       }
     >
       {note === '' ? null : <p>{note}</p>}
-      {isOfStackAlone ? null : <p>By a rule for {scope}.</p>}
+      {isOfStackAlone ? null : <p>{freezeTexts.byRule(scope)}</p>}
       {isAsked && rule.error ? <p role="alert">{rule.error.message}</p> : null}
       {isAsked && rule.data ? (
         <RemoveDialog organization={organization} rule={rule.data} onClose={() => setIsAsked(false)} />
@@ -82,13 +77,13 @@ export function FreezeButton({
   const mayManage = useMayManage(stack.organization);
   const [isAsked, setIsAsked] = useState(false);
   const mayFreeze = mayManage && frozen === null;
-  usePageAction('Freeze this stack', mayFreeze ? () => setIsAsked(true) : null);
+  usePageAction(freezeTexts.freezeStack, mayFreeze ? () => setIsAsked(true) : null);
   if (!mayFreeze) return null;
   return (
     <>
       <Button size="small" onClick={() => setIsAsked(true)}>
         <Snowflake size={14} aria-hidden="true" />
-        Freeze
+        {freezeTexts.freeze}
       </Button>
       {isAsked ? (
         <RuleDialog

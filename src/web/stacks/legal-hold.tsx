@@ -10,6 +10,7 @@ import { TextField } from '../platform/ui/field.tsx';
 import { Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
+import { legalHoldTexts } from './stack/texts.tsx';
 
 /** Whether nothing of a stack may be deleted, and why. */
 export function LegalHold({ mayManage, stack }: { readonly stack: StackRef; readonly mayManage: boolean }) {
@@ -27,28 +28,28 @@ export function LegalHold({ mayManage, stack }: { readonly stack: StackRef; read
   const change = held === null ? hold : release;
   return (
     <Section
-      title="Legal hold"
-      lead="A legal hold keeps all data of the stack, regardless of retention rules and even after the stack is deleted."
+      title={legalHoldTexts.title}
+      lead={legalHoldTexts.lead}
       actions={
         mayManage ? (
-          <Button onClick={() => setIsOpen(true)}>{held === null ? 'Place a hold' : 'Release the hold'}</Button>
+          <Button onClick={() => setIsOpen(true)}>
+            {held === null ? legalHoldTexts.place : legalHoldTexts.release}
+          </Button>
         ) : undefined
       }
     >
       {query.data === undefined ? (
         <Skeleton width={240} />
       ) : held === null ? (
-        <p>No legal hold.</p>
+        <p>{legalHoldTexts.none}</p>
       ) : (
-        <p>
-          {held.reason} (by {held.by}, <Time at={held.at} />)
-        </p>
+        <p>{legalHoldTexts.held(held.reason, held.by, <Time at={held.at} />)}</p>
       )}
       {isOpen ? (
         <ActionDialog
-          title={held === null ? 'Place a legal hold on the stack' : 'Release the legal hold?'}
-          description={held === null ? 'Users see the reason.' : 'Retention rules apply to the stack again.'}
-          action={held === null ? 'Place a hold' : 'Release the hold'}
+          title={held === null ? legalHoldTexts.placeTitle : legalHoldTexts.releaseTitle}
+          description={held === null ? legalHoldTexts.placeLead : legalHoldTexts.releaseLead}
+          action={held === null ? legalHoldTexts.place : legalHoldTexts.release}
           isDanger={held !== null}
           isReady={held !== null || reason.trim() !== ''}
           isPending={change.isPending}
@@ -58,7 +59,7 @@ export function LegalHold({ mayManage, stack }: { readonly stack: StackRef; read
         >
           {held === null ? (
             <TextField
-              label="Reason"
+              label={legalHoldTexts.reason}
               value={reason}
               maxLength={500}
               onChange={({ target }) => setReason(target.value)}

@@ -13,6 +13,7 @@ import { viewKind } from '../updates/update-status.ts';
 import { FailureNotice } from './failure-notice.tsx';
 import { FreezeNotice } from './freeze-notice.tsx';
 import styles from './lock-notice.module.css';
+import { lockTexts } from './stack/texts.tsx';
 
 const pollMs = 3_000;
 const maxListed = 20;
@@ -35,7 +36,7 @@ export function LockNotice({ details, stack }: { readonly stack: StackRef; reado
 }
 
 function faultTitle(kind: string): string {
-  return kind === '' ? 'This stack needs attention' : `This stack needs attention: ${kind.replaceAll('-', ' ')}`;
+  return kind === '' ? lockTexts.fault : lockTexts.faultOf(kind.replaceAll('-', ' '));
 }
 
 function Lock({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
@@ -52,29 +53,20 @@ function Lock({ details, stack }: { readonly stack: StackRef; readonly details: 
       tone="running"
       icon={<LockKeyhole size={17} />}
       title={
-        active === null ? (
-          `${waiting} ${waiting === 1 ? 'run waits' : 'runs wait'} for the lock`
-        ) : (
-          <>
-            {viewKind(active)} {active.by === null ? '' : `by ${active.by} `}holds the lock
-            {active.since === null ? null : (
-              <>
-                , for <Since at={active.since} />
-              </>
-            )}
-          </>
-        )
+        active === null
+          ? lockTexts.waitsForLock(waiting)
+          : lockTexts.heldBy(viewKind(active), active.by, active.since === null ? null : <Since at={active.since} />)
       }
       action={
         active === null ? undefined : (
           <>
-            {active.ciUrl === null ? null : <ExternalLink href={active.ciUrl}>CI run</ExternalLink>}
+            {active.ciUrl === null ? null : <ExternalLink href={active.ciUrl}>{lockTexts.ciRun}</ExternalLink>}
             <Link
               to="/$organization/$project/$stack/previews/$updateId"
               params={{ ...stack, updateId: active.updateId }}
               className={buttonClass({ size: 'small' })}
             >
-              View progress
+              {lockTexts.viewProgress}
             </Link>
           </>
         )
@@ -87,7 +79,7 @@ function Lock({ details, stack }: { readonly stack: StackRef; readonly details: 
         </p>
       )}
       {waits.length === 0 ? null : (
-        <ol className={styles['queue']} aria-label="Waiting runs">
+        <ol className={styles['queue']} aria-label={lockTexts.waitingRuns}>
           {waits.map((item) => (
             <Waiting key={`${item.position} ${item.since}`} item={item} stack={stack} />
           ))}
@@ -101,14 +93,12 @@ function Waiting({ item, stack }: { readonly item: QueueItem; readonly stack: St
   return (
     <li className={styles['item']}>
       <span className={styles['position']}>{item.position}</span>
-      <span>{item.by ?? 'somebody'}</span>
+      <span>{item.by ?? lockTexts.somebody}</span>
       {item.branch === null ? null : <code>{item.branch}</code>}
       {item.commit === null ? null : <CommitLink commit={item.commit} stack={stack} />}
-      <span>
-        waits for <Since at={item.since} />
-      </span>
+      <span>{lockTexts.waitsFor(<Since at={item.since} />)}</span>
       {item.why === null ? null : <span className={styles['why']}>{item.why}</span>}
-      {item.ciUrl === null ? null : <ExternalLink href={item.ciUrl}>CI run</ExternalLink>}
+      {item.ciUrl === null ? null : <ExternalLink href={item.ciUrl}>{lockTexts.ciRun}</ExternalLink>}
     </li>
   );
 }

@@ -8,6 +8,7 @@ import { trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { dismissSteps, useIsDismissed } from './dismissals.ts';
 import styles from './next-steps.module.css';
+import { nextStepTexts } from './texts.tsx';
 
 const staleMs = 60_000;
 
@@ -34,17 +35,15 @@ export function NextSteps({
 }) {
   const done = items.filter(({ isDone }) => isDone).length;
   return (
-    <section className={styles['steps']} aria-label="Next steps">
+    <section className={styles['steps']} aria-label={nextStepTexts.title}>
       <header className={styles['head']}>
-        <h2>Next steps</h2>
-        <span className={styles['count']}>
-          {done} of {items.length} done
-        </span>
+        <h2>{nextStepTexts.title}</h2>
+        <span className={styles['count']}>{nextStepTexts.doneOf(done, items.length)}</span>
         <Button
           kind="quiet"
           size="icon"
-          aria-label="Dismiss the next steps"
-          title="Dismiss"
+          aria-label={nextStepTexts.dismissSteps}
+          title={nextStepTexts.dismiss}
           onClick={() => dismissSteps(organization)}
         >
           <X size={16} />
@@ -54,9 +53,9 @@ export function NextSteps({
         {items.map(({ isDone, step }) => (
           <li key={step} className={styles['step']}>
             {isDone ? (
-              <CircleCheck size={16} className={styles['done']} role="img" aria-label="Done:" />
+              <CircleCheck size={16} className={styles['done']} role="img" aria-label={nextStepTexts.done} />
             ) : (
-              <Circle size={16} className={styles['open']} role="img" aria-label="To do:" />
+              <Circle size={16} className={styles['open']} role="img" aria-label={nextStepTexts.toDo} />
             )}
             <span>{textOf(step, organization)}</span>
           </li>
@@ -70,43 +69,29 @@ function textOf(step: SetupStep, organization: string): ReactNode {
   const params = { organization };
   switch (step) {
     case 'people':
-      return (
-        <>
-          <Link to="/$organization/~/members" params={params}>
-            Invite your team
-          </Link>
-          , or let an identity provider add its members.
-        </>
-      );
+      return nextStepTexts.people((label) => (
+        <Link to="/$organization/~/members" params={params}>
+          {label}
+        </Link>
+      ));
     case 'trust':
-      return (
-        <>
-          <Link to="/$organization/~/trust-policies" params={params}>
-            Trust your CI
-          </Link>
-          : its runs then need no stored token.
-        </>
-      );
+      return nextStepTexts.trust((label) => (
+        <Link to="/$organization/~/trust-policies" params={params}>
+          {label}
+        </Link>
+      ));
     case 'rules':
-      return (
-        <>
-          <Link to="/$organization/~/rules" params={params}>
-            Set rules for updates
-          </Link>
-          : limits on deletions, required previews, freezes.
-        </>
-      );
+      return nextStepTexts.rules((label) => (
+        <Link to="/$organization/~/rules" params={params}>
+          {label}
+        </Link>
+      ));
     case 'provider':
-      return (
-        <>
-          Let people sign in with an identity provider: <code>HOLDFAST_OIDC_ISSUER</code>.
-        </>
-      );
+      return nextStepTexts.provider(<code>HOLDFAST_OIDC_ISSUER</code>);
     case 'backups':
-      return (
-        <>
-          <Link to="/~/operator/backups">Schedule backups</Link>: <code>HOLDFAST_BACKUP_TO</code>.
-        </>
+      return nextStepTexts.backups(
+        (label) => <Link to="/~/operator/backups">{label}</Link>,
+        <code>HOLDFAST_BACKUP_TO</code>,
       );
     default:
       // A newer server may have others.

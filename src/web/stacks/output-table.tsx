@@ -7,6 +7,7 @@ import { JsonView } from '../platform/ui/json-view.tsx';
 import { safeLink } from '../platform/ui/safe-link.ts';
 import { Secret } from '../secrets/secret.tsx';
 import styles from './output-table.module.css';
+import { outputTexts } from './stack/texts.tsx';
 
 /** Longer values are shown after a click. */
 const shortCharacters = 400;
@@ -19,19 +20,17 @@ interface OutputTableProps {
 
 /** Outputs of the stack. Secret ones are redacted, and the command that shows them is copied instead. */
 export function OutputTable({ hasVersion, outputs, stack }: OutputTableProps) {
-  if (outputs === null) return <p className={styles['empty']}>The outputs cannot be read at the moment.</p>;
+  if (outputs === null) return <p className={styles['empty']}>{outputTexts.notReadable}</p>;
   if (outputs.length === 0) {
     return (
       <div className={styles['empty']}>
-        <p>
-          {hasVersion ? 'The program has no outputs.' : 'This stack has not been updated yet. Run its first update:'}
-        </p>
+        <p>{hasVersion ? outputTexts.noOutputs : outputTexts.notUpdated}</p>
         {hasVersion ? null : <Code>{`pulumi up --stack ${stack.organization}/${stack.project}/${stack.stack}`}</Code>}
       </div>
     );
   }
   return (
-    <table className={styles['table']} aria-label="Outputs: name, value, copy">
+    <table className={styles['table']} aria-label={outputTexts.table}>
       <tbody>
         {outputs.map((output) => (
           <Output key={output.name} output={output} stack={stack} />
@@ -65,9 +64,9 @@ function Output({
       </td>
       <td className={styles['copy']}>
         {isRedacted ? (
-          <CopyButton text={command} label={`Copy the command that shows ${name}`} />
+          <CopyButton text={command} label={outputTexts.copyCommand(name)} />
         ) : (
-          <CopyButton text={value} label={`Copy ${name}`} />
+          <CopyButton text={value} label={outputTexts.copy(name)} />
         )}
       </td>
     </tr>
@@ -95,7 +94,7 @@ function Value({ isCut, name, text }: { readonly name: string; readonly text: st
     return (
       <>
         <span className={styles['text']}>{text}</span>
-        {isCut ? <span className={styles['cut']}>… and more, which the CLI shows</span> : null}
+        {isCut ? <span className={styles['cut']}>{outputTexts.andMore}</span> : null}
       </>
     );
   }
@@ -103,7 +102,7 @@ function Value({ isCut, name, text }: { readonly name: string; readonly text: st
     <>
       <span className={styles['text']}>{text.slice(0, shortCharacters)}…</span>{' '}
       <button type="button" className={styles['more']} onClick={() => setIsWhole(true)}>
-        {tree === null ? `all ${text.length.toLocaleString('en')} characters` : 'show all'}
+        {tree === null ? outputTexts.allCharacters(text.length) : outputTexts.showAll}
       </button>
     </>
   );

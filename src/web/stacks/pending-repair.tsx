@@ -17,6 +17,7 @@ import { CommitLink } from '../updates/commit-link.tsx';
 import { viewEndReason, viewKind, viewStatus } from '../updates/update-status.ts';
 import { type Choice, chosenRepairs, isComplete, settlingCommands } from './pending-choices.ts';
 import styles from './pending-repair.module.css';
+import { pendingTexts } from './stack/texts.tsx';
 
 /** Operations that an interrupted update left, and how to resolve them: with the CLI, or here as a new version. */
 export function PendingRepair({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
@@ -27,14 +28,14 @@ export function PendingRepair({ details, stack }: { readonly stack: StackRef; re
   const { items, leftBy } = query.data;
   if (details.active !== null)
     return (
-      <Empty title="An update is running">
-        <p>Interrupted operations can be repaired after it ends.</p>
+      <Empty title={pendingTexts.running}>
+        <p>{pendingTexts.runningHint}</p>
       </Empty>
     );
   if (items.length === 0)
     return (
-      <Empty title={query.data.isKnown ? 'No interrupted operations' : 'The state cannot be read at the moment'}>
-        <p>If an update ends while it changes resources, they are listed here with the options to continue.</p>
+      <Empty title={query.data.isKnown ? pendingTexts.none : pendingTexts.notReadable}>
+        <p>{pendingTexts.noneHint}</p>
       </Empty>
     );
   return (
@@ -55,31 +56,30 @@ function LeftBy({ stack, update }: { readonly stack: StackRef; readonly update: 
   const endReason = viewEndReason(update.endReason);
   return (
     <section className={styles['section']}>
-      <h2>What happened</h2>
+      <h2>{pendingTexts.whatHappened}</h2>
       <p>
-        {update.version === null ? (
-          viewKind(update)
-        ) : (
-          <Link
-            to="/$organization/$project/$stack/updates/$version"
-            params={{ ...stack, version: String(update.version) }}
-          >
-            {viewKind(update)} {update.version}
-          </Link>
-        )}
-        {update.by === null ? '' : ` by ${update.by}`} ended as {viewStatus(update.status).word.toLowerCase()}
-        {update.endedAt === null ? null : (
-          <>
-            {' '}
-            <Time at={update.endedAt} />
-          </>
-        )}
-        .{endReason === null ? '' : ` ${endReason}.`}
+        {pendingTexts.ended({
+          update:
+            update.version === null ? (
+              viewKind(update)
+            ) : (
+              <Link
+                to="/$organization/$project/$stack/updates/$version"
+                params={{ ...stack, version: String(update.version) }}
+              >
+                {viewKind(update)} {update.version}
+              </Link>
+            ),
+          by: update.by,
+          status: viewStatus(update.status).word.toLowerCase(),
+          at: update.endedAt === null ? null : <Time at={update.endedAt} />,
+          reason: endReason,
+        })}
       </p>
       {update.commit === null && update.ciUrl === null ? null : (
         <p className={styles['meta']}>
           {update.commit === null ? null : <CommitLink commit={update.commit} stack={stack} />}
-          {update.ciUrl === null ? null : <ExternalLink href={update.ciUrl}>View CI run</ExternalLink>}
+          {update.ciUrl === null ? null : <ExternalLink href={update.ciUrl}>{pendingTexts.ciRun}</ExternalLink>}
         </p>
       )}
     </section>
@@ -115,12 +115,9 @@ function Repair({
   return (
     <>
       <section className={styles['section']}>
-        <h2>Interrupted operations</h2>
-        <p className={styles['lead']}>
-          Check in the cloud whether each was completed. Only creations need a decision. The next refresh resolves the
-          others.
-        </p>
-        <ul className={styles['steps']} aria-label="Interrupted operations">
+        <h2>{pendingTexts.operations}</h2>
+        <p className={styles['lead']}>{pendingTexts.lead}</p>
+        <ul className={styles['steps']} aria-label={pendingTexts.operations}>
           {items.map((step, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: a repair refers to the position in the list.
             <li key={index} className={styles['step']}>
@@ -135,7 +132,7 @@ function Repair({
             </li>
           ))}
         </ul>
-        {isCut ? <p className={styles['lead']}>There are more than can be shown. Repair them with the CLI.</p> : null}
+        {isCut ? <p className={styles['lead']}>{pendingTexts.more}</p> : null}
         {mayRepair ? (
           <Button
             kind="main"
@@ -145,36 +142,31 @@ function Repair({
               setIsAsking(true);
             }}
           >
-            Save repair
+            {pendingTexts.save}
           </Button>
         ) : null}
       </section>
       <section className={styles['section']}>
-        <h2>Use the CLI instead</h2>
-        <p className={styles['lead']}>
-          A refresh compares all resources with the cloud, and discards interrupted operations. Created resources are
-          then imported by their ids.
-        </p>
+        <h2>{pendingTexts.byCli}</h2>
+        <p className={styles['lead']}>{pendingTexts.byCliLead}</p>
         {settlingCommands(items, name).map((command) => (
           <Code key={command}>{command}</Code>
         ))}
       </section>
       {isAsking ? (
         <ActionDialog
-          title="Save repair"
-          description={`The state becomes version ${headVersion + 1}. Version ${headVersion} stays as it is.`}
-          action={`Save as version ${headVersion + 1}`}
+          title={pendingTexts.save}
+          description={pendingTexts.saveLead(headVersion)}
+          action={pendingTexts.saveAs(headVersion + 1)}
           isPending={repairing.isPending}
           error={repairing.error}
           onClose={() => setIsAsking(false)}
           onSubmit={() => repairing.mutate({ ...stack, headVersion, repairs })}
         >
           <p>
-            {cleared === 0 ? null : `${cleared} ${cleared === 1 ? 'operation is' : 'operations are'} discarded. `}
-            {imported === 0
-              ? null
-              : `${imported} ${imported === 1 ? 'resource is' : 'resources are'} added to the state, and read from the cloud by the next pulumi refresh. `}
-            Nothing changes in the cloud.
+            {cleared === 0 ? null : `${pendingTexts.discarded(cleared)} `}
+            {imported === 0 ? null : `${pendingTexts.imported(imported)} `}
+            {pendingTexts.nothingChanges}
           </p>
         </ActionDialog>
       ) : null}
@@ -183,11 +175,11 @@ function Repair({
 }
 
 const words: Readonly<Record<string, string>> = {
-  creating: 'was being created',
-  updating: 'was being updated',
-  deleting: 'was being deleted',
-  reading: 'was being read',
-  importing: 'was being imported',
+  creating: pendingTexts.wasCreated,
+  updating: pendingTexts.wasUpdated,
+  deleting: pendingTexts.wasDeleted,
+  reading: pendingTexts.wasRead,
+  importing: pendingTexts.wasImported,
 };
 
 function StepName({ step }: { readonly step: PendingStep }) {
@@ -218,21 +210,21 @@ function StepChoice({
   return (
     <div className={styles['choice']}>
       <SelectField
-        label={`Decision about ${name}`}
+        label={pendingTexts.decisionAbout(name)}
         isLabelUnseen
         value={choice.action}
         onChange={({ target }) => onChange({ ...choice, action: target.value as Choice['action'] })}
         options={[
-          ['keep', 'Decide later'],
-          ['clear', step.operation === 'creating' ? 'Not created: discard it' : 'Discard the operation'],
-          ...(step.isImportable ? [['import', 'Created: add it by its id'] as const] : []),
+          ['keep', pendingTexts.decideLater],
+          ['clear', step.operation === 'creating' ? pendingTexts.notCreated : pendingTexts.discard],
+          ...(step.isImportable ? [['import', pendingTexts.createdAdd] as const] : []),
         ]}
       />
       {choice.action === 'import' ? (
         <TextField
-          label={`Id of ${name} in the cloud`}
+          label={pendingTexts.idOf(name)}
           isLabelUnseen
-          placeholder="Id in the cloud"
+          placeholder={pendingTexts.idInCloud}
           value={choice.id}
           onChange={({ target }) => onChange({ ...choice, id: target.value })}
         />

@@ -6,6 +6,7 @@ import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { safeLink } from '../platform/ui/safe-link.ts';
 import { beginningOf } from './beginning-of.ts';
 import styles from './readme.module.css';
+import { readmeTexts } from './stack/texts.tsx';
 
 const plugins = [remarkGfm];
 
@@ -20,7 +21,9 @@ const components: ComponentProps<typeof Markdown>['components'] = {
   // An image of another site would tell that site who reads this page.
   img: ({ alt, src }) => {
     const address = typeof src === 'string' ? src : null;
-    return <ExternalLink href={safeLink(address)}>{alt === undefined || alt === '' ? 'image' : alt}</ExternalLink>;
+    return (
+      <ExternalLink href={safeLink(address)}>{alt === undefined || alt === '' ? readmeTexts.image : alt}</ExternalLink>
+    );
   },
   // Scrollable with the keyboard as well.
   pre: ({ children }) => (
@@ -46,13 +49,11 @@ export default function Readme({ isCut, text }: { readonly text: string; readonl
       </Markdown>
       {isWhole ? null : (
         <Button size="small" className={styles['rest']} onClick={() => setIsWhole(true)}>
-          Show the rest
+          {readmeTexts.showRest}
         </Button>
       )}
       {isWhole && isCut ? (
-        <p className={styles['cut']}>
-          The document is longer: <code>pulumi stack output readme</code> prints all of it.
-        </p>
+        <p className={styles['cut']}>{readmeTexts.isLonger(<code>pulumi stack output readme</code>)}</p>
       ) : null}
     </div>
   );

@@ -1,6 +1,7 @@
 import { createRoute } from '@tanstack/react-router';
 import { rootRoute } from '../platform/app/root-route.tsx';
 import { parseStackPageSearch } from '../platform/app/stack-search.ts';
+import { pageTexts } from '../platform/texts.tsx';
 import { lazyPage } from '../platform/ui/chunks.tsx';
 import { parseUpdateSearch } from '../updates/update-search.ts';
 import { parseStackFilter } from './stack-filter.ts';
@@ -26,14 +27,14 @@ const attention = createRoute({
   getParentRoute: () => rootRoute,
   path: '/~/attention',
   component: attentionPage,
-  staticData: { crumb: 'Needs attention' },
+  staticData: { crumb: pageTexts.needsAttention },
 });
 
 const organizationAttention = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/~/attention',
   component: attentionPage,
-  staticData: { crumb: 'Needs attention' },
+  staticData: { crumb: pageTexts.needsAttention },
 });
 
 const stack = createRoute({

@@ -15,6 +15,7 @@ import { pagedList } from '../platform/ui/paged-list.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { LegalHold } from './legal-hold.tsx';
+import { stackAccessTexts } from './stack/texts.tsx';
 import styles from './stack-access.module.css';
 
 /** Who may do what with a stack, and why. */
@@ -32,7 +33,7 @@ export function StackAccess({ details, stack }: { readonly stack: StackRef; read
         <GrantList
           organization={organization}
           owner={{ on: { project, stack: stack.stack } }}
-          lead="Grants that apply to this stack, by its name or its tags."
+          lead={stackAccessTexts.grantsLead}
         />
       ) : null}
     </>
@@ -44,25 +45,17 @@ function OwnAccess({ stack }: { readonly stack: StackRef }) {
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   return (
-    <Section title="Your permissions">
+    <Section title={stackAccessTexts.yours}>
       {query.data === undefined ? (
         <Skeleton width={360} />
       ) : query.data === null ? (
-        <p>Nothing.</p>
+        <p>{stackAccessTexts.nothing}</p>
       ) : (
         <Decisions holder={query.data.holder} grants={query.data.grants} />
       )}
     </Section>
   );
 }
-
-const texts = {
-  users: {
-    title: 'Members',
-    lead: 'The effective permissions of each member on this stack, from roles, teams and grants.',
-  },
-  tokens: { title: 'Tokens', lead: 'Tokens of the organization, of teams and of services.' },
-} as const;
 
 function Holders({ holders, stack }: { readonly stack: StackRef; readonly holders: 'users' | 'tokens' }) {
   const { organization, project, stack: name } = stack;
@@ -77,21 +70,21 @@ function Holders({ holders, stack }: { readonly stack: StackRef; readonly holder
   if (problem) return <Problem {...problem} />;
   const grants = query.data?.pages.flatMap((page) => page.grants) ?? [];
   const columns: readonly Column<AccessHolder>[] = [
-    { name: 'Name', isTitle: true, cell: (holder) => <HolderName holder={holder} /> },
+    { name: stackAccessTexts.name, isTitle: true, cell: (holder) => <HolderName holder={holder} /> },
     {
-      name: 'Role',
+      name: stackAccessTexts.role,
       cell: ({ role }) =>
         role === undefined ? null : <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge>,
     },
-    { name: 'Permissions', cell: ({ permissions }) => <PermissionSet names={permissions} /> },
+    { name: stackAccessTexts.permissions, cell: ({ permissions }) => <PermissionSet names={permissions} /> },
     {
-      name: 'Granted by',
+      name: stackAccessTexts.grantedBy,
       isActions: true,
       cell: (holder) => (
         <Button
           kind="quiet"
           size="icon"
-          aria-label={`Why ${titleOf(holder)} has these permissions`}
+          aria-label={stackAccessTexts.why(titleOf(holder))}
           aria-expanded={open === keyOf(holder)}
           onClick={() => setOpen(open === keyOf(holder) ? null : keyOf(holder))}
         >
@@ -100,7 +93,7 @@ function Holders({ holders, stack }: { readonly stack: StackRef; readonly holder
       ),
     },
   ];
-  const { lead, title } = texts[holders];
+  const { lead, title } = stackAccessTexts.holders[holders];
   return (
     <Section title={title} lead={lead}>
       <Table
@@ -109,7 +102,7 @@ function Holders({ holders, stack }: { readonly stack: StackRef; readonly holder
         {...pagedList(query)}
         keyOf={keyOf}
         details={(holder) => (open === keyOf(holder) ? <Decisions holder={holder} grants={grants} /> : undefined)}
-        empty={<p className={styles['none']}>No tokens.</p>}
+        empty={<p className={styles['none']}>{stackAccessTexts.noTokens}</p>}
       />
     </Section>
   );
@@ -126,7 +119,8 @@ function titleOf({ token, user }: AccessHolder): string {
 function HolderName({ holder }: { readonly holder: AccessHolder }) {
   const { token, user } = holder;
   const title = titleOf(holder);
-  const second = token === undefined ? user?.githubLogin : token.team === undefined ? token.kind : `team ${token.team}`;
+  const second =
+    token === undefined ? user?.githubLogin : token.team === undefined ? token.kind : stackAccessTexts.team(token.team);
   return (
     <span className={styles['name']}>
       {title}
@@ -152,9 +146,9 @@ function Decisions({
             <b>{permission}</b> <span className={styles['second']}>{permissionLabels[permission as Permission]}</span>
           </span>
           <span className={styles['reason']}>
-            <span className="unseen">{allowed ? 'allowed: ' : 'not allowed: '}</span>
+            <span className="unseen">{allowed ? stackAccessTexts.allowed : stackAccessTexts.notAllowed}</span>
             {reason === 'role' && holder.role !== undefined
-              ? `by the role ${holder.role}`
+              ? stackAccessTexts.byRole(holder.role)
               : reasonOf({ allowed, reason })}
             {reason === 'grants' || reason === 'denied'
               ? grants
@@ -162,7 +156,7 @@ function Decisions({
                   .map((grant) => (
                     <span key={grant.id}>
                       {' '}
-                      {grantText(grant)} on <code>{grant.stacks}</code>
+                      {stackAccessTexts.onStacks(grantText(grant), <code>{grant.stacks}</code>)}
                     </span>
                   ))
               : null}
@@ -175,6 +169,11 @@ function Decisions({
 
 /** The grantee of a grant, and its permissions. */
 function grantText({ role, team, user }: GrantItem): string {
-  const whom = team === undefined ? (user === undefined ? 'to the token' : `to ${user}`) : `to the team ${team}`;
-  return role === undefined ? whom : `of the role ${role.name} ${whom}`;
+  const whom =
+    team !== undefined
+      ? stackAccessTexts.toTeam(team)
+      : user === undefined
+        ? stackAccessTexts.toToken
+        : stackAccessTexts.toUser(user);
+  return role === undefined ? whom : stackAccessTexts.ofRole(role.name, whom);
 }

@@ -1,17 +1,9 @@
+import { stackColumnTexts } from './texts.tsx';
 /** Optional columns, in order. */
 export const stackColumns = ['status', 'tags', 'version', 'owner', 'by', 'commit', 'resources', 'changed'] as const;
 export type StackColumn = (typeof stackColumns)[number];
 
-export const columnNames: Readonly<Record<StackColumn, string>> = {
-  status: 'Status',
-  tags: 'Tags',
-  version: 'Version',
-  owner: 'Lock held by',
-  by: 'Last update by',
-  commit: 'Commit',
-  resources: 'Resources',
-  changed: 'Changed',
-};
+export const columnNames: Readonly<Record<StackColumn, string>> = stackColumnTexts;
 
 const widths: Readonly<Record<StackColumn, string>> = {
   status: 'minmax(236px, 4fr)',

@@ -5,14 +5,15 @@ import styles from './stack-filter-bar.module.css';
 import { StackListTools } from './stack-list-tools.tsx';
 import type { Suggesting } from './stack-suggestions.ts';
 import { StackTextFilter } from './stack-text-filter.tsx';
+import { stackFilterTexts } from './texts.tsx';
 
 const statuses = [
-  { status: undefined, name: 'All', icon: null },
-  { status: 'running', name: 'Running', icon: <LoaderCircle aria-hidden="true" /> },
-  { status: 'failed', name: 'Failed', icon: <CircleAlert aria-hidden="true" /> },
-  { status: 'interrupted', name: 'Interrupted', icon: <Unplug aria-hidden="true" /> },
-  { status: 'drifted', name: 'Drifted', icon: <Waves aria-hidden="true" /> },
-  { status: 'frozen', name: 'Frozen', icon: <Snowflake aria-hidden="true" /> },
+  { status: undefined, name: stackFilterTexts.all, icon: null },
+  { status: 'running', name: stackFilterTexts.running, icon: <LoaderCircle aria-hidden="true" /> },
+  { status: 'failed', name: stackFilterTexts.failed, icon: <CircleAlert aria-hidden="true" /> },
+  { status: 'interrupted', name: stackFilterTexts.interrupted, icon: <Unplug aria-hidden="true" /> },
+  { status: 'drifted', name: stackFilterTexts.drifted, icon: <Waves aria-hidden="true" /> },
+  { status: 'frozen', name: stackFilterTexts.frozen, icon: <Snowflake aria-hidden="true" /> },
 ] as const satisfies readonly { status: StackStatus | undefined; name: string; icon: unknown }[];
 
 /** The filter above the list. It is in the URL, so that it can be shared. */
@@ -21,7 +22,7 @@ export function StackFilterBar({ items }: { readonly items: readonly Suggesting[
   return (
     <search className={styles['bar']}>
       <StackTextFilter items={items} />
-      <nav className={styles['statuses']} aria-label="Status">
+      <nav className={styles['statuses']} aria-label={stackFilterTexts.status}>
         {statuses.map(({ icon, name, status }) => (
           <Link
             key={name}
@@ -37,8 +38,8 @@ export function StackFilterBar({ items }: { readonly items: readonly Suggesting[
           </Link>
         ))}
       </nav>
-      <Chip name="project" value={search.project} />
-      <Chip name="tag" value={search.tag} />
+      <Chip name={stackFilterTexts.parts.project} value={search.project} />
+      <Chip name={stackFilterTexts.parts.tag} value={search.tag} />
       <StackListTools />
     </search>
   );
@@ -54,9 +55,9 @@ function Chip({ name, value }: { readonly name: 'project' | 'tag'; readonly valu
       activeOptions={{ exact: true }}
       className={styles['chip']}
       activeProps={{}}
-      aria-label={`Remove the filter ${name} ${value}`}
+      aria-label={stackFilterTexts.remove(stackFilterTexts.parts[name], value)}
     >
-      <span className={styles['chipName']}>{name}</span>
+      <span className={styles['chipName']}>{stackFilterTexts.parts[name]}</span>
       <span className={styles['chipValue']}>{value}</span>
       <X size={13} aria-hidden="true" />
     </Link>

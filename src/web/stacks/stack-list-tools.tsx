@@ -6,6 +6,7 @@ import { Menu, MenuItem } from '../platform/ui/menu.tsx';
 import { chosenColumns, columnNames, stackColumns, toggleColumn } from './stack-columns.ts';
 import { parseStackFilter } from './stack-filter.ts';
 import styles from './stack-filter-bar.module.css';
+import { stackListTexts } from './texts.tsx';
 
 /** Saved views, the choice of columns, and the export of the list. */
 export function StackListTools() {
@@ -22,7 +23,7 @@ export function StackListTools() {
         download="stacks.csv"
       >
         <Download size={15} aria-hidden="true" />
-        CSV
+        {stackListTexts.csv}
       </a>
     </div>
   );
@@ -38,7 +39,7 @@ function ColumnMenu() {
       trigger={
         <Button kind="quiet" size="small">
           <Columns3 size={15} aria-hidden="true" />
-          Columns
+          {stackListTexts.columns}
         </Button>
       }
     >

@@ -15,6 +15,7 @@ import { StatusIcon } from '../updates/status-badge.tsx';
 import { LatestUpdates } from '../updates/update-list.tsx';
 import { shortCommit, viewKind, viewStatus } from '../updates/update-status.ts';
 import { OutputTable } from './output-table.tsx';
+import { overviewTexts } from './stack/texts.tsx';
 import styles from './stack-overview.module.css';
 import { StackTags } from './stack-tags.tsx';
 
@@ -35,22 +36,22 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
     <div className={styles['overview']}>
       <div className={styles['main']}>
         <section className={styles['section']}>
-          <h2>Outputs</h2>
+          <h2>{overviewTexts.outputs}</h2>
           <OutputTable stack={stack} outputs={outputs} hasVersion={details.version > 0} />
         </section>
         {readme?.value == null ? null : (
           <section className={styles['section']}>
-            <h2>README</h2>
-            <Clamped lines={24} of="README">
+            <h2>{overviewTexts.readme}</h2>
+            <Clamped lines={24} of={overviewTexts.readme}>
               <Readme text={readme.value} isCut={readme.isCut} />
             </Clamped>
           </section>
         )}
         <section className={styles['section']}>
           <div className={styles['head']}>
-            <h2>Latest updates</h2>
+            <h2>{overviewTexts.latestUpdates}</h2>
             <Link to="." search={{ tab: 'updates' }}>
-              All updates
+              {overviewTexts.allUpdates}
             </Link>
           </div>
           <LatestUpdates stack={stack} isBusy={details.active !== null} />
@@ -58,22 +59,22 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
       </div>
       <div className={styles['side']}>
         <section className={styles['section']}>
-          <h2>About</h2>
+          <h2>{overviewTexts.about}</h2>
           <About details={details} />
         </section>
         <section className={styles['section']}>
-          <h2>Tags</h2>
+          <h2>{overviewTexts.tags}</h2>
           <StackTags stack={stack} tags={details.tags} mayChange={details.permissions.includes('write')} />
         </section>
         <StackReferences stack={stack} />
         {details.permissions.includes('write') ? (
           <section className={styles['section']}>
-            <h2>Badges and feeds</h2>
+            <h2>{overviewTexts.badges}</h2>
             <EmbedList owner={stack} />
           </section>
         ) : null}
         <section className={styles['section']}>
-          <h2>On your machine</h2>
+          <h2>{overviewTexts.onYourMachine}</h2>
           <Code>{`pulumi stack select ${stack.organization}/${stack.project}/${stack.stack}`}</Code>
         </section>
       </div>
@@ -90,14 +91,12 @@ function repositoryName(repository: string): string {
   return parts.slice(-2).join('/');
 }
 
-const driftLabels = { drifted: 'differs from the cloud', clean: 'none found', unknown: 'not checked' } as const;
-
 function About({ details }: { readonly details: StackDetails }) {
   const { git, lastUpdate: last } = details;
   return (
     <FactList>
       {last === null ? null : (
-        <FactRow name={`Last ${viewKind(last).toLowerCase()}`}>
+        <FactRow name={overviewTexts.last(viewKind(last))}>
           <span className={styles['outcome']}>
             <StatusIcon status={last.result} />
             {viewStatus(last.result).word}
@@ -111,21 +110,23 @@ function About({ details }: { readonly details: StackDetails }) {
         </FactRow>
       )}
       {last?.startedAt && last.endedAt ? (
-        <FactRow name="Duration">{duration((Date.parse(last.endedAt) - Date.parse(last.startedAt)) / 1000)}</FactRow>
+        <FactRow name={overviewTexts.duration}>
+          {duration((Date.parse(last.endedAt) - Date.parse(last.startedAt)) / 1000)}
+        </FactRow>
       ) : null}
-      {last?.by == null ? null : <FactRow name="By">{last.by}</FactRow>}
+      {last?.by == null ? null : <FactRow name={overviewTexts.by}>{last.by}</FactRow>}
       {last?.ciUrl == null ? null : (
-        <FactRow name="CI">
-          <ExternalLink href={last.ciUrl}>run of the last update</ExternalLink>
+        <FactRow name={overviewTexts.ci}>
+          <ExternalLink href={last.ciUrl}>{overviewTexts.runOfLast}</ExternalLink>
         </FactRow>
       )}
       {git?.repo == null ? null : (
-        <FactRow name="Repository">
+        <FactRow name={overviewTexts.repository}>
           <ExternalLink href={forgeLink(git.kind, git.repo)}>{repositoryName(git.repo)}</ExternalLink>
         </FactRow>
       )}
       {git?.branch == null ? null : (
-        <FactRow name="Branch">
+        <FactRow name={overviewTexts.branch}>
           <span className={styles['iconed']}>
             <GitBranch size={14} aria-hidden="true" />
             <code>{git.branch}</code>
@@ -133,15 +134,15 @@ function About({ details }: { readonly details: StackDetails }) {
         </FactRow>
       )}
       {git?.commit == null ? null : (
-        <FactRow name="Commit">
+        <FactRow name={overviewTexts.commit}>
           <GitCommitHorizontal size={14} aria-hidden="true" />
           <ExternalLink href={forgeLink(git.kind, git.repo, git.commit)}>
             <code title={git.commit}>{shortCommit(git.commit)}</code>
           </ExternalLink>
         </FactRow>
       )}
-      <FactRow name="Drift">{driftLabels[details.drift]}</FactRow>
-      <FactRow name="Created">
+      <FactRow name={overviewTexts.drift}>{overviewTexts.driftStates[details.drift]}</FactRow>
+      <FactRow name={overviewTexts.created}>
         <Time at={details.createdAt} />
       </FactRow>
     </FactList>

@@ -26,6 +26,7 @@ import { toggleFavourite, useFavourites } from './favourites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
 import { PendingRepair } from './pending-repair.tsx';
+import { stackPageTexts } from './stack/texts.tsx';
 import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
 
@@ -82,25 +83,25 @@ export function StackPage() {
       <LockNotice stack={stack} details={details} />
       {pendingCount === 0 || tab === 'interrupted' ? null : (
         <PendingNotice stack={stack} count={pendingCount}>
-          <p>An update ended while it was changing these resources, so the outcome is unknown.</p>
+          <p>{stackPageTexts.interruptedLead}</p>
         </PendingNotice>
       )}
-      <Tabs label="Views of the stack">
-        <Tab {...linkTo('overview')}>Overview</Tab>
-        <Tab {...linkTo('updates')}>Updates</Tab>
-        <Tab {...linkTo('trends')}>Trends</Tab>
+      <Tabs label={stackPageTexts.views}>
+        <Tab {...linkTo('overview')}>{stackPageTexts.overview}</Tab>
+        <Tab {...linkTo('updates')}>{stackPageTexts.updates}</Tab>
+        <Tab {...linkTo('trends')}>{stackPageTexts.trends}</Tab>
         <Tab {...linkTo('resources')} count={details.resourceCount || undefined}>
-          Resources
+          {stackPageTexts.resources}
         </Tab>
-        <Tab {...linkTo('versions')}>Versions</Tab>
+        <Tab {...linkTo('versions')}>{stackPageTexts.versions}</Tab>
         <Tab {...linkTo('configuration')} count={details.config?.length || undefined}>
-          Configuration
+          {stackPageTexts.configuration}
         </Tab>
-        <Tab {...linkTo('access')}>Access</Tab>
-        {details.permissions.includes('admin') ? <Tab {...linkTo('webhooks')}>Webhooks</Tab> : null}
+        <Tab {...linkTo('access')}>{stackPageTexts.access}</Tab>
+        {details.permissions.includes('admin') ? <Tab {...linkTo('webhooks')}>{stackPageTexts.webhooks}</Tab> : null}
         {pendingCount === 0 && tab !== 'interrupted' ? null : (
           <Tab {...linkTo('interrupted')} count={pendingCount || undefined}>
-            Interrupted
+            {stackPageTexts.interrupted}
           </Tab>
         )}
       </Tabs>
@@ -112,8 +113,8 @@ export function StackPage() {
       {tab === 'interrupted' ? <PendingRepair stack={stack} details={details} /> : null}
       {tab === 'configuration' ? (
         <section className={styles['config']}>
-          <p className={styles['hint']}>The configuration of the last update. Secret values are redacted.</p>
-          <ConfigTable stack={stack} config={details.config} empty="The last update had no configuration." />
+          <p className={styles['hint']}>{stackPageTexts.configurationLead}</p>
+          <ConfigTable stack={stack} config={details.config} empty={stackPageTexts.noConfiguration} />
         </section>
       ) : null}
       {tab === 'webhooks' ? <StackWebhooks stack={stack} search={search} /> : null}
@@ -131,7 +132,7 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
     (each) => each.organization === stack.organization && each.project === stack.project && each.stack === stack.stack,
   );
   useCopyAction(stack);
-  const label = isFavourite ? 'Remove from favourites' : 'Add to favourites';
+  const label = isFavourite ? stackPageTexts.removeFavourite : stackPageTexts.addFavourite;
   return (
     <header className={styles['header']}>
       <div className={styles['title']}>
@@ -151,28 +152,19 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
           <Star size={17} fill={isFavourite ? 'currentColor' : 'none'} />
         </Button>
         <WatchButton stack={stack} />
-        {details.drift === 'drifted' ? <Badge tone="warning">Drifted</Badge> : null}
-        {details.frozen === null ? null : <Badge tone="running">Frozen</Badge>}
+        {details.drift === 'drifted' ? <Badge tone="warning">{stackPageTexts.drifted}</Badge> : null}
+        {details.frozen === null ? null : <Badge tone="running">{stackPageTexts.frozen}</Badge>}
         <div className={styles['actions']}>
           <AskButton stack={stack} details={details} />
           <FreezeButton stack={stack} details={details} />
         </div>
       </div>
       <p className={styles['meta']}>
-        {details.version === 0 ? (
-          'Never updated'
-        ) : (
-          <>
-            Version <b>{details.version}</b>
-          </>
-        )}
-        {details.resourceCount === null ? null : (
-          <>
-            , <b>{details.resourceCount.toLocaleString('en')}</b>{' '}
-            {details.resourceCount === 1 ? 'resource' : 'resources'}
-          </>
-        )}
-        , changed <Time at={details.updatedAt} />
+        {details.version === 0 ? stackPageTexts.neverUpdated : stackPageTexts.version(<b>{details.version}</b>)}
+        {details.resourceCount === null
+          ? null
+          : stackPageTexts.resourceCount(<b>{details.resourceCount.toLocaleString('en')}</b>, details.resourceCount)}
+        {stackPageTexts.changed(<Time at={details.updatedAt} />)}
       </p>
     </header>
   );

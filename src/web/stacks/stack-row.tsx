@@ -10,6 +10,7 @@ import { toggleFavourite } from './favourites.ts';
 import type { StackColumn } from './stack-columns.ts';
 import { DriftBadge, StackStatus } from './stack-status.tsx';
 import styles from './stack-table.module.css';
+import { stackRowTexts } from './texts.tsx';
 
 /** Tags that the server or the CLI sets; users' tags are more informative. */
 const ownTag = /^(pulumi|git|vcs|gitHub):/;
@@ -43,7 +44,7 @@ export const StackRow = memo(function StackRow({
         <button
           type="button"
           aria-pressed={isFavourite}
-          aria-label={`Favourite ${name}`}
+          aria-label={stackRowTexts.favourite(name)}
           onClick={() => toggleFavourite(item)}
         >
           <Star size={15} aria-hidden="true" />
@@ -90,8 +91,8 @@ function Cell({ column, item }: { readonly column: StackColumn; readonly item: S
               href={ciUrl}
               target="_blank"
               rel="noreferrer"
-              aria-label={`CI run of ${nameOf(item)}`}
-              title="CI run"
+              aria-label={stackRowTexts.ciRunOf(nameOf(item))}
+              title={stackRowTexts.ciRun}
             >
               <ExternalLink size={14} aria-hidden="true" />
             </a>
@@ -112,7 +113,7 @@ function Cell({ column, item }: { readonly column: StackColumn; readonly item: S
       return (
         <>
           {resourceCount?.toLocaleString() ?? '–'}
-          <span className={styles['unit']}> resources</span>
+          <span className={styles['unit']}> {stackRowTexts.resources}</span>
         </>
       );
     case 'changed':

@@ -3,33 +3,11 @@ import type { StackItem } from '../platform/app/contract.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Since } from '../platform/ui/time.tsx';
 import styles from './stack-status.module.css';
+import { stackStatusTexts } from './texts.tsx';
 
-const running: Readonly<Record<string, string>> = {
-  update: 'Updating',
-  refresh: 'Refreshing',
-  destroy: 'Destroying',
-  import: 'Importing',
-  rename: 'Renaming',
-  preview: 'Previewing',
-};
-
-const done: Readonly<Record<string, string>> = {
-  update: 'Updated',
-  refresh: 'Refreshed',
-  destroy: 'Destroyed',
-  import: 'Imported',
-  rename: 'Renamed',
-  preview: 'Previewed',
-};
-
-const names: Readonly<Record<string, string>> = {
-  update: 'Update',
-  refresh: 'Refresh',
-  destroy: 'Destroy',
-  import: 'Import',
-  rename: 'Rename',
-  preview: 'Preview',
-};
+const running: Readonly<Record<string, string>> = stackStatusTexts.running;
+const done: Readonly<Record<string, string>> = stackStatusTexts.done;
+const names: Readonly<Record<string, string>> = stackStatusTexts.names;
 
 /** The running update of a stack, its owner and start; otherwise the result of the last update. */
 export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'active' | 'lastUpdate' | 'waiting'>) {
@@ -37,7 +15,7 @@ export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'ac
     return (
       <span className={styles['status']}>
         <Badge tone="running" icon={<LoaderCircle className={styles['turning']} aria-hidden="true" />}>
-          {running[active.kind] ?? `Running ${active.kind}`}
+          {running[active.kind] ?? stackStatusTexts.runningKind(active.kind)}
         </Badge>
         <span className={styles['who']}>
           {active.by}
@@ -45,9 +23,9 @@ export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'ac
           {active.since === null ? null : <Since at={active.since} />}
         </span>
         {waiting > 0 ? (
-          <span className={styles['waiting']} title={`${waiting} waiting for the stack`}>
+          <span className={styles['waiting']} title={stackStatusTexts.waitingForStack(waiting)}>
             +{waiting}
-            <span className="unseen"> waiting</span>
+            <span className="unseen"> {stackStatusTexts.waiting}</span>
           </span>
         ) : null}
       </span>
@@ -55,7 +33,7 @@ export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'ac
   if (!lastUpdate)
     return (
       <Badge isSoft={false} icon={<CircleDashed aria-hidden="true" />}>
-        Never updated
+        {stackStatusTexts.neverUpdated}
       </Badge>
     );
   return (
@@ -71,13 +49,13 @@ function Outcome({ kind, result }: { readonly kind: string; readonly result: str
   if (result === 'failed')
     return (
       <Badge tone="failure" icon={<CircleAlert aria-hidden="true" />}>
-        {name} failed
+        {stackStatusTexts.failed(name)}
       </Badge>
     );
   const isGood = result === 'succeeded';
   return (
     <Badge isSoft={false} icon={isGood ? <CircleCheck className={styles['good']} /> : <Ban />}>
-      {isGood ? (done[kind] ?? name) : `${name} ${result}`}
+      {isGood ? (done[kind] ?? name) : stackStatusTexts.ended(name, result)}
     </Badge>
   );
 }
@@ -86,12 +64,8 @@ function Outcome({ kind, result }: { readonly kind: string; readonly result: str
 export function DriftBadge({ drift }: Pick<StackItem, 'drift'>) {
   if (drift !== 'drifted') return null;
   return (
-    <Badge
-      tone="warning"
-      icon={<Waves aria-hidden="true" />}
-      title="The last check found resources that differ from the state"
-    >
-      Drifted
+    <Badge tone="warning" icon={<Waves aria-hidden="true" />} title={stackStatusTexts.driftedWhy}>
+      {stackStatusTexts.drifted}
     </Badge>
   );
 }

@@ -7,6 +7,7 @@ import { useFavourites } from './favourites.ts';
 import { columnNames, gridTemplate, type StackColumn } from './stack-columns.ts';
 import { nameOf, StackRow } from './stack-row.tsx';
 import styles from './stack-table.module.css';
+import { stackTableTexts } from './texts.tsx';
 
 const rowPx = 44;
 const narrowRowPx = 76;
@@ -60,7 +61,7 @@ export function StackTable({
   return (
     <div
       role="table"
-      aria-label="Stacks"
+      aria-label={stackTableTexts.stacks}
       aria-rowcount={hasMore ? -1 : items.length + 1}
       aria-busy={isBusy}
       className={styles['table']}
@@ -94,8 +95,8 @@ function gridOf(columns: readonly StackColumn[]): CSSProperties {
 
 function Head({ columns }: { readonly columns: readonly StackColumn[] }) {
   const names = [
-    ['favourite', 'Favourite'],
-    ['stack', 'Stack'],
+    ['favourite', stackTableTexts.favourite],
+    ['stack', stackTableTexts.stack],
     ...columns.map((column) => [column, columnNames[column]]),
   ];
   return (
@@ -143,7 +144,7 @@ export function StackTableSkeleton() {
   return (
     <div className={styles['table']} style={gridOf(['status', 'tags', 'resources', 'changed'])} aria-busy="true">
       <span className="unseen" role="status">
-        Loading stacks
+        {stackTableTexts.loading}
       </span>
       <div className={`${styles['row']} ${styles['head']}`} aria-hidden="true" />
       {skeletonRows.map((width) => (

@@ -5,6 +5,7 @@ import type { StackRef } from '../platform/app/contract.ts';
 import { TagNameField, TagValueField } from '../platform/app/suggest-fields.tsx';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
+import { stackTagTexts } from './stack/texts.tsx';
 import styles from './stack-tags.module.css';
 
 /** Tags that the CLI overwrites with each update. */
@@ -26,7 +27,7 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
   const sorted = Object.entries(tags).sort(([one], [other]) => (one < other ? -1 : 1));
   return (
     <div className={styles['tags']}>
-      {sorted.length === 0 && !isAdding ? <p className={styles['none']}>No tags.</p> : null}
+      {sorted.length === 0 && !isAdding ? <p className={styles['none']}>{stackTagTexts.none}</p> : null}
       <ul className={styles['list']}>
         {sorted.map(([name, value]) => (
           <li key={name} className={styles['tag']}>
@@ -40,7 +41,7 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
               <button
                 type="button"
                 className={styles['remove']}
-                aria-label={`Remove the tag ${name}`}
+                aria-label={stackTagTexts.remove(name)}
                 disabled={remove.isPending}
                 onClick={() => remove.mutate({ ...stack, name, value })}
               >
@@ -58,7 +59,7 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
       {mayChange && !isAdding ? (
         <Button size="small" kind="quiet" className={styles['add']} onClick={() => setIsAdding(true)}>
           <Plus size={14} aria-hidden="true" />
-          Add a tag
+          {stackTagTexts.add}
         </Button>
       ) : null}
       {isAdding ? <TagForm stack={stack} tags={tags} onEnd={() => setIsAdding(false)} /> : null}
@@ -95,12 +96,24 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
       }}
     >
       <TagNameField
-        {...{ organization, ref: first, label: 'Name of the tag', isLabelUnseen: true, placeholder: 'name' }}
+        {...{
+          organization,
+          ref: first,
+          label: stackTagTexts.name,
+          isLabelUnseen: true,
+          placeholder: stackTagTexts.nameExample,
+        }}
         value={typed}
         onChange={setName}
       />
       <TagValueField
-        {...{ organization, tag: name, label: 'Value of the tag', isLabelUnseen: true, placeholder: 'value' }}
+        {...{
+          organization,
+          tag: name,
+          label: stackTagTexts.value,
+          isLabelUnseen: true,
+          placeholder: stackTagTexts.valueExample,
+        }}
         value={value}
         onChange={setValue}
       />
@@ -114,10 +127,10 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
       ) : null}
       <div className={styles['actions']}>
         <Button size="small" kind="main" type="submit" disabled={add.isPending || !isComplete}>
-          {seen === null ? 'Add' : 'Replace'}
+          {seen === null ? stackTagTexts.addAction : stackTagTexts.replaceAction}
         </Button>
         <Button size="small" onClick={onEnd}>
-          Cancel
+          {stackTagTexts.cancel}
         </Button>
       </div>
     </form>
@@ -126,11 +139,7 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
 
 /** Says what saving does to an existing tag. */
 function TagNote({ name, seen }: { readonly name: string; readonly seen: string | null }) {
-  if (isOwn(name)) return 'The CLI sets this tag itself.';
+  if (isOwn(name)) return stackTagTexts.setByCli;
   if (seen === null) return null;
-  return (
-    <>
-      Replaces the value <q>{seen}</q>.
-    </>
-  );
+  return stackTagTexts.replaces(<q>{seen}</q>);
 }

@@ -1,19 +1,20 @@
+import { stackTermTexts } from './texts.tsx';
 /** Terms of the filter that have a value. A tag and a project become parts of the URL of their own. */
 export const stackFields = [
-  { name: 'owner', hint: 'user who holds the lock' },
-  { name: 'updated', hint: 'age of the last change' },
-  { name: 'tag', hint: 'name or name=value' },
-  { name: 'project', hint: 'all stacks of a project' },
+  { name: 'owner', hint: stackTermTexts.owner },
+  { name: 'updated', hint: stackTermTexts.updated },
+  { name: 'tag', hint: stackTermTexts.tag },
+  { name: 'project', hint: stackTermTexts.project },
 ] as const;
 export type StackField = (typeof stackFields)[number]['name'];
 
 export const ages = [
-  { value: '<1h', hint: 'in the last hour' },
-  { value: '<1d', hint: 'in the last day' },
-  { value: '<7d', hint: 'in the last week' },
-  { value: '<30d', hint: 'in the last month' },
-  { value: '>30d', hint: 'more than a month ago' },
-  { value: '>1y', hint: 'more than a year ago' },
+  { value: '<1h', hint: stackTermTexts.hour },
+  { value: '<1d', hint: stackTermTexts.day },
+  { value: '<7d', hint: stackTermTexts.week },
+  { value: '<30d', hint: stackTermTexts.month },
+  { value: '>30d', hint: stackTermTexts.moreThanMonth },
+  { value: '>1y', hint: stackTermTexts.moreThanYear },
 ] as const;
 
 export interface TypedTerm {

@@ -5,6 +5,7 @@ import { useDebouncedText, useSlashKey } from '../platform/app/debounced-text.ts
 import { type Suggesting, type Suggestion, useSuggestions } from './stack-suggestions.ts';
 import { filteringText, typedTerm } from './stack-terms.ts';
 import styles from './stack-text-filter.module.css';
+import { stackFilterTexts } from './texts.tsx';
 
 const pauseMs = 250;
 
@@ -73,8 +74,8 @@ export function StackTextFilter({ items }: { readonly items: readonly Suggesting
         aria-activedescendant={at < 0 ? undefined : `${id}-${at}`}
         value={draft}
         maxLength={200}
-        placeholder="Project or stack"
-        aria-label="Find a project or stack"
+        placeholder={stackFilterTexts.projectOrStack}
+        aria-label={stackFilterTexts.find}
         aria-keyshortcuts="/"
         spellCheck={false}
         autoComplete="off"
@@ -88,7 +89,13 @@ export function StackTextFilter({ items }: { readonly items: readonly Suggesting
       <span className={styles['key']} aria-hidden="true">
         /
       </span>
-      <div id={id} role="listbox" aria-label="Suggestions" className={styles['list']} hidden={shown.length === 0}>
+      <div
+        id={id}
+        role="listbox"
+        aria-label={stackFilterTexts.suggestions}
+        className={styles['list']}
+        hidden={shown.length === 0}
+      >
         {shown.map(({ hint, value }: Suggestion, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys.
           <div

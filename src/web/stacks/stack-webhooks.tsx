@@ -6,6 +6,7 @@ import { HookMark } from '../webhooks/hook-mark.tsx';
 import { AddWebhook, WebhookList } from '../webhooks/webhook-list.tsx';
 import { ofStack } from '../webhooks/webhook-owner.ts';
 import { WebhookView } from '../webhooks/webhook-page.tsx';
+import { stackWebhookTexts } from './stack/texts.tsx';
 
 const route = getRouteApi('/$organization/$project/$stack');
 
@@ -20,7 +21,7 @@ export function StackWebhooks({ search, stack }: { readonly stack: StackRef; rea
       <>
         <p>
           <Link to="." search={{ tab }}>
-            All webhooks of the stack
+            {stackWebhookTexts.all}
           </Link>
         </p>
         <WebhookView
@@ -35,8 +36,8 @@ export function StackWebhooks({ search, stack }: { readonly stack: StackRef; rea
     );
   return (
     <Section
-      title="Webhooks"
-      lead="These webhooks are notified about this stack, in addition to the webhooks of the organization."
+      title={stackWebhookTexts.title}
+      lead={stackWebhookTexts.lead}
       actions={<AddWebhook owner={owner} onMade={(name) => void navigate({ search: { tab, webhook: name } })} />}
     >
       <WebhookList

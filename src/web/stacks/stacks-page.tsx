@@ -6,6 +6,7 @@ import { errorCode } from '../platform/app/api-error.ts';
 import { useMe } from '../platform/app/me.ts';
 import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
+import { pageTexts } from '../platform/texts.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { PrintNote } from '../platform/ui/print-note.tsx';
@@ -16,6 +17,7 @@ import { toQuery } from './stack-filter.ts';
 import { StackFilterBar } from './stack-filter-bar.tsx';
 import { StackTable, StackTableSkeleton } from './stack-table.tsx';
 import styles from './stacks-page.module.css';
+import { stacksTexts } from './texts.tsx';
 
 const pageSize = 100;
 /** Lists up to this number of pages are refreshed; longer ones only when the user returns to them. */
@@ -47,7 +49,7 @@ export function StacksPage() {
     ),
   );
   useEffect(() => {
-    document.title = `${organization ?? 'Stacks'} - Holdfast`;
+    document.title = pageTexts.tabTitle(organization ?? pageTexts.stacks);
   }, [organization]);
   const problem = useProblem(query);
   const me = useMe();
@@ -66,7 +68,7 @@ export function StacksPage() {
   return (
     <div className={styles['page']}>
       <header className={styles['head']}>
-        <h1>{organization ?? 'Stacks'}</h1>
+        <h1>{organization ?? stacksTexts.stacks}</h1>
         <StackCount organization={organization} />
       </header>
       <StackFilterBar items={items} />
@@ -90,17 +92,14 @@ export function StacksPage() {
             showsOrganization={organization === undefined && hasSeveral}
           />
           <PrintNote count={items.length} hasMore={query.hasNextPage}>
-            The CSV file has the whole list: see the button above the list.
+            {stacksTexts.wholeList}
           </PrintNote>
         </>
       ) : isFiltered ? (
-        <Empty title="No stack matches" icon={<SearchX size={20} />}>
+        <Empty title={stacksTexts.noMatch} icon={<SearchX size={20} />}>
+          <p>{stacksTexts.noMatchHint(<code>owner:ada</code>, <code>updated:&lt;7d</code>)}</p>
           <p>
-            The text matches parts of project and stack names; <code>owner:ada</code> finds stacks that ada has locked,
-            and <code>updated:&lt;7d</code> what has changed lately.
-          </p>
-          <p>
-            <Button onClick={clear}>Show all stacks</Button>
+            <Button onClick={clear}>{stacksTexts.showAll}</Button>
           </p>
         </Empty>
       ) : (

@@ -7,6 +7,7 @@ import { trpc } from '../platform/app/trpc.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { jsonLines } from './json-lines.ts';
 import styles from './state-text.module.css';
+import { stateTextTexts } from './texts.tsx';
 
 const linePixels = 20;
 /** Longer lines are cut, in characters. */
@@ -25,8 +26,8 @@ export function StateText({ stack, version }: { readonly stack: StackRef; readon
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Skeleton width="60%" />;
-  if (query.data.text === null) return <p>This state is too large to be shown as one text.</p>;
-  return <Lines text={query.data.text} label={`State of version ${version} as text`} />;
+  if (query.data.text === null) return <p>{stateTextTexts.tooLarge}</p>;
+  return <Lines text={query.data.text} label={stateTextTexts.label(version)} />;
 }
 
 function Lines({ label, text }: { readonly text: string; readonly label: string }) {

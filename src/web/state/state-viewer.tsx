@@ -8,7 +8,7 @@ import { trpc } from '../platform/app/trpc.ts';
 import { AccordionList, AccordionRow } from '../platform/ui/accordion-list.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
-import { counted } from '../platform/ui/counted.ts';
+
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
 import { ListSearch, ListSection } from '../platform/ui/list-bar.tsx';
@@ -16,6 +16,7 @@ import { Segments } from '../platform/ui/segments.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { StateText } from './state-text.tsx';
 import styles from './state-viewer.module.css';
+import { stateTexts } from './texts.tsx';
 
 const pageSize = 100;
 
@@ -42,39 +43,39 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
   const showsText = isText && first?.isText === true;
   return (
     <ListSection
-      label={`State of version ${version}`}
+      label={stateTexts.ofVersion(version)}
       bar={
         <>
           <Segments
-            label="Show the state"
+            label={stateTexts.show}
             value={showsText ? 'text' : 'resources'}
             options={[
-              { value: 'resources', label: 'By resource' },
-              { value: 'text', label: 'Text', why: first?.isText ? undefined : 'Too large to show as text' },
+              { value: 'resources', label: stateTexts.byResource },
+              { value: 'text', label: stateTexts.text, why: first?.isText ? undefined : stateTexts.tooLarge },
             ]}
             onChange={(value) => setIsText(value === 'text')}
           />
           {showsText ? null : (
             <ListSearch
-              label="Filter the resources of the state"
-              placeholder="Filter by name or type"
+              label={stateTexts.filter}
+              placeholder={stateTexts.filterHint}
               value={filter}
               onText={setFilter}
             />
           )}
           <a className={buttonClass({ size: 'small' })} href={downloadPath(stack, version)} download>
             <Download size={14} aria-hidden="true" />
-            Download
+            {stateTexts.download}
           </a>
         </>
       }
-      facts={first && `${counted(first.resourceCount, 'resource')}, ${byteText(first.sizeBytes)}`}
+      facts={first && stateTexts.facts(first.resourceCount, byteText(first.sizeBytes))}
     >
       {showsText ? (
         <StateText stack={stack} version={version} />
       ) : items.length === 0 ? (
-        <Empty title={text === '' ? 'No resources' : 'No resource matches'}>
-          <p>{text === '' ? 'The state of this version is empty.' : 'The filter matches parts of URNs.'}</p>
+        <Empty title={text === '' ? stateTexts.none : stateTexts.noMatch}>
+          <p>{text === '' ? stateTexts.empty : stateTexts.noMatchHint}</p>
         </Empty>
       ) : (
         <>
@@ -86,7 +87,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
           />
           {query.hasNextPage ? (
             <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-              More resources
+              {stateTexts.more}
             </Button>
           ) : null}
         </>
@@ -126,7 +127,7 @@ function ResourceText({
       name={item.name}
       type={shortType(item.type)}
       urn={item.urn}
-      fact={item.isDeleted ? 'to be deleted' : byteText(item.bytes)}
+      fact={item.isDeleted ? stateTexts.toBeDeleted : byteText(item.bytes)}
     >
       {() => (item.isDeleted ? null : <Values stack={stack} version={version} urn={item.urn} />)}
     </AccordionRow>
@@ -147,7 +148,7 @@ function Values({ stack, urn, version }: { readonly stack: StackRef; readonly ve
   );
   return (
     <div className={styles['values']}>
-      <JsonView label={`State of ${urn}`} value={shown} />
+      <JsonView label={stateTexts.ofUrn(urn)} value={shown} />
     </div>
   );
 }

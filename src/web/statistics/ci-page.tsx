@@ -12,16 +12,17 @@ import styles from './ci-page.module.css';
 import { DeliveryView } from './delivery-view.tsx';
 import { RefusalsView } from './refusals-view.tsx';
 import { RunsView } from './runs-view.tsx';
+import { ciTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/ci');
 const refreshMs = 60_000;
 
 const views: readonly (readonly [CiView, string])[] = [
-  ['queue', 'Queue'],
-  ['runs', 'Runs'],
-  ['refusals', 'Refused'],
-  ['drift', 'Drift'],
-  ['delivery', 'Delivery'],
+  ['queue', ciTexts.queue],
+  ['runs', ciTexts.runs],
+  ['refusals', ciTexts.refused],
+  ['drift', ciTexts.drift],
+  ['delivery', ciTexts.delivery],
 ];
 
 /** The runs of an organization: the current queues, and the results of recent runs. */
@@ -30,7 +31,7 @@ export function CiPage() {
   const search = route.useSearch();
   const { days = 7, view = 'queue' } = search;
   useEffect(() => {
-    document.title = `CI of ${organization} - Holdfast`;
+    document.title = ciTexts.documentTitle(organization);
   }, [organization]);
   // Also when it is not shown: the other views are one click away.
   const statistics = useQuery(
@@ -42,8 +43,8 @@ export function CiPage() {
   const refused = statistics.data?.refusals.reduce((sum, { times }) => sum + times, 0);
   return (
     <Page
-      title="CI"
-      lead="Running, waiting and refused runs, and where pipelines lose time."
+      title={ciTexts.title}
+      lead={ciTexts.lead}
       actions={
         <>
           <ViewsButton page="ci" search={parseCiSearch(search)} />
@@ -51,7 +52,7 @@ export function CiPage() {
         </>
       }
     >
-      <Tabs label="Views of CI">
+      <Tabs label={ciTexts.views}>
         {views.map(([name, text]) => (
           <Tab
             key={name}
@@ -82,7 +83,7 @@ export function CiPage() {
 
 function Period({ days }: { readonly days: number }) {
   return (
-    <nav className={styles['period']} aria-label="Period">
+    <nav className={styles['period']} aria-label={ciTexts.period}>
       {ciPeriods.map((each) => (
         <Link
           key={each}
@@ -93,7 +94,7 @@ function Period({ days }: { readonly days: number }) {
           activeProps={{}}
           aria-current={each === days ? 'true' : undefined}
         >
-          {each} days
+          {ciTexts.days(each)}
         </Link>
       ))}
     </nav>

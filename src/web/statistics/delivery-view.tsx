@@ -13,6 +13,7 @@ import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import styles from './delivery-view.module.css';
 import { rate } from './summaries.ts';
+import { deliveryTexts } from './texts.ts';
 
 const refreshMs = 60_000;
 
@@ -33,8 +34,8 @@ export function DeliveryView({ days, organization }: { readonly organization: st
   const total = data?.total;
   if (total?.finished === 0)
     return (
-      <Empty title={`No runs finished in the last ${days} days`} icon={<Rocket size={20} />}>
-        <p>Updates, refreshes and destroys count when they end.</p>
+      <Empty title={deliveryTexts.noRuns(days)} icon={<Rocket size={20} />}>
+        <p>{deliveryTexts.noRunsHint}</p>
       </Empty>
     );
   return (
@@ -42,26 +43,30 @@ export function DeliveryView({ days, organization }: { readonly organization: st
       <StatTiles
         statistics={[
           {
-            name: 'Change rate',
+            name: deliveryTexts.changeRate,
             value: total && perDay(total.changesPerDay),
-            note: total && `${total.changed.toLocaleString()} changes`,
+            note: total && deliveryTexts.changes(total.changed),
           },
           {
-            name: 'Failure rate',
+            name: deliveryTexts.failureRate,
             value: total && rate(total.failed, total.finished),
-            note: total && `${total.failed.toLocaleString()} of ${total.finished.toLocaleString()} runs`,
+            note: total && deliveryTexts.failedOf(total.failed, total.finished),
             tone: total && total.failed * 10 > total.finished ? 'failure' : undefined,
           },
-          { name: 'Lead time', value: total && median(total.leadTime), note: total && slowest(total.leadTime) },
           {
-            name: 'Time to restore',
+            name: deliveryTexts.leadTime,
+            value: total && median(total.leadTime),
+            note: total && slowest(total.leadTime),
+          },
+          {
+            name: deliveryTexts.timeToRestore,
             value: total && median(total.timeToRestore),
             note: total && slowest(total.timeToRestore),
           },
         ]}
       />
       <Section
-        title="Projects"
+        title={deliveryTexts.projects}
         actions={
           <a
             className={buttonClass({ kind: 'quiet', size: 'small' })}
@@ -69,12 +74,12 @@ export function DeliveryView({ days, organization }: { readonly organization: st
             download="delivery.csv"
           >
             <Download size={15} aria-hidden="true" />
-            CSV
+            {deliveryTexts.csv}
           </a>
         }
       >
         <Table
-          label="Delivery of projects"
+          label={deliveryTexts.label}
           columns={columns(organization)}
           items={data?.projects}
           keyOf={({ project }) => project}
@@ -89,7 +94,7 @@ export function DeliveryView({ days, organization }: { readonly organization: st
 function columns(organization: string): readonly Column<Project>[] {
   return [
     {
-      name: 'Project',
+      name: deliveryTexts.project,
       isTitle: true,
       cell: ({ project }) => (
         <Link to="/$organization" params={{ organization }} search={{ project }}>
@@ -97,40 +102,38 @@ function columns(organization: string): readonly Column<Project>[] {
         </Link>
       ),
     },
-    { name: 'Changes', align: 'right', isMinor: true, cell: ({ changed }) => changed.toLocaleString() },
-    { name: 'Change rate', align: 'right', cell: ({ changesPerDay }) => perDay(changesPerDay) },
-    { name: 'Failure rate', align: 'right', cell: ({ failed, finished }) => rate(failed, finished) },
-    { name: 'Lead time', align: 'right', cell: ({ leadTime }) => median(leadTime) },
-    { name: 'Time to restore', align: 'right', cell: ({ timeToRestore }) => median(timeToRestore) },
+    {
+      name: deliveryTexts.changesColumn,
+      align: 'right',
+      isMinor: true,
+      cell: ({ changed }) => changed.toLocaleString(),
+    },
+    { name: deliveryTexts.changeRate, align: 'right', cell: ({ changesPerDay }) => perDay(changesPerDay) },
+    { name: deliveryTexts.failureRate, align: 'right', cell: ({ failed, finished }) => rate(failed, finished) },
+    { name: deliveryTexts.leadTime, align: 'right', cell: ({ leadTime }) => median(leadTime) },
+    { name: deliveryTexts.timeToRestore, align: 'right', cell: ({ timeToRestore }) => median(timeToRestore) },
   ];
 }
 
 function Terms({ isTrimmed }: { readonly isTrimmed: boolean }) {
   return (
     <dl className={styles['terms']}>
-      <dt>Change rate</dt>
-      <dd>Successful updates and destroys that changed resources, per day.</dd>
-      <dt>Failure rate</dt>
-      <dd>Failed runs, of all that succeeded or failed. Previews do not count.</dd>
-      <dt>Lead time</dt>
-      <dd>
-        Median time from the first run of a commit, previews included, to the end of the first update of a stack that
-        succeeded with it, if it changed resources. The server does not know when the commit was made; a squashed or
-        rebased commit is a new one.
-      </dd>
-      <dt>Time to restore</dt>
-      <dd>Median time from a stack’s first failed run to its next successful one.</dd>
-      <dt>Not counted</dt>
-      <dd>
-        Deleted stacks and imported histories{isTrimmed ? ', and stacks that you cannot read' : ''}. Changes and times
-        count some minutes after a run has ended.
-      </dd>
+      <dt>{deliveryTexts.changeRate}</dt>
+      <dd>{deliveryTexts.changeRateMeaning}</dd>
+      <dt>{deliveryTexts.failureRate}</dt>
+      <dd>{deliveryTexts.failureRateMeaning}</dd>
+      <dt>{deliveryTexts.leadTime}</dt>
+      <dd>{deliveryTexts.leadTimeMeaning}</dd>
+      <dt>{deliveryTexts.timeToRestore}</dt>
+      <dd>{deliveryTexts.timeToRestoreMeaning}</dd>
+      <dt>{deliveryTexts.notCounted}</dt>
+      <dd>{deliveryTexts.notCountedMeaning(isTrimmed)}</dd>
     </dl>
   );
 }
 
 function perDay(value: number): string {
-  return `${value.toLocaleString(undefined, { maximumSignificantDigits: 2 })} per day`;
+  return deliveryTexts.perDay(value.toLocaleString(undefined, { maximumSignificantDigits: 2 }));
 }
 
 function median(times: Times): string {
@@ -138,5 +141,5 @@ function median(times: Times): string {
 }
 
 function slowest(times: Times): string {
-  return times === null ? 'none' : `90 % within ${duration(times.p90Seconds)}`;
+  return times === null ? 'none' : deliveryTexts.mostWithin(duration(times.p90Seconds));
 }

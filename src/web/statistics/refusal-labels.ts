@@ -1,17 +1,7 @@
 import type { CiRefusal } from '../platform/app/contract.ts';
+import { refusalTexts } from './texts.ts';
 
-export const refusalLabels: Readonly<Record<CiRefusal['reason'], string>> = {
-  busy: 'Stack was busy',
-  frozen: 'Frozen',
-  limit: 'Concurrency limit',
-  'preview-needed': 'No preview',
-  'has-consumers': 'Outputs in use',
-  superseded: 'Superseded',
-  evicted: 'Removed from the queue',
-  'change-limit': 'Change limit exceeded',
-  'protected-types': 'Protected resource',
-  'require-preview': 'Differs from the preview',
-};
+export const refusalLabels: Readonly<Record<CiRefusal['reason'], string>> = refusalTexts.reasons;
 
 /** Why a run was refused, in a few words. A newer server may have other reasons. */
 export function viewReason(reason: string): string {

@@ -16,6 +16,7 @@ import { TextWithTimes, Time } from '../platform/ui/time.tsx';
 import { shortCommit, viewKind } from '../updates/update-status.ts';
 import { isStop, viewReason } from './refusal-labels.ts';
 import styles from './refusals-view.module.css';
+import { refusalsTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/ci');
 const refreshMs = 30_000;
@@ -51,7 +52,7 @@ export function RefusalsView({
     <>
       {isCounting ? null : <Reasons statistics={statistics} />}
       <Table
-        label="Refused runs"
+        label={refusalsTexts.refusedRuns}
         columns={columns(organization)}
         {...list}
         items={isCounting ? undefined : list.items}
@@ -62,11 +63,8 @@ export function RefusalsView({
           </p>
         )}
         empty={
-          <Empty title={`No run was refused in ${days} days`} icon={<Ban size={20} />}>
-            <p>
-              Runs refused because of a busy stack, a freeze, a limit or another rule are listed here, with their error
-              message.
-            </p>
+          <Empty title={refusalsTexts.noRunRefused(days)} icon={<Ban size={20} />}>
+            <p>{refusalsTexts.noRunRefusedHint}</p>
           </Empty>
         }
       />
@@ -81,7 +79,7 @@ function Reasons({ statistics }: { readonly statistics: CiStatistics | undefined
   if (counts.length === 0 && project === undefined && reason === undefined) return null;
   const isListed = reason === undefined || counts.some((each) => each.reason === reason);
   return (
-    <nav className={styles['reasons']} aria-label="Reasons">
+    <nav className={styles['reasons']} aria-label={refusalsTexts.reasons}>
       {[...counts, ...(isListed ? [] : [{ reason: reason as string, times: 0 }])].map((each) => (
         <Link
           key={each.reason}
@@ -103,9 +101,9 @@ function Reasons({ statistics }: { readonly statistics: CiStatistics | undefined
           className={styles['reason']}
           activeOptions={{ exact: true }}
           activeProps={{}}
-          aria-label={`Runs of all projects, not only ${project}`}
+          aria-label={refusalsTexts.allProjects(project)}
         >
-          Project {project}
+          {refusalsTexts.project(project)}
           <X size={13} aria-hidden="true" />
         </Link>
       )}
@@ -117,7 +115,7 @@ function columns(organization: string): readonly Column<CiRefusal>[] {
   return [
     stackColumn(organization),
     {
-      name: 'Reason',
+      name: refusalsTexts.reason,
       cell: ({ reason, times }) => (
         <Badge
           tone={isStop(reason) ? 'failure' : reason === 'superseded' ? 'neutral' : 'warning'}
@@ -129,30 +127,30 @@ function columns(organization: string): readonly Column<CiRefusal>[] {
       ),
     },
     {
-      name: 'Run',
+      name: refusalsTexts.run,
       cell: ({ branch, by, ciUrl, commit, kind, project, stack, updateId }) => (
         <span className={styles['run']}>
           {updateId === null ? (
-            <span>
-              {kind === null ? 'Run' : viewKind({ kind })}
-              {by === null ? '' : ` by ${by}`}
-            </span>
+            <span>{refusalsTexts.runBy(kind === null ? refusalsTexts.run : viewKind({ kind }), by)}</span>
           ) : (
             <Link
               to="/$organization/$project/$stack/previews/$updateId"
               params={{ organization, project, stack, updateId }}
             >
-              {kind === null ? 'Update' : viewKind({ kind })}
-              {by === null ? '' : ` by ${by}`}
+              {refusalsTexts.runBy(kind === null ? refusalsTexts.update : viewKind({ kind }), by)}
             </Link>
           )}
           {branch === null ? null : <code>{branch}</code>}
           {commit === null ? null : <code title={commit}>{shortCommit(commit)}</code>}
-          {ciUrl === null ? null : <ExternalLink href={ciUrl}>CI run</ExternalLink>}
+          {ciUrl === null ? null : <ExternalLink href={ciUrl}>{refusalsTexts.ciRun}</ExternalLink>}
         </span>
       ),
     },
-    { name: 'Waited', align: 'right', cell: ({ waitedMs }) => (waitedMs < 1000 ? '–' : duration(waitedMs / 1000)) },
-    { name: 'When', align: 'right', cell: ({ at }) => <Time at={at} /> },
+    {
+      name: refusalsTexts.waited,
+      align: 'right',
+      cell: ({ waitedMs }) => (waitedMs < 1000 ? '–' : duration(waitedMs / 1000)),
+    },
+    { name: refusalsTexts.when, align: 'right', cell: ({ at }) => <Time at={at} /> },
   ];
 }

@@ -13,6 +13,7 @@ import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import styles from './runs-view.module.css';
 import { meanMs, orderProjects, rate, sumStatistics } from './summaries.ts';
+import { runsTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/ci');
 
@@ -37,31 +38,29 @@ export function RunsView({
     <>
       <StatTiles
         statistics={[
-          { name: 'Runs', value: sum?.runs.toLocaleString(), note: sum && `${sum.previews.toLocaleString()} previews` },
+          { name: runsTexts.runs, value: sum?.runs.toLocaleString(), note: sum && runsTexts.previews(sum.previews) },
           {
-            name: 'Failed',
+            name: runsTexts.failed,
             value: sum && rate(sum.failed, sum.runs),
-            note: sum && `${sum.failed.toLocaleString()} runs`,
+            note: sum && runsTexts.failedRuns(sum.failed),
             tone: sum && sum.failed * 10 > sum.runs ? 'failure' : undefined,
           },
           {
-            name: 'Time in queue',
+            name: runsTexts.timeInQueue,
             value: sum && duration(sum.waitedMs / 1000),
-            note: sum && `${sum.waits.toLocaleString()} waited`,
+            note: sum && runsTexts.runsWaited(sum.waits),
           },
-          { name: 'Refused', value: sum?.refused.toLocaleString(), note: 'includes superseded and stopped runs' },
+          { name: runsTexts.refused, value: sum?.refused.toLocaleString(), note: runsTexts.refusedNote },
           {
-            name: 'Mean duration',
+            name: runsTexts.meanDuration,
             value: sum && duration(meanMs(sum) / 1000),
-            note: sum && `longest ${duration(sum.longestMs / 1000)}`,
+            note: sum && runsTexts.longestOf(duration(sum.longestMs / 1000)),
           },
         ]}
       />
       <div className={styles['charts']}>{data && sum ? <Charts data={data} sum={sum} /> : <ChartSkeletons />}</div>
       <Projects organization={organization} items={data?.projects} />
-      {data?.isTrimmed ? (
-        <p className={styles['note']}>Only runs of stacks that you can read are counted, and none of deleted stacks.</p>
-      ) : null}
+      {data?.isTrimmed ? <p className={styles['note']}>{runsTexts.trimmed}</p> : null}
     </>
   );
 }
@@ -73,22 +72,26 @@ function Charts({ data, sum }: { readonly data: CiStatistics; readonly sum: Retu
   return (
     <>
       <DayChart
-        title="Runs by day"
-        total={`${rate(sum.failed, sum.runs)} failed`}
+        title={runsTexts.runsByDay}
+        total={runsTexts.failedRate(rate(sum.failed, sum.runs))}
         days={days}
         format={number}
         series={[
-          { name: 'Failed', tone: 'failure', values: of(({ failed }) => failed) },
-          { name: 'Cancelled', tone: 'neutral', values: of(({ cancelled }) => cancelled) },
-          { name: 'Succeeded', tone: 'accent', values: of(({ cancelled, failed, runs }) => runs - failed - cancelled) },
+          { name: runsTexts.failed, tone: 'failure', values: of(({ failed }) => failed) },
+          { name: runsTexts.cancelled, tone: 'neutral', values: of(({ cancelled }) => cancelled) },
+          {
+            name: runsTexts.succeeded,
+            tone: 'accent',
+            values: of(({ cancelled, failed, runs }) => runs - failed - cancelled),
+          },
         ]}
       />
       <DayChart
-        title="Time in queue, by day"
+        title={runsTexts.timeInQueueByDay}
         total={duration(sum.waitedMs / 1000)}
         days={days}
         format={(ms) => duration(ms / 1000)}
-        series={[{ name: 'Waited', tone: 'warning', values: of(({ waitedMs }) => waitedMs) }]}
+        series={[{ name: runsTexts.waitedColumn, tone: 'warning', values: of(({ waitedMs }) => waitedMs) }]}
       />
     </>
   );
@@ -102,12 +105,7 @@ function ChartSkeletons() {
   ));
 }
 
-const orders: Readonly<Record<ProjectOrder, string>> = {
-  slowest: 'Slowest first',
-  failures: 'Most failures first',
-  queue: 'Longest in queue first',
-  runs: 'Most runs first',
-};
+const orders: Readonly<Record<ProjectOrder, string>> = runsTexts.orders;
 
 function Projects({
   items,
@@ -120,7 +118,7 @@ function Projects({
   const navigate = useNavigate();
   const columns: readonly Column<Project>[] = [
     {
-      name: 'Project',
+      name: runsTexts.project,
       isTitle: true,
       cell: ({ project }) => (
         <Link to="/$organization" params={{ organization }} search={{ project }}>
@@ -128,19 +126,23 @@ function Projects({
         </Link>
       ),
     },
-    { name: 'Runs', align: 'right', cell: ({ runs }) => runs.toLocaleString() },
+    { name: runsTexts.runs, align: 'right', cell: ({ runs }) => runs.toLocaleString() },
     {
-      name: 'Failed',
+      name: runsTexts.failed,
       align: 'right',
       cell: ({ failed, runs }) => (
         <span className={failed * 10 > runs ? styles['bad'] : undefined}>{rate(failed, runs)}</span>
       ),
     },
-    { name: 'Mean duration', align: 'right', cell: (each) => duration(meanMs(each) / 1000) },
-    { name: 'Longest', align: 'right', isMinor: true, cell: ({ longestMs }) => duration(longestMs / 1000) },
-    { name: 'Waited', align: 'right', cell: ({ waitedMs }) => (waitedMs === 0 ? '–' : duration(waitedMs / 1000)) },
+    { name: runsTexts.meanDuration, align: 'right', cell: (each) => duration(meanMs(each) / 1000) },
+    { name: runsTexts.longest, align: 'right', isMinor: true, cell: ({ longestMs }) => duration(longestMs / 1000) },
     {
-      name: 'Refused',
+      name: runsTexts.waitedColumn,
+      align: 'right',
+      cell: ({ waitedMs }) => (waitedMs === 0 ? '–' : duration(waitedMs / 1000)),
+    },
+    {
+      name: runsTexts.refused,
       align: 'right',
       cell: ({ project, refused }) =>
         refused === 0 ? (
@@ -154,10 +156,10 @@ function Projects({
   ];
   return (
     <Section
-      title="Projects"
+      title={runsTexts.projects}
       actions={
         <SelectField
-          label="Order"
+          label={runsTexts.order}
           isLabelUnseen
           value={sort}
           options={projectOrders.map((order) => [order, orders[order]] as const)}
@@ -172,11 +174,11 @@ function Projects({
       }
     >
       <Table
-        label="Projects"
+        label={runsTexts.projects}
         columns={columns}
         items={items && orderProjects(items, sort)}
         keyOf={({ project }) => project}
-        empty={<p className={styles['note']}>No project has runs.</p>}
+        empty={<p className={styles['note']}>{runsTexts.noProjects}</p>}
       />
     </Section>
   );
@@ -184,8 +186,8 @@ function Projects({
 
 function NoRuns({ days }: { readonly days: number }) {
   return (
-    <Empty title={`No runs in the last ${days} days`} icon={<ChartNoAxesColumn size={20} />}>
-      <p>Updates, refreshes and destroys of all pipelines count here when they end.</p>
+    <Empty title={runsTexts.noRuns(days)} icon={<ChartNoAxesColumn size={20} />}>
+      <p>{runsTexts.noRunsHint}</p>
     </Empty>
   );
 }

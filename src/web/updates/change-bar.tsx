@@ -1,5 +1,6 @@
 import styles from './change-bar.module.css';
 import { listChanges } from './operations.ts';
+import { changeBarTexts } from './texts.tsx';
 
 /** How many resources an update created, changed and deleted: a bar in proportion, and the counts. */
 export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Record<string, number>>> | null }) {
@@ -13,7 +14,7 @@ export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Reco
       <span className="unseen">{text}</span>
       {total === 0 ? (
         <span className={styles['none']} aria-hidden="true">
-          no changes
+          {changeBarTexts.noChanges}
         </span>
       ) : (
         <>

@@ -2,6 +2,7 @@ import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { Redacted } from '../platform/ui/json-view.tsx';
 import { Secret } from '../secrets/secret.tsx';
 import styles from './config-table.module.css';
+import { configTableTexts } from './texts.tsx';
 
 /** Configuration by namespace. Secrets are redacted until the user reveals them. */
 export function ConfigTable({
@@ -14,11 +15,11 @@ export function ConfigTable({
   /** The stack that has this configuration now; without it, secrets cannot be revealed. */
   readonly stack?: StackRef;
 }) {
-  if (config === null) return <p className={styles['none']}>There is too much to show.</p>;
+  if (config === null) return <p className={styles['none']}>{configTableTexts.tooMuch}</p>;
   if (config.length === 0) return <p className={styles['none']}>{empty}</p>;
   const sorted = [...config].sort((one, other) => (one.key < other.key ? -1 : 1));
   return (
-    <table className={styles['table']} aria-label="Configuration: key and value">
+    <table className={styles['table']} aria-label={configTableTexts.label}>
       <tbody>
         {sorted.map(({ isSecret, key, value }) => {
           const at = key.indexOf(':');

@@ -11,6 +11,7 @@ import styles from './error-summary.module.css';
 import { failureMarkdown } from './failure-markdown.ts';
 import { LastSuccess, useLastSuccess } from './last-success.tsx';
 import { InputChanges } from './progress-row.tsx';
+import { errorSummaryTexts } from './texts.tsx';
 import type { UpdateProgress } from './update-progress.ts';
 import { viewKind } from './update-status.ts';
 
@@ -34,18 +35,18 @@ export function ErrorSummary({ progress, stack, update }: ErrorSummaryProps) {
     const name = `${viewKind(update)}${update.version === null || update.dryRun ? '' : ` ${update.version}`}`;
     const last = success === null ? '' : `${viewKind(success)} ${success.version ?? ''}`.trim();
     return failureMarkdown({
-      title: `${name} of ${stack.organization}/${stack.project}/${stack.stack}`,
+      title: errorSummaryTexts.updateOf(name, stack.organization, stack.project, stack.stack),
       url: location.origin + location.pathname,
       facts: [
-        ...(update.commit === null ? [] : [`Commit: ${update.commit}`]),
-        ...(update.branch === null ? [] : [`Branch: ${update.branch}`]),
-        ...(success === null ? [] : [`Last success: ${last}${success.commit === null ? '' : `, ${success.commit}`}`]),
+        ...(update.commit === null ? [] : [errorSummaryTexts.commit(update.commit)]),
+        ...(update.branch === null ? [] : [errorSummaryTexts.branch(update.branch)]),
+        ...(success === null ? [] : [errorSummaryTexts.lastSuccess(last, success.commit)]),
       ],
       errors: errors.map(({ diagnostic: { message }, urn }) => ({ urn, message })),
     });
   };
   return (
-    <section className={styles['errors']} aria-label="Errors">
+    <section className={styles['errors']} aria-label={errorSummaryTexts.errors}>
       {errors.slice(0, maxListed).map(({ diagnostic, type, urn }) => {
         const row = urn === null ? undefined : progress.rows.get(urn);
         return (
@@ -59,10 +60,10 @@ export function ErrorSummary({ progress, stack, update }: ErrorSummaryProps) {
               )}
               {diagnostic.policy === null ? null : (
                 <p className={styles['where']}>
-                  Policy <code>{diagnostic.policy.name}</code> of <code>{diagnostic.policy.pack}</code>
+                  {errorSummaryTexts.policyOf(diagnostic.policy.name, diagnostic.policy.pack)}
                 </p>
               )}
-              <Clamped lines={10} of="error">
+              <Clamped lines={10} of={errorSummaryTexts.error}>
                 <pre className={styles['text']}>
                   <Colored text={diagnostic.message.trim()} />
                 </pre>
@@ -72,16 +73,20 @@ export function ErrorSummary({ progress, stack, update }: ErrorSummaryProps) {
                 to="."
                 search={{ view: 'messages', line: `${diagnostic.sequence}-1` }}
                 className={styles['link']}
-                aria-label={`View in messages${urn === null ? '' : `: ${nameInUrn(urn)}`}`}
+                aria-label={
+                  urn === null
+                    ? errorSummaryTexts.viewInMessages
+                    : errorSummaryTexts.viewResourceInMessages(nameInUrn(urn))
+                }
               >
-                View in messages
+                {errorSummaryTexts.viewInMessages}
               </Link>
             </div>
           </div>
         );
       })}
       {errors.length > maxListed ? (
-        <p className={styles['more']}>{errors.length - maxListed} more under Messages</p>
+        <p className={styles['more']}>{errorSummaryTexts.moreUnderMessages(errors.length - maxListed)}</p>
       ) : null}
       <div className={styles['foot']}>
         {success === null ? null : <LastSuccess stack={stack} update={update} success={success} />}
@@ -101,7 +106,7 @@ function CopyMarkdown({ report }: { readonly report: () => string }) {
   return (
     <Button size="small" onClick={() => void copy().catch(() => {})}>
       {isCopied ? <Check size={15} aria-hidden="true" /> : <Copy size={15} aria-hidden="true" />}
-      {isCopied ? 'Copied' : 'Copy as Markdown'}
+      {isCopied ? errorSummaryTexts.copied : errorSummaryTexts.copyAsMarkdown}
     </Button>
   );
 }

@@ -18,6 +18,7 @@ import { VirtualList } from '../platform/ui/virtual-list.tsx';
 import { stripColors } from './colored-text.ts';
 import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
 import styles from './event-list.module.css';
+import { eventListTexts } from './texts.tsx';
 import type { UpdateSearch } from './update-search.ts';
 import { isActive } from './update-status.ts';
 
@@ -59,22 +60,22 @@ export function EventList({ search, stack, update }: EventListProps) {
   const rows = useMemo(() => listRows(query.data?.pages ?? [], search.text ?? ''), [query.data, search.text]);
   return (
     <ListSection
-      label="Events"
-      facts={`${rows.length.toLocaleString()}${query.hasNextPage ? ' newest' : ''} ${rows.length === 1 ? 'event' : 'events'}`}
+      label={eventListTexts.events}
+      facts={eventListTexts.count(rows.length, query.hasNextPage)}
       bar={
         <>
           <ListSearch
-            label="Search in events"
-            placeholder="Search in events"
+            label={eventListTexts.searchInEvents}
+            placeholder={eventListTexts.searchInEvents}
             value={search.text ?? ''}
             onText={(text) => change({ text: text || undefined })}
           />
           <ListSelect
-            label="Kind of event"
+            label={eventListTexts.kindOfEvent}
             value={search.type ?? ''}
             onChange={({ target }) => change({ type: target.value || undefined })}
           >
-            <option value="">All kinds</option>
+            <option value="">{eventListTexts.allKinds}</option>
             {eventKinds.map(({ kind, label }) => (
               <option key={kind} value={kind}>
                 {label}
@@ -86,8 +87,14 @@ export function EventList({ search, stack, update }: EventListProps) {
     >
       {problem ? <Problem {...problem} /> : null}
       {rows.length === 0 && !query.isFetching && !query.isError ? (
-        <Empty title={search.text === undefined && search.type === undefined ? 'No events' : 'No event matches'}>
-          <p>Events appear here when the CLI reports them, a few seconds after they happen.</p>
+        <Empty
+          title={
+            search.text === undefined && search.type === undefined
+              ? eventListTexts.noEvents
+              : eventListTexts.noEventMatches
+          }
+        >
+          <p>{eventListTexts.noEventsHint}</p>
         </Empty>
       ) : null}
       {/* A search continues through older events until its hits fill the window. */}
@@ -152,7 +159,7 @@ function Row({
       </RowButton>
       {isOpen ? (
         <div className={styles['opened']}>
-          <JsonView label={`Event ${event.sequence}`} value={event} />
+          <JsonView label={eventListTexts.event(event.sequence)} value={event} />
         </div>
       ) : null}
     </>

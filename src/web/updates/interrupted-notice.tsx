@@ -7,6 +7,7 @@ import { nameInUrn } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
 import { Notice } from '../platform/ui/notification.tsx';
+import { interruptedNoticeTexts } from './texts.tsx';
 import { isActive } from './update-status.ts';
 
 const maxNamed = 5;
@@ -25,9 +26,10 @@ export function InterruptedNotice({ stack, update }: { readonly stack: StackRef;
   return (
     <PendingNotice stack={stack} count={items.length}>
       <p>
-        The CLI ended while it was {named.map(({ operation, urn }) => `${operation} ${nameInUrn(urn)}`).join(', ')}
-        {items.length > named.length ? ` and ${items.length - named.length} more` : ''}. It is not known whether this
-        took effect in the cloud.
+        {interruptedNoticeTexts.cliEnded(
+          named.map(({ operation, urn }) => `${operation} ${nameInUrn(urn)}`).join(', '),
+          items.length - named.length,
+        )}
       </p>
     </PendingNotice>
   );
@@ -47,7 +49,7 @@ export function PendingNotice({
     <Notice
       tone="warning"
       icon={<Unplug size={17} />}
-      title={`${count} ${count === 1 ? 'operation was' : 'operations were'} interrupted`}
+      title={interruptedNoticeTexts.title(count)}
       action={
         <Link
           to="/$organization/$project/$stack"
@@ -55,7 +57,7 @@ export function PendingNotice({
           search={{ tab: 'interrupted' }}
           className={buttonClass({ size: 'small' })}
         >
-          Resolve
+          {interruptedNoticeTexts.resolve}
         </Link>
       }
     >

@@ -8,6 +8,7 @@ import { Time } from '../platform/ui/time.tsx';
 import { CommitLink } from './commit-link.tsx';
 import styles from './error-summary.module.css';
 import { describeProviderChange, providerChanges, providerTypes } from './provider-changes.ts';
+import { lastSuccessTexts } from './texts.tsx';
 import { viewKind } from './update-status.ts';
 
 /** How many updates of a stack are looked through. */
@@ -46,17 +47,17 @@ function Providers({ from, stack, to }: { readonly stack: StackRef; readonly fro
     return (
       <li>
         <Button size="small" onClick={() => setIsAsked(true)}>
-          Compare provider versions
+          {lastSuccessTexts.compareProviderVersions}
         </Button>
       </li>
     );
   }
   if (data === undefined) {
-    return <li>{isError ? 'The provider versions could not be compared' : 'Comparing provider versions…'}</li>;
+    return <li>{isError ? lastSuccessTexts.notCompared : lastSuccessTexts.comparing}</li>;
   }
   const changes = providerChanges(data.items);
   return changes.length === 0 ? (
-    <li>Same provider versions</li>
+    <li>{lastSuccessTexts.sameProviderVersions}</li>
   ) : (
     changes.map((change) => <li key={change.name}>{describeProviderChange(change)}</li>)
   );
@@ -88,39 +89,37 @@ export function LastSuccess({
   return (
     <div className={styles['success']}>
       <p>
-        Last success:{' '}
-        {success.version === null ? (
-          viewKind(success)
-        ) : (
-          <Link
-            to="/$organization/$project/$stack/updates/$version"
-            params={{ ...stack, version: String(success.version) }}
-          >
-            {viewKind(success)} {success.version}
-          </Link>
-        )}{' '}
-        <span className={styles['type']}>
-          <Time at={success.createdAt} />
-        </span>
+        {lastSuccessTexts.lastSuccess(
+          success.version === null ? (
+            viewKind(success)
+          ) : (
+            <Link
+              to="/$organization/$project/$stack/updates/$version"
+              params={{ ...stack, version: String(success.version) }}
+            >
+              {viewKind(success)} {success.version}
+            </Link>
+          ),
+          <span className={styles['type']}>
+            <Time at={success.createdAt} />
+          </span>,
+        )}
       </p>
-      <ul className={styles['changes']} aria-label="Changed since the last success">
+      <ul className={styles['changes']} aria-label={lastSuccessTexts.label}>
         {update.commit === null || success.commit === update.commit ? null : (
           <li>
-            Commit {success.commit === null ? 'unknown' : <CommitLink commit={success.commit} stack={stack} />}
-            {' → '}
-            <CommitLink commit={update.commit} stack={stack} />
+            {lastSuccessTexts.commit(
+              success.commit === null ? null : <CommitLink commit={success.commit} stack={stack} />,
+              <CommitLink commit={update.commit} stack={stack} />,
+            )}
           </li>
         )}
-        {update.commit !== null && success.commit === update.commit ? <li>Same commit</li> : null}
+        {update.commit !== null && success.commit === update.commit ? <li>{lastSuccessTexts.sameCommit}</li> : null}
         {success.branch === update.branch || update.branch === null ? null : (
-          <li>
-            Branch {success.branch === null ? 'unknown' : <code>{success.branch}</code>} → <code>{update.branch}</code>
-          </li>
+          <li>{lastSuccessTexts.branch(success.branch, update.branch)}</li>
         )}
         {cli[0] === cli[1] || cli[0] === null || cli[1] === null ? null : (
-          <li>
-            Pulumi <code>{cli[0]}</code> → <code>{cli[1]}</code>
-          </li>
+          <li>{lastSuccessTexts.pulumi(cli[0], cli[1])}</li>
         )}
         {success.version === null || update.version === null || success.version === update.version ? null : (
           <Providers
@@ -132,14 +131,15 @@ export function LastSuccess({
         )}
         {keys === null || keys.length === 0 ? null : (
           <li>
-            Configuration{' '}
-            {keys.slice(0, maxKeys).map((key, at) => (
-              <span key={key}>
-                {at === 0 ? '' : ', '}
-                <code>{key}</code>
-              </span>
-            ))}
-            {keys.length > maxKeys ? ` and ${keys.length - maxKeys} more` : ''}
+            {lastSuccessTexts.configuration(
+              keys.slice(0, maxKeys).map((key, at) => (
+                <span key={key}>
+                  {at === 0 ? '' : ', '}
+                  <code>{key}</code>
+                </span>
+              )),
+              keys.length - maxKeys,
+            )}
           </li>
         )}
         {success.version === null || update.version === null || success.version === update.version ? null : (
@@ -149,7 +149,7 @@ export function LastSuccess({
               params={stack}
               search={{ tab: 'versions', from: success.version, to: update.version }}
             >
-              Compare resources
+              {lastSuccessTexts.compareResources}
             </Link>
           </li>
         )}

@@ -4,18 +4,18 @@ import { useEffect, useMemo, useState } from 'react';
 import type { UpdateDetails } from '../platform/app/contract.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Button } from '../platform/ui/button.tsx';
-import { counted } from '../platform/ui/counted.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { ColoredSpans } from './colored.tsx';
 import { findLines, groupMessages, groupOfLine, linesOf, type MessageGroup, messagesAsText } from './message-lines.ts';
 import styles from './message-list.module.css';
+import { messageListTexts } from './texts.tsx';
 import type { Diagnostic } from './update-progress.ts';
 import type { UpdateSearch } from './update-search.ts';
 import type { LiveProgress } from './use-update.ts';
 
 const icons = { debug: Info, info: Info, warning: TriangleAlert, error: CircleX } as const;
-const labels = { debug: 'Debug', info: 'Note', warning: 'Warning', error: 'Error' } as const;
+const labels = messageListTexts.severities;
 const pageSize = 200;
 
 interface MessageListProps {
@@ -43,8 +43,8 @@ export function MessageList({ live, search, update }: MessageListProps) {
   }, [line, groupIndex]);
   if (groups.length === 0) {
     return (
-      <Empty title={feed.isCaughtUp ? 'No messages' : 'Reading the messages…'}>
-        <p>Errors, warnings and the output of the program appear here, by resource.</p>
+      <Empty title={feed.isCaughtUp ? messageListTexts.noMessages : messageListTexts.readingTheMessages}>
+        <p>{messageListTexts.noMessagesHint}</p>
       </Empty>
     );
   }
@@ -57,7 +57,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
   const hits = new Set(found);
   return (
     <ListSection
-      label="Messages"
+      label={messageListTexts.messages}
       bar={
         <>
           <search
@@ -67,15 +67,15 @@ export function MessageList({ live, search, update }: MessageListProps) {
             }}
           >
             <ListSearch
-              label="Search in messages"
-              placeholder="Search in messages"
+              label={messageListTexts.searchInMessages}
+              placeholder={messageListTexts.searchInMessages}
               value={text}
               onText={(next) => change({ text: next || undefined, line: undefined })}
             />
             <Button
               size="icon"
               kind="quiet"
-              aria-label="Previous match"
+              aria-label={messageListTexts.previousMatch}
               disabled={found.length === 0}
               onClick={() => go(-1)}
             >
@@ -84,7 +84,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
             <Button
               size="icon"
               kind="quiet"
-              aria-label="Next match"
+              aria-label={messageListTexts.nextMatch}
               disabled={found.length === 0}
               onClick={() => go(1)}
             >
@@ -94,16 +94,16 @@ export function MessageList({ live, search, update }: MessageListProps) {
               {text.trim() === ''
                 ? ''
                 : found.length === 0
-                  ? 'No line matches'
-                  : `${at < 0 ? '' : `${(at + 1).toLocaleString('en')} of `}${counted(found.length, 'line')}`}
+                  ? messageListTexts.noLineMatches
+                  : messageListTexts.matches(at, at + 1, found.length)}
             </span>
           </search>
           <ListToggle isOn={search.wrap === undefined} onChange={(isOn) => change({ wrap: isOn ? undefined : '0' })}>
-            Wrap lines
+            {messageListTexts.wrapLines}
           </ListToggle>
           <Button size="small" onClick={() => download(groups, update)}>
             <Download size={15} aria-hidden="true" />
-            Download
+            {messageListTexts.download}
           </Button>
         </>
       }
@@ -113,7 +113,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
           <section key={urn ?? ''} className={styles['group']}>
             <h2 className={styles['title']} title={urn ?? undefined}>
               {urn === null ? (
-                'Engine and program'
+                messageListTexts.engineAndProgram
               ) : (
                 <>
                   <code>{nameInUrn(urn)}</code> <span className={styles['type']}>{shortType(type)}</span>
@@ -135,7 +135,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
         ))}
         {groups.length > shown.length ? (
           <Button className={styles['more']} onClick={() => setShownCount(shown.length + pageSize)}>
-            Show more of {groups.length.toLocaleString('en')} resources
+            {messageListTexts.showMore(groups.length)}
           </Button>
         ) : null}
       </div>
@@ -171,10 +171,7 @@ function Message({ diagnostic, hits, line, onLine }: MessageProps) {
       </span>
       <div className={styles['body']}>
         {policy === null ? null : (
-          <p className={styles['policy']}>
-            Policy <code>{policy.name}</code> of <code>{policy.pack}</code>
-            {policy.isMandatory ? ', mandatory' : ', advisory'}
-          </p>
+          <p className={styles['policy']}>{messageListTexts.policyOf(policy.name, policy.pack, policy.isMandatory)}</p>
         )}
         <div className={styles['text']}>
           {linesOf(diagnostic).map(({ id, number, spans }) => (
@@ -191,7 +188,7 @@ function Message({ diagnostic, hits, line, onLine }: MessageProps) {
                 type="button"
                 tabIndex={-1}
                 className={styles['number']}
-                aria-label={`Link to line ${number}`}
+                aria-label={messageListTexts.linkToLine(number)}
                 onClick={() => onLine(id)}
               >
                 {number}

@@ -8,6 +8,7 @@ import { duration } from '../platform/ui/relative-time.ts';
 import { Colored } from './colored.tsx';
 import { viewOperation } from './operations.ts';
 import styles from './progress-tree.module.css';
+import { progressRowTexts } from './texts.tsx';
 import type { TreeRow } from './tree-rows.ts';
 import type { ResourceRow } from './update-progress.ts';
 
@@ -36,7 +37,7 @@ export function ProgressRow({ isActive, isOpen, isPreview, now, onCollapse, onOp
               type="button"
               className={styles['chevron']}
               aria-expanded={!tree.isCollapsed}
-              aria-label={tree.isCollapsed ? `Expand ${name}` : `Collapse ${name}`}
+              aria-label={tree.isCollapsed ? progressRowTexts.expand(name) : progressRowTexts.collapse(name)}
               onClick={() => onCollapse(row.urn)}
             >
               {tree.isCollapsed ? <ChevronRight size={14} /> : <ChevronDown size={14} />}
@@ -49,8 +50,10 @@ export function ProgressRow({ isActive, isOpen, isPreview, now, onCollapse, onOp
           </span>
           <CutName text={name} className={styles['name']} />
           <span className={styles['type']}>{shortType(row.type)}</span>
-          <span className="unseen">, level {depth + 1}</span>
-          {row.isProtected ? <Lock size={12} className={styles['lock']} aria-label="protected" /> : null}
+          <span className="unseen">{progressRowTexts.level(depth + 1)}</span>
+          {row.isProtected ? (
+            <Lock size={12} className={styles['lock']} aria-label={progressRowTexts.protected} />
+          ) : null}
         </div>
         <div className={styles['info']}>
           <Info row={row} isOpen={isOpen} onOpen={() => onOpen(row.urn)} />
@@ -104,7 +107,7 @@ function Info({
         onClick={onOpen}
       >
         <Icon size={14} aria-hidden="true" />
-        <span className={styles['messageText']}>{messageCount === 1 ? '1 message' : `${messageCount} messages`}</span>
+        <span className={styles['messageText']}>{progressRowTexts.messages(messageCount)}</span>
       </button>
     );
   }
@@ -138,22 +141,25 @@ function State({
   const operation = viewOperation(row.op);
   if (row.status === 'known') return null;
   if (row.status === 'running') {
-    if (!isLive) return <span className={styles['word']}>{isPreview ? operation.planned : 'interrupted'}</span>;
+    if (!isLive)
+      return <span className={styles['word']}>{isPreview ? operation.planned : progressRowTexts.interrupted}</span>;
     const isStack = row.type === 'pulumi:pulumi:Stack';
     return (
       <>
-        <span className={styles['word']}>{isStack ? 'running' : operation.running}</span>
+        <span className={styles['word']}>{isStack ? progressRowTexts.running : operation.running}</span>
         <span className={styles['took']}>{duration(now - (row.startedAt ?? now))}</span>
       </>
     );
   }
   const took = (row.endedAt ?? 0) - (row.startedAt ?? row.endedAt ?? 0);
-  const failed = isPreview ? 'failed' : `${operation.running} failed`;
+  const failed = isPreview ? 'failed' : progressRowTexts.operationFailed(operation.running);
   const done = isPreview ? operation.planned : operation.done;
   return (
     <>
       <span className={styles['word']}>{row.status === 'failed' ? failed : done}</span>
-      <span className={styles['took']}>{row.op === 'same' || isPreview ? '' : took < 1 ? '<1 s' : duration(took)}</span>
+      <span className={styles['took']}>
+        {row.op === 'same' || isPreview ? '' : took < 1 ? progressRowTexts.underASecond : duration(took)}
+      </span>
     </>
   );
 }
@@ -183,7 +189,7 @@ export function InputChanges({ row }: { readonly row: ResourceRow }) {
   return (
     <>
       <PropertyDiff paths={changes.paths} />
-      {changes.isCut ? <p>More inputs change.</p> : null}
+      {changes.isCut ? <p>{progressRowTexts.moreInputsChange}</p> : null}
     </>
   );
 }

@@ -1,7 +1,6 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
-import { counted } from '../platform/ui/counted.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
@@ -11,6 +10,7 @@ import { ErrorSummary } from './error-summary.tsx';
 import { ProgressRow } from './progress-row.tsx';
 import styles from './progress-tree.module.css';
 import { RemovalSummary } from './removal-summary.tsx';
+import { progressTreeTexts } from './texts.tsx';
 import { listTreeRows, type TreeRow } from './tree-rows.ts';
 import type { UpdateSearch } from './update-search.ts';
 import { isActive } from './update-status.ts';
@@ -47,7 +47,7 @@ export function ProgressTree({ live, search, stack, update }: ProgressTreeProps)
       <ErrorSummary stack={stack} update={update} progress={progress} revision={revision} />
       {update.dryRun ? <RemovalSummary progress={progress} revision={revision} /> : null}
       <ListSection
-        label="Resources of the update"
+        label={progressTreeTexts.label}
         bar={<Filter search={search} />}
         facts={countText(progress.rows.size, rows.length)}
       >
@@ -56,7 +56,7 @@ export function ProgressTree({ live, search, stack, update }: ProgressTreeProps)
           <VirtualList
             items={rows}
             keyOf={urnOf}
-            label="Resources"
+            label={progressTreeTexts.resources}
             rowPx={rowPixels}
             row={(tree) => (
               <ProgressRow
@@ -77,8 +77,8 @@ export function ProgressTree({ live, search, stack, update }: ProgressTreeProps)
 }
 
 function countText(count: number, shown: number): string {
-  const all = counted(count, 'resource');
-  return count === shown ? all : `${shown.toLocaleString('en')} of ${all}`;
+  const all = progressTreeTexts.resourceCount(count);
+  return count === shown ? all : progressTreeTexts.shownOf(shown, all);
 }
 
 function Filter({ search }: { readonly search: UpdateSearch }) {
@@ -88,16 +88,16 @@ function Filter({ search }: { readonly search: UpdateSearch }) {
   return (
     <>
       <ListSearch
-        label="Filter resources by name or type"
-        placeholder="Filter by name or type"
+        label={progressTreeTexts.filterLabel}
+        placeholder={progressTreeTexts.filter}
         value={search.text ?? ''}
         onText={(text) => change({ text: text || undefined })}
       />
       <ListToggle isOn={search.all === '1'} onChange={(isOn) => change({ all: isOn ? '1' : undefined })}>
-        Unchanged resources
+        {progressTreeTexts.unchangedResources}
       </ListToggle>
       <ListToggle isOn={search.values === '1'} onChange={(isOn) => change({ values: isOn ? '1' : undefined })}>
-        Values
+        {progressTreeTexts.values}
       </ListToggle>
     </>
   );
@@ -110,25 +110,21 @@ function urnOf({ row }: TreeRow): string {
 function NoRows({ search, update }: { readonly search: UpdateSearch; readonly update: UpdateDetails }) {
   if (search.text !== undefined) {
     return (
-      <Empty title="No resource matches">
-        <p>Nothing in this update has “{search.text}” in its name or type.</p>
+      <Empty title={progressTreeTexts.noResourceMatches}>
+        <p>{progressTreeTexts.noMatchHint(search.text)}</p>
       </Empty>
     );
   }
   if (isActive(update)) {
     return (
-      <Empty title={update.status === 'running' ? 'Nothing has happened yet' : 'Waiting to start'}>
-        <p>Resources appear here as soon as the CLI reports the first step.</p>
+      <Empty title={update.status === 'running' ? progressTreeTexts.nothingYet : progressTreeTexts.waitingToStart}>
+        <p>{progressTreeTexts.nothingYetHint}</p>
       </Empty>
     );
   }
   return (
-    <Empty title="The CLI reported no steps">
-      <p>
-        {update.status === 'cancelled'
-          ? 'It ended before it had sent any.'
-          : 'Imports and renames have none, and neither do updates that ended before their first step.'}
-      </p>
+    <Empty title={progressTreeTexts.noSteps}>
+      <p>{update.status === 'cancelled' ? progressTreeTexts.cancelledHint : progressTreeTexts.noStepsHint}</p>
     </Empty>
   );
 }

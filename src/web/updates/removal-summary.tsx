@@ -2,7 +2,8 @@ import { Lock, TriangleAlert } from 'lucide-react';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Notice } from '../platform/ui/notification.tsx';
 import styles from './removal-summary.module.css';
-import type { ResourceRow, UpdateProgress } from './update-progress.ts';
+import { removalSummaryTexts } from './texts.tsx';
+import type { UpdateProgress } from './update-progress.ts';
 
 const maxListed = 8;
 
@@ -18,28 +19,24 @@ export function RemovalSummary({
   const deleted = rows.filter(({ op }) => op === 'delete');
   const replaced = rows.filter(({ op }) => op === 'replace');
   if (deleted.length + replaced.length === 0) return null;
-  const counts = [
-    ...(deleted.length === 0 ? [] : [`delete ${countText(deleted)}`]),
-    ...(replaced.length === 0 ? [] : [`replace ${countText(replaced)}`]),
-  ];
   const shown = [...deleted, ...replaced];
   return (
-    <Notice tone="warning" icon={<TriangleAlert size={17} />} title={`Would ${counts.join(' and ')}`}>
-      <ul className={styles['resources']} aria-label="Deleted or replaced">
+    <Notice
+      tone="warning"
+      icon={<TriangleAlert size={17} />}
+      title={removalSummaryTexts.title(deleted.length, replaced.length)}
+    >
+      <ul className={styles['resources']} aria-label={removalSummaryTexts.label}>
         {shown.slice(0, maxListed).map(({ isProtected, op, type, urn }) => (
           <li key={urn} title={urn}>
             <span className={op === 'delete' ? styles['deleted'] : styles['replaced']}>{op}</span>
             <code>{nameInUrn(urn)}</code>
             <span className={styles['type']}>{shortType(type)}</span>
-            {isProtected ? <Lock size={12} aria-label="protected" /> : null}
+            {isProtected ? <Lock size={12} aria-label={removalSummaryTexts.protected} /> : null}
           </li>
         ))}
-        {shown.length > maxListed ? <li>{shown.length - maxListed} more</li> : null}
+        {shown.length > maxListed ? <li>{removalSummaryTexts.more(shown.length - maxListed)}</li> : null}
       </ul>
     </Notice>
   );
-}
-
-function countText(rows: readonly ResourceRow[]): string {
-  return `${rows.length.toLocaleString()} ${rows.length === 1 ? 'resource' : 'resources'}`;
 }

@@ -8,6 +8,7 @@ import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { Dialog, DialogActions } from '../platform/ui/dialog.tsx';
 import { AskButton } from './approvals/ask-approval.tsx';
+import { updateActionsTexts } from './texts.tsx';
 import styles from './update-actions.module.css';
 import { isActive, neededPermission } from './update-status.ts';
 import { WatchButton } from './watch/watch-button.tsx';
@@ -25,8 +26,8 @@ export function UpdateActions({ stack, update }: ActionProps) {
   const mayStop = isActive(update) && permissions.includes(neededPermission(update));
   // Draining has no effect on an update that saves no state.
   const mayDrain = mayStop && !update.dryRun && update.status === 'running';
-  usePageAction('Cancel this update', mayStop ? () => setAsked('cancel') : null);
-  usePageAction('Drain this update', mayDrain ? () => setAsked('drain') : null);
+  usePageAction(updateActionsTexts.cancelThisUpdate, mayStop ? () => setAsked('cancel') : null);
+  usePageAction(updateActionsTexts.drainThisUpdate, mayDrain ? () => setAsked('drain') : null);
   return (
     <div className={styles['actions']}>
       {update.preview === null ? null : (
@@ -35,7 +36,7 @@ export function UpdateActions({ stack, update }: ActionProps) {
           params={{ ...stack, updateId: update.preview }}
           className={buttonClass({ kind: 'plain', size: 'small' })}
         >
-          View preview
+          {updateActionsTexts.viewPreview}
         </Link>
       )}
       {details === undefined || !isAskable(update) ? null : (
@@ -49,13 +50,13 @@ export function UpdateActions({ stack, update }: ActionProps) {
       {mayDrain ? (
         <Button size="small" onClick={() => setAsked('drain')}>
           <CirclePause size={15} aria-hidden="true" />
-          Drain
+          {updateActionsTexts.drain}
         </Button>
       ) : null}
       {mayStop ? (
         <Button size="small" kind="danger" onClick={() => setAsked('cancel')}>
           <OctagonX size={15} aria-hidden="true" />
-          Cancel
+          {updateActionsTexts.cancel}
         </Button>
       ) : null}
       <StopDialog key={asked} stack={stack} update={update} way={asked} onClose={() => setAsked(null)} />
@@ -69,20 +70,7 @@ function isAskable({ dryRun, environment, kind, status }: UpdateDetails): boolea
   return dryRun && isClean && status === 'succeeded' && ['preview', 'update', 'destroy', 'refresh'].includes(kind);
 }
 
-const texts = {
-  cancel: {
-    title: 'Cancel this update?',
-    description:
-      'The CLI loses its lock at once. Steps in progress may finish in the cloud without being saved; the stack then has pending operations.',
-    action: 'Cancel the update',
-  },
-  drain: {
-    title: 'Drain this update?',
-    description:
-      'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
-    action: 'Drain the update',
-  },
-} as const;
+const texts = updateActionsTexts.dialogs;
 
 function StopDialog({
   onClose,
@@ -117,7 +105,7 @@ function StopDialog({
         {way === 'drain' ? (
           <>
             <label htmlFor={reasonId} className={styles['label']}>
-              Reason <span className={styles['optional']}>for the audit log, optional</span>
+              {updateActionsTexts.reason(<span className={styles['optional']}>{updateActionsTexts.reasonNote}</span>)}
             </label>
             <input
               id={reasonId}
@@ -134,7 +122,7 @@ function StopDialog({
           </p>
         ) : null}
         <DialogActions>
-          <Button onClick={onClose}>Keep it running</Button>
+          <Button onClick={onClose}>{updateActionsTexts.keepItRunning}</Button>
           <Button kind={way === 'drain' ? 'main' : 'danger'} type="submit" disabled={mutation.isPending}>
             {text.action}
           </Button>

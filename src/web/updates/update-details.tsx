@@ -7,6 +7,7 @@ import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { Notice } from '../platform/ui/notification.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { ConfigTable } from './config-table.tsx';
+import { updateDetailsTexts } from './texts.tsx';
 import styles from './update-details.module.css';
 import { Duration, useStatistics } from './update-statistics.tsx';
 import { viewEndReason, viewKind } from './update-status.ts';
@@ -25,101 +26,102 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
           icon={<TriangleAlert size={16} />}
           title={
             removed.isUnknown
-              ? `Unknown whether it ${update.dryRun ? 'would remove' : 'removed'} outputs`
-              : `${update.dryRun ? 'Would remove' : 'Removed'} ${removed.names.length === 1 ? 'an output' : `${removed.names.length} outputs`}`
+              ? updateDetailsTexts.removalUnknown(update.dryRun)
+              : updateDetailsTexts.removedOutputs(update.dryRun, removed.names.length)
           }
         >
           {removed.isUnknown ? (
-            <p>Its events could not be read when it ended.{update.dryRun ? ' Run a new preview.' : ''}</p>
+            <p>{updateDetailsTexts.eventsNotRead(update.dryRun)}</p>
           ) : (
             <p className={styles['removed']}>
-              {removed.names.slice(0, 20).map((name) => (
-                <code key={name}>{name}</code>
-              ))}
-              {removed.names.length > 20 ? ' and more' : ''}
+              {updateDetailsTexts.names(
+                removed.names.slice(0, 20).map((name) => <code key={name}>{name}</code>),
+                removed.names.length,
+              )}
             </p>
           )}
           <p>
-            {removed.consumers === null
-              ? 'No other stack reads outputs of this stack.'
-              : `The outputs of this stack are read by ${removed.consumers}.`}
+            {removed.consumers === null ? updateDetailsTexts.noConsumers : updateDetailsTexts.readBy(removed.consumers)}
           </p>
         </Notice>
       )}
-      <Section title="Run">
+      <Section title={updateDetailsTexts.run}>
         <FactList>
-          <FactRow name="Id">
+          <FactRow name={updateDetailsTexts.id}>
             <code>{update.updateId}</code>
-            <CopyButton text={update.updateId} label="Copy the id" />
+            <CopyButton text={update.updateId} label={updateDetailsTexts.copyTheId} />
           </FactRow>
           {update.baseVersion === null ? null : (
-            <FactRow name="Based on">
+            <FactRow name={updateDetailsTexts.basedOn}>
               <Link
                 to="/$organization/$project/$stack/updates/$version"
                 params={{ ...stack, version: String(update.baseVersion) }}
               >
-                version {update.baseVersion}
+                {updateDetailsTexts.baseVersion(update.baseVersion)}
               </Link>
             </FactRow>
           )}
           {update.preview === null ? null : (
-            <FactRow name="Preview">
+            <FactRow name={updateDetailsTexts.preview}>
               <Link
                 to="/$organization/$project/$stack/previews/$updateId"
                 params={{ ...stack, updateId: update.preview }}
               >
-                the preview
+                {updateDetailsTexts.thePreview}
               </Link>
             </FactRow>
           )}
           {update.follower === null ? null : (
-            <FactRow name="Followed by">
+            <FactRow name={updateDetailsTexts.followedBy}>
               <Link
                 to="/$organization/$project/$stack/previews/$updateId"
                 params={{ ...stack, updateId: update.follower }}
               >
-                the update
+                {updateDetailsTexts.theUpdate}
               </Link>
             </FactRow>
           )}
           {update.waited === null ? null : (
-            <FactRow name="Waited in queue">
-              {duration(update.waited.seconds)}
+            <FactRow name={updateDetailsTexts.waitedInQueue}>
               {update.waited.behind.length === 0
-                ? ', because of a limit or a freeze'
-                : update.waited.behind.map((held) => (
-                    <Link
-                      key={held.updateId}
-                      to="/$organization/$project/$stack/previews/$updateId"
-                      params={{ ...stack, updateId: held.updateId }}
-                    >
-                      {`behind ${viewKind(held).toLowerCase()}${held.version === null ? '' : ` ${held.version}`}${held.by === null ? '' : ` by ${held.by}`}`}
-                    </Link>
-                  ))}
+                ? updateDetailsTexts.becauseOfALimit(duration(update.waited.seconds))
+                : duration(update.waited.seconds)}
+              {update.waited.behind.map((held) => (
+                <Link
+                  key={held.updateId}
+                  to="/$organization/$project/$stack/previews/$updateId"
+                  params={{ ...stack, updateId: held.updateId }}
+                >
+                  {updateDetailsTexts.behind(
+                    `${viewKind(held).toLowerCase()}${held.version === null ? '' : ` ${held.version}`}`,
+                    held.by,
+                  )}
+                </Link>
+              ))}
             </FactRow>
           )}
           {statistics === undefined || statistics.policyPacks.length === 0 ? null : (
-            <FactRow name="Policy packs">
+            <FactRow name={updateDetailsTexts.policyPacks}>
               {statistics.policyPacks.map(({ name, version }) => (
                 <code key={name}>{version === '' ? name : `${name} ${version}`}</code>
               ))}
             </FactRow>
           )}
-          {endReason === null ? null : <FactRow name="Ended">{endReason}</FactRow>}
+          {endReason === null ? null : <FactRow name={updateDetailsTexts.ended}>{endReason}</FactRow>}
           {update.resourceCount === null ? null : (
-            <FactRow name="Resources">{update.resourceCount.toLocaleString('en')}</FactRow>
+            <FactRow name={updateDetailsTexts.resources}>{update.resourceCount.toLocaleString('en')}</FactRow>
           )}
         </FactList>
       </Section>
-      <Section title="Duration">
+      <Section title={updateDetailsTexts.duration}>
         <Duration statistics={statistics} update={update} />
       </Section>
-      <Section title="Configuration">
-        <ConfigTable config={update.config} empty="This update had no configuration." />
+      <Section title={updateDetailsTexts.configuration}>
+        <ConfigTable config={update.config} empty={updateDetailsTexts.noConfiguration} />
       </Section>
-      <Section title="Environment">
+      <Section title={updateDetailsTexts.environment}>
         {environment.length === 0 ? (
-          <p className={styles['none']}>The CLI reported no environment.</p>
+          <p className={styles['none']}>{updateDetailsTexts.noEnvironment}</p>
         ) : (
           <FactList>
             {environment.map(([name, value]) => (

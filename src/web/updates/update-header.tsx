@@ -9,6 +9,7 @@ import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { ChangeBar } from './change-bar.tsx';
 import { StatusBadge } from './status-badge.tsx';
+import { updateHeaderTexts } from './texts.tsx';
 import { UpdateActions } from './update-actions.tsx';
 import styles from './update-header.module.css';
 import type { UpdateProgress } from './update-progress.ts';
@@ -45,16 +46,13 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
             <StatusBadge status={update.status} />
           </div>
           {update.message ? (
-            <Clamped lines={4} of="message">
+            <Clamped lines={4} of={updateHeaderTexts.message}>
               <p className={styles['message']}>{update.message}</p>
             </Clamped>
           ) : null}
           {endReason === null || isRunning ? null : <p className={styles['reason']}>{endReason}</p>}
           {update.missingEntries === null ? null : (
-            <p className={styles['reason']}>
-              The state may be incomplete: journal entries {update.missingEntries} are missing. Run{' '}
-              <code>pulumi refresh</code>, and compare the result with your provider.
-            </p>
+            <p className={styles['reason']}>{updateHeaderTexts.missingEntries(update.missingEntries)}</p>
           )}
         </div>
         <UpdateActions stack={stack} update={update} />
@@ -78,7 +76,7 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
         )}
         {update.ciUrl === null ? null : (
           <Fact icon={<Workflow size={14} />}>
-            <ExternalLink href={update.ciUrl}>CI run</ExternalLink>
+            <ExternalLink href={update.ciUrl}>{updateHeaderTexts.ciRun}</ExternalLink>
           </Fact>
         )}
         <li className={styles['changes']}>
@@ -118,16 +116,14 @@ function commitLink({ commit, environment }: UpdateDetails): string | null {
 /** The start and duration of an update. */
 function Took({ update }: { readonly update: UpdateDetails }) {
   const now = useNowSeconds(isActive(update));
-  if (update.startedAt === null) return 'waiting to start';
+  if (update.startedAt === null) return updateHeaderTexts.waitingToStart;
   const started = Date.parse(update.startedAt) / 1000;
   const ended = update.endedAt === null ? now : Date.parse(update.endedAt) / 1000;
-  return (
-    <>
-      <Time at={update.startedAt} />
-      {update.endedAt === null ? ', for ' : ', took '}
-      {duration(ended - started)}
-      {update.waited === null ? null : `, after ${duration(update.waited.seconds)} in the queue`}
-    </>
+  return updateHeaderTexts.took(
+    <Time at={update.startedAt} />,
+    update.endedAt === null,
+    duration(ended - started),
+    update.waited === null ? null : duration(update.waited.seconds),
   );
 }
 
@@ -148,9 +144,9 @@ function RunningLine({ progress }: { readonly progress: UpdateProgress }) {
   const downloads = [...progress.downloads.values()].filter(({ isDone }) => !isDone);
   const done = [...progress.doneByOperation.values()].reduce((sum, count) => sum + count, 0);
   const words = [
-    progress.runningCount > 0 ? `${progress.runningCount.toLocaleString('en')} in progress` : null,
-    `${done.toLocaleString('en')} done`,
-    progress.failedCount > 0 ? `${progress.failedCount.toLocaleString('en')} failed` : null,
+    progress.runningCount > 0 ? updateHeaderTexts.inProgress(progress.runningCount) : null,
+    updateHeaderTexts.done(done),
+    progress.failedCount > 0 ? updateHeaderTexts.failed(progress.failedCount) : null,
   ]
     .filter((part) => part !== null)
     .join(', ');

@@ -15,6 +15,7 @@ import { Since, Time } from '../platform/ui/time.tsx';
 import { ChangeBar } from './change-bar.tsx';
 import { CommitLink } from './commit-link.tsx';
 import { StatusIcon } from './status-badge.tsx';
+import { updateListTexts } from './texts.tsx';
 import styles from './update-list.module.css';
 import { isActive, viewKind } from './update-status.ts';
 
@@ -42,7 +43,7 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
   const problem = useProblem(query);
   const updates = query.data?.pages.flatMap(({ items }) => items) ?? [];
   return (
-    <section className={styles['section']} aria-label="Updates">
+    <section className={styles['section']} aria-label={updateListTexts.updates}>
       <ListToggle
         isOn={search.previews === '1'}
         onChange={(isOn) =>
@@ -54,12 +55,12 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
           })
         }
       >
-        Show previews
+        {updateListTexts.showPreviews}
       </ListToggle>
       {problem ? <Problem {...problem} /> : query.isPending ? <ListSkeleton /> : null}
       {query.isSuccess && updates.length === 0 ? (
-        <Empty title="No updates yet">
-          <p>The history of this stack starts with its first update.</p>
+        <Empty title={updateListTexts.noUpdatesYet}>
+          <p>{updateListTexts.noUpdatesHint}</p>
           <Code>{`pulumi up --stack ${organization}/${project}/${name}`}</Code>
         </Empty>
       ) : null}
@@ -70,7 +71,7 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
           disabled={query.isFetchingNextPage}
           onClick={() => void query.fetchNextPage()}
         >
-          {query.isFetchingNextPage ? 'Loading…' : 'Older updates'}
+          {query.isFetchingNextPage ? updateListTexts.loading : updateListTexts.olderUpdates}
         </Button>
       ) : null}
     </section>
@@ -89,7 +90,7 @@ export function LatestUpdates({ isBusy, stack }: Omit<UpdateListProps, 'search'>
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <ListSkeleton />;
-  if (query.data.items.length === 0) return <p className={styles['none']}>No updates yet.</p>;
+  if (query.data.items.length === 0) return <p className={styles['none']}>{updateListTexts.noUpdates}</p>;
   return <Rows stack={stack} updates={query.data.items} />;
 }
 
@@ -150,7 +151,7 @@ function Row({ stack, update }: { readonly stack: StackRef; readonly update: Upd
       </span>
       <span className={styles['by']}>{update.by}</span>
       <span className={styles['when']}>
-        {update.startedAt === null ? 'waiting' : <Time at={update.startedAt} />}
+        {update.startedAt === null ? updateListTexts.waiting : <Time at={update.startedAt} />}
         <span className={styles['took']}>
           <Took update={update} />
         </span>

@@ -4,12 +4,14 @@ import { useCopyAction } from '../platform/app/page-actions.ts';
 import { usePageTitle } from '../platform/app/page-title.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
+import { breadcrumbTexts, pageTexts } from '../platform/texts.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import { ApprovalNotice } from './approvals/approval-notice.tsx';
 import { EventList } from './event-list.tsx';
 import { InterruptedNotice } from './interrupted-notice.tsx';
 import { MessageList } from './message-list.tsx';
 import { ProgressTree } from './progress-tree.tsx';
+import { updateTexts } from './texts.tsx';
 import { UpdateDetailsView } from './update-details.tsx';
 import { UpdateHeader, UpdateHeaderSkeleton } from './update-header.tsx';
 import styles from './update-page.module.css';
@@ -54,8 +56,8 @@ interface UpdateOfProps {
 
 function UpdateOf({ choice, search, stack }: UpdateOfProps) {
   const query = useUpdate(stack, choice);
-  const title = 'version' in choice ? `Update ${choice.version}` : 'Preview';
-  usePageTitle(`${title} of ${stack.project}/${stack.stack}`);
+  const title = 'version' in choice ? breadcrumbTexts.update(String(choice.version)) : breadcrumbTexts.run;
+  usePageTitle(pageTexts.pageOf(title, `${stack.project}/${stack.stack}`));
   const problem = useProblem(query);
   if (problem) return <StackProblem stack={stack} {...problem} />;
   if (query.data === undefined) return <UpdateHeaderSkeleton />;
@@ -86,14 +88,14 @@ function LoadedUpdate({
       <UpdateHeader stack={stack} update={update} progress={progress} revision={live.revision} />
       <InterruptedNotice stack={stack} update={update} />
       {update.dryRun && update.commit !== null ? <ApprovalNotice stack={stack} commit={update.commit} /> : null}
-      <Tabs label="Views of the update">
-        <Tab {...tab('progress')}>Progress</Tab>
+      <Tabs label={updateTexts.views}>
+        <Tab {...tab('progress')}>{updateTexts.progress}</Tab>
         <Tab {...tab('messages')} count={messageCount === 0 ? undefined : messageCount}>
-          Messages
+          {updateTexts.messages}
         </Tab>
-        <Tab {...tab('timing')}>Timing</Tab>
-        <Tab {...tab('events')}>Events</Tab>
-        <Tab {...tab('details')}>Details</Tab>
+        <Tab {...tab('timing')}>{updateTexts.timing}</Tab>
+        <Tab {...tab('events')}>{updateTexts.events}</Tab>
+        <Tab {...tab('details')}>{updateTexts.details}</Tab>
       </Tabs>
       {view === 'progress' || view === 'messages' || view === 'timing' ? (
         <>

@@ -9,6 +9,7 @@ import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { viewOperation } from './operations.ts';
+import { updateStatisticsTexts } from './texts.tsx';
 import styles from './update-statistics.module.css';
 import { isActive } from './update-status.ts';
 
@@ -48,7 +49,7 @@ export function Duration({
     <>
       <FactList>
         {seconds === null ? null : (
-          <FactRow name={isActive(update) ? 'Running for' : 'Duration'}>
+          <FactRow name={isActive(update) ? updateStatisticsTexts.runningFor : updateStatisticsTexts.duration}>
             {duration(seconds)}
             {compared === null ? null : (
               <Usual value={seconds} range={compared.seconds} median={compared.medians.seconds} show={duration} />
@@ -71,26 +72,26 @@ export function Duration({
               ),
             )}
         {steps?.criticalPath ? (
-          <FactRow name="Critical path">
+          <FactRow name={updateStatisticsTexts.criticalPath}>
             {duration(steps.criticalPath.seconds)}
             <span className={styles['quiet']}>
               {steps.criticalPath.steps.map(({ urn }) => nameInUrn(urn)).join(' → ')}
             </span>
           </FactRow>
         ) : null}
-        {failedBefore ? <FactRow name="Failed before">{failedBefore} of the same commit</FactRow> : null}
+        {failedBefore ? (
+          <FactRow name={updateStatisticsTexts.failedBefore}>
+            {updateStatisticsTexts.ofTheSameCommit(failedBefore)}
+          </FactRow>
+        ) : null}
         {retries !== null && retries.repeats + retries.messages > 0 ? (
-          <FactRow name="Signs of retries">
+          <FactRow name={updateStatisticsTexts.signsOfRetries}>
             {retries.repeats + retries.messages}
             <span className={styles['quiet']}>{retries.resources.map(({ urn }) => nameInUrn(urn)).join(', ')}</span>
           </FactRow>
         ) : null}
       </FactList>
-      {compared === null ? null : (
-        <p className={styles['quiet']}>
-          Compared with {compared.count} updates of the last 90 days. 80 % of them are in the range.
-        </p>
-      )}
+      {compared === null ? null : <p className={styles['quiet']}>{updateStatisticsTexts.compared(compared.count)}</p>}
       <SlowestSteps update={update} steps={steps} />
     </>
   );
@@ -107,13 +108,13 @@ function Usual({
   readonly range: readonly [number, number];
   readonly show: (value: number) => string;
 }) {
-  const usual = show(from) === show(to) ? show(to) : `${show(from)} to ${show(to)}, median ${show(median)}`;
+  const usual = show(from) === show(to) ? show(to) : updateStatisticsTexts.range(show(from), show(to), show(median));
   return (
     <>
-      <span className={styles['quiet']}>usually {usual}</span>
+      <span className={styles['quiet']}>{updateStatisticsTexts.usually(usual)}</span>
       {value > to ? (
         <Badge tone="warning" icon={<TriangleAlert size={12} aria-hidden="true" />}>
-          more than usual
+          {updateStatisticsTexts.moreThanUsual}
         </Badge>
       ) : null}
     </>
@@ -128,13 +129,11 @@ function SlowestSteps({
   readonly update: UpdateDetails;
 }) {
   if (steps === null)
-    return isActive(update) ? null : (
-      <p className={styles['quiet']}>The slowest steps are known some minutes after the end.</p>
-    );
+    return isActive(update) ? null : <p className={styles['quiet']}>{updateStatisticsTexts.slowestLater}</p>;
   const longest = Math.max(1, ...steps.slowest.map(({ seconds }) => seconds));
   if (steps.slowest.length === 0) return null;
   return (
-    <ol className={styles['steps']} aria-label="Slowest steps">
+    <ol className={styles['steps']} aria-label={updateStatisticsTexts.slowestSteps}>
       {steps.slowest.map(({ operation, seconds, startSeconds, type, urn }) => (
         <li key={`${urn} ${operation} ${startSeconds}`} className={styles['step']}>
           <span className={styles['name']} title={urn}>
@@ -142,7 +141,13 @@ function SlowestSteps({
           </span>
           <span className={styles['quiet']}>{viewOperation(operation).planned}</span>
           <span className={styles['seconds']}>{duration(seconds)}</span>
-          <meter className={styles['meter']} min={0} max={longest} value={seconds} aria-label={`${seconds} s`} />
+          <meter
+            className={styles['meter']}
+            min={0}
+            max={longest}
+            value={seconds}
+            aria-label={updateStatisticsTexts.seconds(seconds)}
+          />
         </li>
       ))}
     </ol>

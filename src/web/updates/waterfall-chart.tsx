@@ -6,6 +6,7 @@ import { Empty } from '../platform/ui/empty.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { useVirtualRows } from '../platform/ui/virtual-rows.ts';
 import { viewOperation } from './operations.ts';
+import { waterfallChartTexts } from './texts.tsx';
 import { useStatistics } from './update-statistics.tsx';
 import { isActive } from './update-status.ts';
 import { type LiveProgress, useNowSeconds } from './use-update.ts';
@@ -42,33 +43,34 @@ export function WaterfallChart({
   );
   if (waterfall.bars.length === 0) {
     return (
-      <Empty title={feed.isCaughtUp ? 'No resource changed' : 'Reading the events…'}>
-        <p>Each resource that the update changes has a bar here, from its start to its end.</p>
+      <Empty title={feed.isCaughtUp ? waterfallChartTexts.noResourceChanged : waterfallChartTexts.readingTheEvents}>
+        <p>{waterfallChartTexts.noResourceHint}</p>
       </Empty>
     );
   }
   const total = Math.max(1, waterfall.end - waterfall.start);
   return (
-    <section className={styles['chart']} aria-label="Times of the resources">
+    <section className={styles['chart']} aria-label={waterfallChartTexts.label}>
       <div className={styles['head']}>
         <dl className={styles['facts']}>
           <div>
-            <dt>All steps</dt>
+            <dt>{waterfallChartTexts.allSteps}</dt>
             <dd>{duration(total)}</dd>
           </div>
           <div>
-            <dt>Critical path</dt>
-            <dd>{path ? duration(path.seconds) : steps ? 'unknown' : 'known after the end'}</dd>
+            <dt>{waterfallChartTexts.criticalPath}</dt>
+            <dd>
+              {path ? duration(path.seconds) : steps ? waterfallChartTexts.unknown : waterfallChartTexts.knownLater}
+            </dd>
           </div>
           <div>
-            <dt>Most at once</dt>
+            <dt>{waterfallChartTexts.mostAtOnce}</dt>
             <dd>{waterfall.laneCount}</dd>
           </div>
         </dl>
         {path ? (
           <p className={styles['legend']}>
-            <span className={styles['swatch']} aria-hidden="true" /> On the critical path: each step waited for the one
-            before it
+            <span className={styles['swatch']} aria-hidden="true" /> {waterfallChartTexts.criticalPathMeaning}
           </p>
         ) : null}
       </div>
@@ -122,7 +124,11 @@ function BarRow({
   const left = ((bar.start - start) / total) * 100;
   const width = (took / total) * 100;
   const word =
-    row.status === 'failed' ? `${operation.running} failed` : bar.isRunning ? operation.running : operation.done;
+    row.status === 'failed'
+      ? waterfallChartTexts.operationFailed(operation.running)
+      : bar.isRunning
+        ? operation.running
+        : operation.done;
   const text = took < 1 ? '<1 s' : duration(took);
   return (
     <li className={styles['bar']} style={{ transform: `translateY(${top}px)` }} title={row.urn}>
@@ -142,10 +148,7 @@ function BarRow({
           {text}
         </span>
       </span>
-      <span className="unseen">
-        {word}, {text}
-        {bar.isCritical ? ', on the critical path' : ''}
-      </span>
+      <span className="unseen">{waterfallChartTexts.barLabel(word, text, bar.isCritical)}</span>
     </li>
   );
 }

@@ -10,6 +10,7 @@ import { pagedList } from '../platform/ui/paged-list.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
+import { deliveryTableTexts } from './texts.tsx';
 import { deliveryStates, nameOfEvent } from './webhook-labels.ts';
 import type { WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
@@ -47,27 +48,25 @@ export function DeliveryTable({
   if (problem) return <Problem {...problem} />;
   const columns: Column<Delivery>[] = [
     {
-      name: 'Event',
+      name: deliveryTableTexts.event,
       isTitle: true,
       cell: ({ event, isManual, project, stack }) => (
         <span>
           {nameOfEvent(event)}{' '}
-          <span className={styles['minor']}>
-            {isManual ? 'manual' : ''} {stack === null ? '' : `of ${project}/${stack}`}
-          </span>
+          <span className={styles['minor']}>{deliveryTableTexts.sourceOf(isManual, stack, project)}</span>
         </span>
       ),
     },
-    { name: 'Result', cell: (delivery) => <DeliveryState delivery={delivery} /> },
+    { name: deliveryTableTexts.result, cell: (delivery) => <DeliveryState delivery={delivery} /> },
     {
-      name: 'Duration',
+      name: deliveryTableTexts.duration,
       align: 'right',
       isMinor: true,
-      cell: ({ durationMs }) => (durationMs === null ? '' : `${durationMs} ms`),
+      cell: ({ durationMs }) => (durationMs === null ? '' : deliveryTableTexts.milliseconds(durationMs)),
     },
-    { name: 'Sent', align: 'right', cell: ({ at }) => <Time at={at} /> },
+    { name: deliveryTableTexts.sent, align: 'right', cell: ({ at }) => <Time at={at} /> },
     {
-      name: 'Actions',
+      name: deliveryTableTexts.actions,
       isActions: true,
       cell: ({ event, id }) => (
         <span className={styles['buttons']}>
@@ -75,19 +74,19 @@ export function DeliveryTable({
             size="small"
             kind="quiet"
             aria-expanded={id === chosen}
-            aria-label={`${id === chosen ? 'Hide' : 'Show'} the delivery of ${nameOfEvent(event)}`}
+            aria-label={deliveryTableTexts.showOrHide(id === chosen, nameOfEvent(event))}
             onClick={() => onOpen(id === chosen ? undefined : id)}
           >
-            {id === chosen ? 'Hide' : 'Show'}
+            {id === chosen ? deliveryTableTexts.hide : deliveryTableTexts.show}
           </Button>
           <Button
             size="small"
             kind="quiet"
-            aria-label={`Send again: ${nameOfEvent(event)}`}
+            aria-label={deliveryTableTexts.sendEventAgain(nameOfEvent(event))}
             disabled={redeliver.isPending}
             onClick={() => redeliver.mutate({ ...target, webhook, deliveryId: id })}
           >
-            Send again
+            {deliveryTableTexts.sendAgain}
           </Button>
         </span>
       ),
@@ -98,12 +97,12 @@ export function DeliveryTable({
       {redeliver.error ? <p role="alert">{redeliver.error.message}</p> : null}
       <Table
         {...pagedList(query)}
-        label="Deliveries"
+        label={deliveryTableTexts.deliveries}
         columns={columns}
         keyOf={({ id }) => id}
         empty={
-          <Empty title="No deliveries yet">
-            <p>Send a ping to check whether the receiver responds.</p>
+          <Empty title={deliveryTableTexts.noDeliveriesYet}>
+            <p>{deliveryTableTexts.sendAPing}</p>
           </Empty>
         }
         details={({ id }) =>
@@ -120,10 +119,11 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
   return (
     <span className={styles['result']}>
       <Badge tone={tone} icon={<Icon aria-hidden="true" />}>
-        {state === 'waiting' && responseStatus !== null ? 'Retrying after' : word}
-        {responseStatus === null ? '' : ` ${responseStatus}`}
+        {state === 'waiting' && responseStatus !== null
+          ? deliveryTableTexts.retryingAfter(responseStatus)
+          : `${word}${responseStatus === null ? '' : ` ${responseStatus}`}`}
       </Badge>
-      {attempts > 1 ? <span className={styles['minor']}>{attempts} attempts</span> : null}
+      {attempts > 1 ? <span className={styles['minor']}>{deliveryTableTexts.attempts(attempts)}</span> : null}
     </span>
   );
 }
@@ -143,9 +143,13 @@ function Exchange({
   if (delivery === undefined) return <Skeleton width="60%" />;
   return (
     <div className={styles['exchange']}>
-      <Part title="Request" head={delivery.requestHeaders} body={readable(delivery.payload)} />
+      <Part title={deliveryTableTexts.request} head={delivery.requestHeaders} body={readable(delivery.payload)} />
       <Part
-        title={delivery.responseStatus === null ? 'No response' : `Response ${delivery.responseStatus}`}
+        title={
+          delivery.responseStatus === null
+            ? deliveryTableTexts.noResponse
+            : deliveryTableTexts.response(delivery.responseStatus)
+        }
         head={delivery.responseHeaders}
         body={delivery.responseBody}
       />
@@ -167,8 +171,8 @@ function Part({
     <section className={styles['part']}>
       <h3>{title}</h3>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keys. */}
-      <section className={styles['text']} tabIndex={0} aria-label={`${title}, as text`}>
-        <pre>{text === '' ? 'empty' : text}</pre>
+      <section className={styles['text']} tabIndex={0} aria-label={deliveryTableTexts.asText(title)}>
+        <pre>{text === '' ? deliveryTableTexts.nothing : text}</pre>
       </section>
     </section>
   );

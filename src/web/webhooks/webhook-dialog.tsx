@@ -5,6 +5,7 @@ import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';
 import { CheckboxField, SelectField, TextField } from '../platform/ui/field.tsx';
+import { webhookDialogTexts } from './texts.tsx';
 import { formats, nameOfEvent } from './webhook-labels.ts';
 import { managedWebhook, readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
@@ -49,49 +50,45 @@ export function WebhookDialog({
   return (
     <ManagedDialog
       managed={managedWebhook(owner, webhook?.name ?? null)}
-      title={webhook === null ? 'Add a webhook' : `Edit ${webhook.displayName}`}
-      action={webhook === null ? 'Add the webhook' : 'Save'}
+      title={webhook === null ? webhookDialogTexts.addAWebhook : webhookDialogTexts.editWebhook(webhook.displayName)}
+      action={webhook === null ? webhookDialogTexts.addTheWebhook : webhookDialogTexts.save}
       isReady={displayName.trim() !== '' && url.trim() !== ''}
       {...dialog(webhook === null ? create : changed)}
       onClose={onClose}
       onSubmit={send}
     >
       <TextField
-        label="Name"
+        label={webhookDialogTexts.name}
         maxLength={100}
         value={displayName}
         onChange={({ target }) => change({ displayName: target.value })}
       />
       <TextField
-        label="URL"
+        label={webhookDialogTexts.url}
         type="url"
-        placeholder="https://"
-        hint={isToken ? 'An API token of the code host.' : undefined}
+        placeholder={webhookDialogTexts.urlExample}
+        hint={isToken ? webhookDialogTexts.tokenHint : undefined}
         value={url}
         onChange={({ target }) => change({ url: target.value })}
       />
       <SelectField
-        label="Format"
+        label={webhookDialogTexts.format}
         value={format}
         options={formats}
         onChange={({ target }) => change({ format: target.value })}
       />
       <TextField
-        label={isToken ? 'Code host token' : 'Signing secret'}
+        label={isToken ? webhookDialogTexts.codeHostToken : webhookDialogTexts.signingSecret}
         type="password"
         autoComplete="new-password"
-        hint={
-          base?.hasSecret === true
-            ? 'The secret is set and never shown. Leave empty to keep it. A different server needs a new one.'
-            : 'Never shown again.'
-        }
+        hint={base?.hasSecret === true ? webhookDialogTexts.secretIsSet : webhookDialogTexts.neverShownAgain}
         disabled={isRemoved}
         value={secret}
         onChange={({ target }) => change({ secret: target.value })}
       />
       {base?.hasSecret === true ? (
         <CheckboxField
-          label="Remove the secret"
+          label={webhookDialogTexts.removeTheSecret}
           checked={isRemoved}
           onChange={({ target }) => change({ isRemoved: target.checked })}
         />
@@ -103,7 +100,7 @@ export function WebhookDialog({
         onChange={(events, of) => change({ selected: events, groups: of })}
       />
       <CheckboxField
-        label="Active"
+        label={webhookDialogTexts.active}
         checked={isActive}
         onChange={({ target }) => change({ isActive: target.checked })}
       />
@@ -147,11 +144,11 @@ function EventFields({
   return (
     <>
       <SelectField
-        label="Events"
+        label={webhookDialogTexts.events}
         value={isChoosing ? 'some' : 'all'}
         options={[
-          ['all', 'all events'],
-          ['some', 'some events'],
+          ['all', webhookDialogTexts.allEvents],
+          ['some', webhookDialogTexts.someEvents],
         ]}
         onChange={({ target }) => {
           setIsOpen(target.value === 'some');
@@ -160,7 +157,7 @@ function EventFields({
       />
       {isChoosing ? (
         <fieldset className={styles['events']}>
-          <legend className="unseen">Events</legend>
+          <legend className="unseen">{webhookDialogTexts.events}</legend>
           {known?.items.map(({ group, name, text }) => (
             <CheckboxField
               key={name}

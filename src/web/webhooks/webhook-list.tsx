@@ -9,6 +9,7 @@ import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
+import { webhookListTexts } from './texts.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
 import { describeEvents, nameOfFormat } from './webhook-labels.ts';
 import type { WebhookOwner } from './webhook-owner.ts';
@@ -26,21 +27,21 @@ export function WebhookList({
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   const columns: Column<Webhook>[] = [
-    { name: 'Name', isTitle: true, cell: linkTo },
+    { name: webhookListTexts.name, isTitle: true, cell: linkTo },
     { name: 'URL', cell: ({ url }) => <span className={styles['url']}>{url}</span> },
-    { name: 'Format', isMinor: true, cell: ({ format }) => nameOfFormat(format) },
-    { name: 'Events', isMinor: true, cell: describeEvents },
-    { name: 'State', cell: ({ isActive }) => <ActiveBadge isActive={isActive} /> },
+    { name: webhookListTexts.format, isMinor: true, cell: ({ format }) => nameOfFormat(format) },
+    { name: webhookListTexts.events, isMinor: true, cell: describeEvents },
+    { name: webhookListTexts.state, cell: ({ isActive }) => <ActiveBadge isActive={isActive} /> },
   ];
   return (
     <Table
       {...pagedList(query)}
-      label="Webhooks"
+      label={webhookListTexts.webhooks}
       columns={columns}
       keyOf={({ name }) => name}
       empty={
-        <Empty title="No webhooks yet" icon={<WebhookIcon size={20} />}>
-          <p>Send events to Slack, Microsoft Teams, commit statuses, or any server that accepts JSON.</p>
+        <Empty title={webhookListTexts.noWebhooksYet} icon={<WebhookIcon size={20} />}>
+          <p>{webhookListTexts.emptyHint}</p>
         </Empty>
       }
     />
@@ -56,11 +57,11 @@ export function AddWebhook({
   readonly onMade: (name: string) => void;
 }) {
   const [isAdding, setIsAdding] = useState(false);
-  usePageAction('Add a webhook', () => setIsAdding(true));
+  usePageAction(webhookListTexts.addAWebhook, () => setIsAdding(true));
   return (
     <>
       <Button kind="main" onClick={() => setIsAdding(true)}>
-        Add a webhook
+        {webhookListTexts.addAWebhook}
       </Button>
       {isAdding ? (
         <WebhookDialog owner={owner} webhook={null} onClose={() => setIsAdding(false)} onMade={onMade} />
@@ -72,11 +73,11 @@ export function AddWebhook({
 export function ActiveBadge({ isActive }: { readonly isActive: boolean }) {
   return isActive ? (
     <Badge tone="success" icon={<Radio aria-hidden="true" />}>
-      Active
+      {webhookListTexts.active}
     </Badge>
   ) : (
     <Badge tone="neutral" icon={<CirclePause aria-hidden="true" />}>
-      Paused
+      {webhookListTexts.paused}
     </Badge>
   );
 }

@@ -12,6 +12,7 @@ import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
 import { HookMark } from './hook-mark.tsx';
+import { webhookTexts } from './texts.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
 import { describeEvents, nameOfFormat } from './webhook-labels.ts';
 import { ActiveBadge } from './webhook-list.tsx';
@@ -87,25 +88,27 @@ export function WebhookView({
       actions={
         <>
           <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ ...target, webhook: name })}>
-            {ping.isPending ? 'Waiting for the response…' : 'Send a ping'}
+            {ping.isPending ? webhookTexts.waitingForResponse : webhookTexts.sendAPing}
           </Button>
-          <Button onClick={() => setAsked('change')}>Edit</Button>
+          <Button onClick={() => setAsked('change')}>{webhookTexts.edit}</Button>
           <Button kind="danger" onClick={() => setAsked('remove')}>
-            Remove
+            {webhookTexts.remove}
           </Button>
         </>
       }
     >
       {ping.error ? <p role="alert">{ping.error.message}</p> : null}
       <FactList>
-        <FactRow name="State">
+        <FactRow name={webhookTexts.state}>
           <ActiveBadge isActive={webhook.isActive} />
         </FactRow>
-        <FactRow name="Format">{nameOfFormat(webhook.format)}</FactRow>
-        <FactRow name="Events">{describeEvents(webhook)}</FactRow>
-        <FactRow name="Secret">{webhook.hasSecret ? 'set, never shown' : 'none: requests are not signed'}</FactRow>
+        <FactRow name={webhookTexts.format}>{nameOfFormat(webhook.format)}</FactRow>
+        <FactRow name={webhookTexts.events}>{describeEvents(webhook)}</FactRow>
+        <FactRow name={webhookTexts.secret}>
+          {webhook.hasSecret ? webhookTexts.setNeverShown : webhookTexts.notSigned}
+        </FactRow>
       </FactList>
-      <Section title="Deliveries" lead="The newest first. Failed deliveries are retried for a day.">
+      <Section title={webhookTexts.deliveries} lead={webhookTexts.lead}>
         <DeliveryTable owner={owner} webhook={name} chosen={delivery} onOpen={open} />
       </Section>
       {asked === 'change' ? <WebhookDialog owner={owner} webhook={webhook} onClose={() => setAsked(null)} /> : null}
@@ -141,14 +144,10 @@ function RemoveDialog({
   return (
     <ManagedDialog
       managed={managedWebhook(owner, webhook.name)}
-      title={`Remove ${item.displayName}?`}
-      description={
-        <>
-          No more events are sent to <span className={styles['url']}>{item.url}</span>, and its deliveries are deleted.
-        </>
-      }
-      action="Remove"
-      stay="Keep it"
+      title={webhookTexts.removeQuestion(item.displayName)}
+      description={webhookTexts.removalDescription(<span className={styles['url']}>{item.url}</span>)}
+      action={webhookTexts.remove}
+      stay={webhookTexts.keepIt}
       isDanger
       {...dialog(remove)}
       onClose={onClose}

@@ -2,6 +2,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { EmbedList } from './embeds/embed-list.tsx';
 import { HookMark } from './hook-mark.tsx';
+import { webhooksTexts } from './texts.tsx';
 import { AddWebhook, WebhookList } from './webhook-list.tsx';
 import { ofOrganization } from './webhook-owner.ts';
 
@@ -15,8 +16,8 @@ export function WebhooksPage() {
   const to = '/$organization/~/webhooks/$webhook' as const;
   return (
     <Page
-      title="Webhooks"
-      lead="Webhooks notify other systems about updates, drift, freezes and approvals of all stacks. Webhooks of a single stack are on its page."
+      title={webhooksTexts.title}
+      lead={webhooksTexts.lead}
       actions={
         <AddWebhook owner={owner} onMade={(webhook) => void navigate({ to, params: { organization, webhook } })} />
       }
@@ -32,10 +33,7 @@ export function WebhooksPage() {
           </>
         )}
       />
-      <Section
-        title="Feeds"
-        lead="A feed lists the last updates of all stacks for a feed reader (Atom). A badge or feed of a single stack is on its page."
-      >
+      <Section title={webhooksTexts.feeds} lead={webhooksTexts.feedsLead}>
         <EmbedList owner={{ organization }} />
       </Section>
     </Page>

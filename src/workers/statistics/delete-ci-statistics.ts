@@ -1,5 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createRefusedRunRepository } from '../../shared/updates/refused-run-repository.ts';
+import { createProjectDayRepository } from './project-day-repository.ts';
 
 /** Pages show the last 90 days. */
 const keptDays = 100;
@@ -9,7 +10,7 @@ const rowsAtOnce = 5_000;
 export async function deleteOldCiStatistics({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
   const refused = createRefusedRunRepository(db);
   let all = 0;
-  for (const deleteSome of [refused.deleteOld, refused.deleteOldDays]) {
+  for (const deleteSome of [refused.deleteOld, refused.deleteOldDays, createProjectDayRepository(db).deleteOld]) {
     let count = rowsAtOnce;
     while (count === rowsAtOnce && !signal.aborted) {
       count = await deleteSome(keptDays, rowsAtOnce);

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { forRequest } from '../../../shared/platform/logger/request-lines.ts';
 import { type Metrics, observeTraced } from '../../../shared/platform/telemetry/metrics.ts';
-import { isTracing } from '../../../shared/platform/tracing/tracing.ts';
 import { spanOf } from './request-span.ts';
 
 /** Status logged when the client disconnects before the response, as reverse proxies do. */
@@ -25,9 +24,10 @@ export function registerAccessLog(app: FastifyInstance, metrics: Metrics): void 
     startTimes.delete(request);
     const ms = performance.now() - start;
     const route = request.routeOptions.url ?? 'none';
-    if (isTracing()) {
+    const span = spanOf(request);
+    if (span) {
       const labels = { method: request.method, route, status: String(status) };
-      observeTraced(metrics.requestSeconds, labels, { seconds: ms / 1000, span: spanOf(request) });
+      observeTraced(metrics.requestSeconds, labels, { seconds: ms / 1000, span });
     } else observerOf(request.method, route, String(status))(ms / 1000);
     request.log.info(
       { method: request.method, route, path: request.url.split('?')[0], status, ms: Math.round(ms) },

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { isTracing, type Span, startSpan, withSpan } from '../../../shared/platform/tracing/tracing.ts';
+import { beginTrace, inTrace, isTracing, type Span } from '../../../shared/platform/tracing/tracing.ts';
 
 const errorStatus = 2;
 /** Of probes and files, no trace is of use. */
@@ -7,9 +7,9 @@ const untraced = /^\/(assets\/|healthz|readyz|metrics)/;
 
 const spans = new WeakMap<FastifyRequest, Span>();
 
-/** The span of a request, also after its end. */
-export function spanOf(request: FastifyRequest): Span | undefined {
-  return spans.get(request);
+/** The span of a request, also after its end; null if its trace is not sampled. */
+export function spanOf(request: FastifyRequest): Span | null {
+  return spans.get(request) ?? null;
 }
 
 /**
@@ -29,21 +29,21 @@ export function registerRequestSpans(app: FastifyInstance): void {
   };
   app.addHook('onRequest', (request, _reply, done) => {
     if (untraced.test(request.url)) return done();
-    const { headers, id, method, routeOptions, url } = request;
-    const route = routeOptions.url ?? 'none';
-    const parent = headers['traceparent'];
-    const span = startSpan(`${method} ${route}`, Array.isArray(parent) ? undefined : parent, {
-      role: 'server',
-      attributes: {
+    const parent = request.headers['traceparent'];
+    const context = beginTrace(Array.isArray(parent) ? undefined : parent, () => {
+      const { id, method, routeOptions, url } = request;
+      const route = routeOptions.url ?? 'none';
+      const attributes = {
         'http.request.method': method,
         'http.route': route,
         'url.path': url.split('?')[0] as string,
         'holdfast.request_id': id,
-      },
+      };
+      return { name: `${method} ${route}`, role: 'server', attributes };
     });
-    if (span === null) return done();
-    spans.set(request, span);
-    withSpan(span, done);
+    if (context === null) return done();
+    if (context.span) spans.set(request, context.span);
+    inTrace(context, done);
   });
   app.addHook('onRequestAbort', async (request) => end(request, null));
   app.addHook('onResponse', (request, reply, done) => {

@@ -7,3 +7,23 @@ export function clientGone({ raw }: FastifyReply): AbortSignal {
   else raw.once('close', () => gone.abort());
   return gone.signal;
 }
+
+/**
+ * Calls `then` if the successful response of this call will not reach its client as a whole: because the client closes the connection first, or
+ * because it becomes an error. A response that the operating system has is considered delivered.
+ */
+export function whenUndelivered({ raw }: FastifyReply, then: () => void): void {
+  if (raw.closed) {
+    then();
+    return;
+  }
+  const { socket } = raw;
+  let isDelivered = false;
+  // Also emitted for the bytes that a destroyed socket discards.
+  raw.once('finish', () => {
+    isDelivered = socket?.destroyed !== true && raw.statusCode < 300;
+  });
+  raw.once('close', () => {
+    if (!isDelivered) then();
+  });
+}

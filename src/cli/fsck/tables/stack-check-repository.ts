@@ -1,10 +1,10 @@
 import { type SqlFragment, sql } from '../../../shared/platform/db/sql.ts';
 import { active, idTypes, lockStack, type TableCheck } from './table-check-repository.ts';
 
-/** Days whose counters are compared: older ones may be deleted at any moment. */
 const countedDays = 98;
 
-const oldest = sql.fragment`((now() at time zone 'UTC')::date - ${countedDays}::integer)`;
+/** Since when counters are compared: older ones may be deleted at any moment. */
+export const oldestDay = sql.fragment`((now() at time zone 'UTC')::date - ${countedDays}::integer)`;
 
 /** The counters of the days of a stack as its updates give them, beside those that are kept. Previews may be deleted, updates are not. */
 const days = (stackId: SqlFragment, organizationId: SqlFragment): SqlFragment => sql.fragment`
@@ -24,12 +24,12 @@ const days = (stackId: SqlFragment, organizationId: SqlFragment): SqlFragment =>
     from updates u left join update_statistics f on f.update_id = u.id and f.organization_id is not null cross join lateral (
       select u.dry_run or u.kind = 'preview' as preview,
         greatest(0, floor(1000 * extract(epoch from u.ended_at - u.started_at)))::bigint as lasted) k
-    where u.stack_id = ${stackId} and u.status not in ${active} and u.started_at is not null and u.ended_at >= ${oldest}
+    where u.stack_id = ${stackId} and u.status not in ${active} and u.started_at is not null and u.ended_at >= ${oldestDay}
       and u.kind not in ('import', 'rename') and not exists (select 1 from imported_versions i where i.update_id = u.id)
       and not exists (select 1 from imported_previews i where i.update_id = u.id)
     group by 1
   ) c full join (
-    select * from stack_days k where k.stack_id = ${stackId} and k.organization_id = ${organizationId} and k.day >= ${oldest}
+    select * from stack_days k where k.stack_id = ${stackId} and k.organization_id = ${organizationId} and k.day >= ${oldestDay}
   ) d on d.day = c.day`;
 
 const isMiscounted = sql.fragment`

@@ -2,7 +2,14 @@ import { expect, test } from '@jest/globals';
 import { readTracingConfig } from './open-telemetry.ts';
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' };
-const all = { protocol: 'http/protobuf', sampler: 'always_on', isParentBased: true, ratio: 1, warnings: [] };
+const all = {
+  protocol: 'http/protobuf',
+  sampler: 'always_on',
+  isParentBased: true,
+  ratio: 1,
+  batches: {},
+  warnings: [],
+};
 
 test.each([
   ['no endpoint', {}],
@@ -27,6 +34,11 @@ test.each([
     { ...endpoint, OTEL_TRACES_SAMPLER: 'parentbased_always_off' },
     { ...all, sampler: 'always_off' },
   ],
+  [
+    'limits of batches',
+    { ...endpoint, OTEL_BSP_SCHEDULE_DELAY: '200', OTEL_BSP_MAX_QUEUE_SIZE: '100' },
+    { ...all, batches: { scheduledDelayMillis: 200, maxQueueSize: 100 } },
+  ],
 ])('%s turns it on', (_what, environment, config) => {
   expect(readTracingConfig(environment)).toEqual(config);
 });
@@ -35,9 +47,10 @@ test.each([
   ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
   ['OTEL_TRACES_SAMPLER', 'sometimes'],
   ['OTEL_TRACES_SAMPLER_ARG', '7'],
+  ['OTEL_BSP_SCHEDULE_DELAY', 'soon'],
 ])('a wrong %s gets a warning and the default', (name, value) => {
   const sampler = name === 'OTEL_TRACES_SAMPLER_ARG' ? { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio' } : {};
   const config = readTracingConfig({ ...endpoint, ...sampler, [name]: value });
-  expect(config).toMatchObject({ protocol: 'http/protobuf', isParentBased: true, ratio: 1 });
+  expect(config).toMatchObject({ protocol: 'http/protobuf', isParentBased: true, ratio: 1, batches: {} });
   expect(config?.warnings).toEqual([expect.stringContaining(name)]);
 });

@@ -6,9 +6,23 @@ export interface TracingConfig {
   readonly isParentBased: boolean;
   /** Share of the traces that `traceidratio` samples, from 0 to 1. */
   readonly ratio: number;
+  /** What is set of the limits of batches; the SDK has defaults. */
+  readonly batches: {
+    readonly scheduledDelayMillis?: number;
+    readonly exportTimeoutMillis?: number;
+    readonly maxQueueSize?: number;
+    readonly maxExportBatchSize?: number;
+  };
   /** What is wrong with the variables. A server does not stop because of them: the specification asks for the default. */
   readonly warnings: readonly string[];
 }
+
+const batchVariables = {
+  OTEL_BSP_SCHEDULE_DELAY: 'scheduledDelayMillis',
+  OTEL_BSP_EXPORT_TIMEOUT: 'exportTimeoutMillis',
+  OTEL_BSP_MAX_QUEUE_SIZE: 'maxQueueSize',
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: 'maxExportBatchSize',
+} as const;
 
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 
@@ -28,11 +42,19 @@ export function readTracingConfig(environment: NodeJS.ProcessEnv = process.env):
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') ?? 1);
   const isRatio = ratio >= 0 && ratio <= 1;
   if (!isRatio && sampler === 'traceidratio') warnings.push('OTEL_TRACES_SAMPLER_ARG: not from 0 to 1; using 1');
+  const batches: Partial<Record<(typeof batchVariables)[keyof typeof batchVariables], number>> = {};
+  for (const [variable, limit] of Object.entries(batchVariables)) {
+    const text = read(variable);
+    if (text === undefined) continue;
+    if (/^[1-9]\d{0,8}$/.test(text)) batches[limit] = Number(text);
+    else warnings.push(`${variable}: not a positive integer; using the default`);
+  }
   return {
     protocol: protocol === 'http/json' ? protocol : 'http/protobuf',
     sampler: sampler ?? 'always_on',
     isParentBased: sampler === undefined || name.startsWith('parentbased_'),
     ratio: isRatio ? ratio : 1,
+    batches,
     warnings,
   };
 }

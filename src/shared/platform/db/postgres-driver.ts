@@ -164,23 +164,23 @@ function report(events: DriverClientEventEmitter, error: Error): void {
   if (events.listenerCount('error') > 0) events.emit('error', error);
 }
 
-/** Longest statement in a span, in characters. */
+/** Longest text of a statement in a span, in characters. */
 const maxTextChars = 2_000;
 
-/** Runs a statement in a span with its text, in which values are only placeholders. */
+/**
+ * Runs a statement in a span. The name that repositories give to each statement in its first comment, such as `updates.insertEnded`,
+ * stands for its text, which would be most of what is sent. Texts of others have only placeholders for values.
+ */
 function inStatementSpan<T>(text: string, host: string, work: () => Promise<T>): Promise<T> {
-  if (!currentSpan()?.isRecording()) return work();
-  const attributes = {
-    'db.system.name': 'postgresql',
-    'db.query.text': text.trim().slice(0, maxTextChars),
-    'server.address': host,
-  };
-  return inSpan(`postgres ${summaryOf(text)}`, { role: 'client', attributes }, work);
-}
-
-/** The name that repositories give to each statement in its first comment, such as `updates.insertEnded`, or else its verb. */
-function summaryOf(text: string): string {
+  if (currentSpan() === null) return work();
   // The driver puts a query into "select exists" itself.
   const [, name, verb] = /^\s*(?:select exists\(\s*)?(?:\/\* ([\w.]+) \*\/|([a-z]+))/i.exec(text) ?? [];
-  return name ?? verb?.toLowerCase() ?? 'statement';
+  const attributes = {
+    'db.system.name': 'postgresql',
+    'server.address': host,
+    ...(name === undefined ? { 'db.query.text': text.trim().slice(0, maxTextChars) } : {}),
+  };
+  // A copy: a part of a string keeps the whole text in memory, until the span is sent.
+  const title = Buffer.from(`postgres ${name ?? verb?.toLowerCase() ?? 'statement'}`).toString();
+  return inSpan(title, { role: 'client', attributes }, work);
 }

@@ -36,9 +36,12 @@ export function isStatementTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '57014';
 }
 
-/** Whether the server hides or lacks a function, as managed servers do with functions about files and the log. */
+/**
+ * Whether the server hides, lacks or refuses a function, as managed servers do with functions about files and the log. 55000 is the answer of
+ * Amazon Aurora while its `wal_level` is the default.
+ */
 export function isHiddenFunction(error: unknown): boolean {
-  return ['42501', '42883', '0A000'].includes(sqlStateOf(error) ?? '');
+  return ['42501', '42883', '0A000', '55000'].includes(sqlStateOf(error) ?? '');
 }
 
 const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);

@@ -1,5 +1,5 @@
 import { type LogFn, type Logger as PinoLogger, pino } from 'pino';
-import { currentSpan } from '../tracing/tracing.ts';
+import { currentTrace } from '../tracing/tracing.ts';
 import { currentRequest } from './request-lines.ts';
 
 export type Logger = PinoLogger;
@@ -63,9 +63,10 @@ export function createLogger(
     serializers: { err: serializeError, error: serializeError },
     mixin: (_fields: object, _level: number, logger: PinoLogger) => {
       const reqId = ofRequest in logger ? undefined : currentRequest();
-      const span = currentSpan()?.spanContext();
-      const trace = span && { trace_id: span.traceId, span_id: span.spanId };
-      return reqId === undefined ? { ...trace } : { reqId, ...trace };
+      const trace = currentTrace();
+      if (!trace) return reqId === undefined ? {} : { reqId };
+      const ids = { trace_id: trace.traceId, span_id: trace.spanId };
+      return reqId === undefined ? ids : { reqId, ...ids };
     },
     hooks: {
       // The compression of responses reports every client that leaves before the end as an error.

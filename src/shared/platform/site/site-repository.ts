@@ -14,8 +14,8 @@ export type Site = Row<typeof SiteRow>;
 
 const PostgresRow = Type.Object({
   isStandby: Type.Boolean(),
-  /** Whether a standby is connected to its primary. */
-  isReceiving: Type.Boolean(),
+  /** Whether a standby is connected to its primary; null: the server does not say. */
+  isReceiving: Nullable(Type.Boolean()),
   /** Age of the newest replayed transaction; 0 if all that has arrived is replayed. Null: not a standby, or the server does not say. */
   replaySeconds: Nullable(Type.Number()),
 });
@@ -30,12 +30,14 @@ const StandbyRow = Type.Object({
 });
 
 type Fragment = ReturnType<typeof sql.fragment>;
-const standbyReplaySeconds = sql.fragment`
+const standbyProgress = sql.fragment`
+  exists (select 1 from pg_stat_wal_receiver) as "isReceiving",
   case
     when not pg_is_in_recovery() then null
     when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
     else coalesce(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8, 0)
-  end`;
+  end as "replaySeconds"`;
+const unknownProgress = sql.fragment`null::boolean as "isReceiving", null::float8 as "replaySeconds"`;
 const standbyLagBytes = sql.fragment`
   case when not pg_is_in_recovery() then pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint end`;
 
@@ -51,11 +53,10 @@ async function withoutHidden<T>(read: (part?: Fragment) => Promise<T>, unknown: 
 
 /** The site of the database, and the replication of Postgres. */
 export function createSiteRepository(db: Queryable) {
-  const readPostgres = (replaySeconds: Fragment = standbyReplaySeconds) =>
+  const readPostgres = (progress: Fragment = standbyProgress) =>
     db.one(sql.rows(PostgresRow)`
       /* site.postgres */
-      select pg_is_in_recovery() as "isStandby", exists (select 1 from pg_stat_wal_receiver) as "isReceiving",
-        ${replaySeconds} as "replaySeconds"`);
+      select pg_is_in_recovery() as "isStandby", ${progress}`);
   const listStandbys = (lagBytes: Fragment = standbyLagBytes) =>
     db.any(sql.rows(StandbyRow)`
       /* site.listStandbys */
@@ -85,7 +86,7 @@ export function createSiteRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    postgres: () => withoutHidden(readPostgres, sql.fragment`null::float8`),
+    postgres: () => withoutHidden(readPostgres, unknownProgress),
     listStandbys: () => withoutHidden(listStandbys, sql.fragment`null::bigint`),
 
     /** Makes the standby a primary. Returns false if it is not one within a minute. */

@@ -5,21 +5,21 @@ import { gaugesOf } from './gauges.ts';
 /** Metrics of the process. Labels have few values. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Records a value together with its trace, if that is sampled. */
+/** Records a value together with its span, if there is one. For histograms with exemplars. */
 export function observeTraced<L extends string>(
   histogram: Histogram<L>,
   labels: Partial<Record<L, string>>,
-  { seconds, span }: { readonly seconds: number; readonly span: Span | undefined },
+  { seconds, span }: { readonly seconds: number; readonly span: Span | null },
 ): void {
-  if (!isTracing()) {
-    histogram.observe(labels, seconds);
+  if (span === null) {
+    // With or without exemplars.
+    histogram.labels(labels).observe(seconds);
     return;
   }
-  const context = span?.spanContext();
-  const exemplarLabels =
-    context && context.traceFlags & 1 ? { trace_id: context.traceId, span_id: context.spanId } : {};
+  const { spanId, traceId } = span.spanContext();
   // The types of the package allow only the labels of the metric there.
-  histogram.observe({ labels, value: seconds, exemplarLabels: exemplarLabels as object });
+  const exemplarLabels: object = { trace_id: traceId, span_id: spanId };
+  histogram.observe({ labels, value: seconds, exemplarLabels });
 }
 
 /** Creates the metrics in their own registry, so that two roles or two tests can share a process. */

@@ -1,15 +1,25 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { DiagLogLevel, diag, isSpanContextValid, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api';
+import {
+  DiagLogLevel,
+  diag,
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  trace,
+} from '@opentelemetry/api';
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
-  AlwaysOffSampler,
   AlwaysOnSampler,
   BatchSpanProcessor,
-  ParentBasedSampler,
-  type Sampler,
+  RandomIdGenerator,
+  SamplingDecision,
+  type SpanExporter,
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
@@ -17,9 +27,9 @@ import { holdfastVersion } from '../config/config.ts';
 import type { TracingConfig } from '../config/open-telemetry.ts';
 import { LimitedWarning } from '../logger/limited-warning.ts';
 import type { Logger } from '../logger/logger.ts';
-import type { SpanRole, Tracer } from './tracing.ts';
+import type { SpanOptions, TraceContext, Tracer } from './tracing.ts';
 
-const kinds: Readonly<Record<SpanRole, SpanKind>> = {
+const kinds: Readonly<Record<NonNullable<SpanOptions['role']>, SpanKind>> = {
   internal: SpanKind.INTERNAL,
   server: SpanKind.SERVER,
   client: SpanKind.CLIENT,
@@ -39,6 +49,15 @@ export function createTracing(
   for (const warning of config.warnings) logger.warn(`tracing: ${warning}`);
   logFaults(logger);
   const exporter = config.protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
+  return createTracer(role, config, exporter);
+}
+
+/** Creates the tracer that gives its spans to `exporter`. */
+export function createTracer(
+  role: string,
+  config: TracingConfig,
+  exporter: SpanExporter,
+): { readonly tracer: Tracer; close(): Promise<void> } {
   const service = resourceFromAttributes({
     'service.name': role === 'server' ? 'holdfast' : `holdfast-${role}`,
     'service.version': holdfastVersion,
@@ -46,49 +65,68 @@ export function createTracing(
     'host.name': hostname(),
     'process.pid': process.pid,
   });
+  const ids = new RandomIdGenerator();
+  const isSampled = samplerOf(config);
+  let newTraceId = '';
   const provider = new TracerProvider({
     // The last one wins: what the operator sets.
     resource: defaultResource()
       .merge(service)
       .merge(detectResources({ detectors: [envDetector] })),
-    sampler: samplerOf(config),
-    spanProcessors: [new BatchSpanProcessor({ exporter })],
+    // Only sampled spans get there.
+    sampler: new AlwaysOnSampler(),
+    idGenerator: { generateTraceId: () => newTraceId, generateSpanId: ids.generateSpanId },
+    spanProcessors: [new BatchSpanProcessor({ exporter, ...config.batches })],
   });
-  const tracer = provider.getTracer('holdfast', holdfastVersion);
-  return {
-    tracer: {
-      start: (name, parent, { attributes = {}, role: kind = 'internal' }) =>
-        tracer.startSpan(name, { kind: kinds[kind], attributes }, contextOf(parent)),
+  const sdkTracer = provider.getTracer('holdfast', holdfastVersion);
+  const tracer: Tracer = {
+    begin: (traceparent, describe) => {
+      const parent = traceparent === undefined ? null : parse(traceparent);
+      const traceId = parent?.traceId ?? ids.generateTraceId();
+      if (!isSampled(traceId, parent)) return { traceId, spanId: ids.generateSpanId(), span: null };
+      newTraceId = traceId;
+      const { attributes = {}, name, role: kind = 'internal' } = describe();
+      const above = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
+      return contextOf(sdkTracer.startSpan(name, { kind: kinds[kind], attributes }, above));
     },
-    close: () => provider.shutdown(),
+    start: (name, parent, { attributes = {}, role: kind = 'internal' }) =>
+      contextOf(sdkTracer.startSpan(name, { kind: kinds[kind], attributes }, trace.setSpan(ROOT_CONTEXT, parent))),
   };
+  return { tracer, close: () => provider.shutdown() };
 }
 
-function contextOf(parent: Span | string | null) {
-  if (parent === null) return ROOT_CONTEXT;
-  if (typeof parent !== 'string') return trace.setSpan(ROOT_CONTEXT, parent);
+function contextOf(span: Span): TraceContext {
+  const { spanId, traceId } = span.spanContext();
+  return { traceId, spanId, span };
+}
+
+/** Reads a traceparent header; null if it is invalid. */
+function parse(traceparent: string): SpanContext | null {
   const [, version, traceId = '', spanId = '', flags = '', more] =
-    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(parent.trim()) ?? [];
+    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent.trim()) ?? [];
   // Later versions may append fields.
-  if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return ROOT_CONTEXT;
+  if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return null;
   const remote = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true };
-  return isSpanContextValid(remote) ? trace.setSpanContext(ROOT_CONTEXT, remote) : ROOT_CONTEXT;
+  return isSpanContextValid(remote) ? remote : null;
 }
 
-function samplerOf({ isParentBased, ratio, sampler }: TracingConfig): Sampler {
-  const samplers = {
-    always_on: () => new AlwaysOnSampler(),
-    always_off: () => new AlwaysOffSampler(),
-    traceidratio: () => new TraceIdRatioBasedSampler(ratio),
-  };
-  const root = samplers[sampler]();
-  return isParentBased ? new ParentBasedSampler({ root }) : root;
+/** Decides before there is a span: the SDK would need the attributes of each request. */
+function samplerOf({ isParentBased, ratio, sampler }: TracingConfig) {
+  const shares = { always_on: 1, always_off: 0, traceidratio: ratio };
+  const root = new TraceIdRatioBasedSampler(shares[sampler]);
+  return (traceId: string, parent: SpanContext | null): boolean =>
+    isParentBased && parent
+      ? parent.traceFlags === 1
+      : root.shouldSample(ROOT_CONTEXT, traceId).decision === SamplingDecision.RECORD_AND_SAMPLED;
 }
 
 /** The SDK reports failed exports. Its messages may quote headers, which may contain keys. */
 function logFaults(logger: Logger): void {
   const warning = new LimitedWarning(logger);
-  const warn = (): void => warning.warn('tracing', {}, 'tracing: spans could not be sent to the OTLP endpoint');
+  // A batch is sent on behalf of no request, whichever has filled it.
+  const warn = AsyncLocalStorage.bind((): void =>
+    warning.warn('tracing', {}, 'tracing: spans could not be sent to the OTLP endpoint'),
+  );
   const ignore = (): void => {};
   diag.setLogger(
     { error: warn, warn: ignore, info: ignore, debug: ignore, verbose: ignore },

@@ -4,23 +4,40 @@ import type { Attributes, Span } from '@opentelemetry/api';
 export type { Span };
 
 /** The role of a span between two processes, as OpenTelemetry defines it. */
-export type SpanRole = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
+type SpanRole = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
 
-interface SpanOptions {
+export interface SpanOptions {
   readonly role?: SpanRole;
   readonly attributes?: Attributes;
 }
 
+/** The span that a request or a job begins. */
+export interface FirstSpan extends SpanOptions {
+  readonly name: string;
+}
+
+/** The place of some work in a trace. */
+export interface TraceContext {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Null if the trace is not sampled: its ids are only for logs and for other processes. */
+  readonly span: Span | null;
+}
+
 /** Starts spans. The only one of a process is created by `startTracing`. */
 export interface Tracer {
-  /** `parent`: a span of this process, or a traceparent header; null begins a trace. An invalid header begins one, too. */
-  start(name: string, parent: Span | string | null, options: SpanOptions): Span;
+  /**
+   * Begins in the trace of a traceparent header, or a new trace if there is no valid one. Most traces are not sampled: only for the others,
+   * `describe` is called and a span is started.
+   */
+  begin(traceparent: string | undefined, describe: () => FirstSpan): TraceContext;
+  start(name: string, parent: Span, options: SpanOptions): TraceContext;
 }
 
 const errorStatus = 2;
 
 let tracer: Tracer | null = null;
-const spans = new AsyncLocalStorage<Span>();
+const contexts = new AsyncLocalStorage<TraceContext>();
 
 /** Null turns tracing off. */
 export function setTracer(next: Tracer | null): void {
@@ -32,50 +49,62 @@ export function isTracing(): boolean {
   return tracer !== null;
 }
 
-/** The span of the current work; undefined if it has none. Its trace may not be sampled. */
-export function currentSpan(): Span | undefined {
-  return tracer === null ? undefined : spans.getStore();
+/** The trace of the current work, sampled or not; undefined if it has none. */
+export function currentTrace(): TraceContext | undefined {
+  return tracer === null ? undefined : contexts.getStore();
+}
+
+/** The span of the current work; null if it has none, if it has ended, or if its trace is not sampled. */
+export function currentSpan(): Span | null {
+  const span = currentTrace()?.span;
+  return span?.isRecording() ? span : null;
 }
 
 /** The traceparent header (W3C Trace Context) that continues the current trace elsewhere. */
 export function currentTraceparent(): string | undefined {
-  const span = currentSpan();
-  if (!span) return undefined;
-  const { traceId, spanId, traceFlags } = span.spanContext();
-  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
+  const context = currentTrace();
+  if (!context) return undefined;
+  return `00-${context.traceId}-${context.spanId}-${context.span ? '01' : '00'}`;
 }
 
-/** Starts the span of a request or a job; null if this process does not trace. The caller ends it. */
-export function startSpan(name: string, traceparent: string | undefined, options: SpanOptions): Span | null {
-  return tracer?.start(name, traceparent ?? null, options) ?? null;
+/** Begins the trace of a request; null if this process does not trace. The caller ends its span. */
+export function beginTrace(traceparent: string | undefined, describe: () => FirstSpan): TraceContext | null {
+  return tracer?.begin(traceparent, describe) ?? null;
 }
 
-/** Runs `work` so that its spans and log lines belong to `span`. */
-export function withSpan<T>(span: Span, work: () => T): T {
-  return spans.run(span, work);
+/** Runs `work` so that its spans and log lines belong to `context`. */
+export function inTrace<T>(context: TraceContext, work: () => T): T {
+  return contexts.run(context, work);
 }
 
 /** Runs `work` in a span below the current one. Without a sampled current one, only runs it. */
 export function inSpan<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
-  const parent = tracer && spans.getStore();
-  if (!tracer || !parent?.isRecording()) return work();
+  const parent = currentSpan();
+  if (!tracer || parent === null) return work();
   return endAfter(tracer.start(name, parent, options), work);
 }
 
 /** Runs a job in a span that continues the trace of its request. A job without a request is not traced. */
 export function inJobSpan<T>(name: string, traceparent: string | undefined, work: () => Promise<T>): Promise<T> {
   if (!tracer || traceparent === undefined) return work();
-  return endAfter(tracer.start(name, traceparent, { role: 'consumer' }), work);
+  return endAfter(
+    tracer.begin(traceparent, () => ({ name, role: 'consumer' })),
+    work,
+  );
 }
 
 /** Runs work that no request asked for in a span that begins a trace. */
 export function inRootSpan<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
-  return tracer ? endAfter(tracer.start(name, null, options), work) : work();
+  if (!tracer) return work();
+  return endAfter(
+    tracer.begin(undefined, () => ({ ...options, name })),
+    work,
+  );
 }
 
 /** The same for long work: its statements, which may be millions, are not traced. */
 export function inLoneSpan<T>(name: string, work: () => Promise<T>): Promise<T> {
-  return inRootSpan(name, {}, () => spans.exit(work));
+  return inRootSpan(name, {}, () => contexts.exit(work));
 }
 
 /** Marks the span as failed. The message of an error may quote a body, so only its kind is recorded. */
@@ -86,9 +115,11 @@ export function failSpan(span: Span, error: unknown): void {
   span.setStatus({ code: errorStatus });
 }
 
-async function endAfter<T>(span: Span, work: () => Promise<T>): Promise<T> {
+async function endAfter<T>(context: TraceContext, work: () => Promise<T>): Promise<T> {
+  const { span } = context;
+  if (span === null) return contexts.run(context, work);
   try {
-    return await spans.run(span, work);
+    return await contexts.run(context, work);
   } catch (error) {
     failSpan(span, error);
     throw error;

@@ -56,6 +56,11 @@ describe('splitJournalBatch', () => {
     await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 1 }));
   });
 
+  test.each(['3', '-1', '1.5', '"2"', '[1]', '1000000000'])('rejects version %s', async (version) => {
+    const body = `{"entries":[{"version":2,"sequenceID":1,"kind":0},{"version":${version},"sequenceID":2,"kind":0}]}`;
+    await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 1 }));
+  });
+
   test.each(['-1', '1.0', '1e0', '"1"', 'null', '1000000000', '[0]', '{"kind":0}'])('rejects kind %s', async (kind) => {
     const body = `{"entries":[{"sequenceID":1,"kind":0},{"sequenceID":2,"kind":${kind}}]}`;
     await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 1 }));

@@ -2,6 +2,12 @@ import { InvalidRequestError, PayloadTooLargeError } from '../../platform/errors
 import { JsonScanner, JsonSyntaxError } from '../../platform/json/json-scanner.ts';
 import { denseSliceBytes, scanInSlices } from '../../platform/slices/slices.ts';
 
+/**
+ * The newest version of journals that this release knows. An entry of a newer one is refused, because to leave it out could change what later
+ * entries refer to. Version 2 adds migrations of the state.
+ */
+export const newestJournalVersion = 2;
+
 /** One journal entry as the CLI sent it. */
 export interface JournalEntryText {
   readonly sequenceId: number;
@@ -34,11 +40,12 @@ export class InvalidJournalBatchError extends InvalidRequestError {
 const maxEntries = 10_000;
 const maxSharedBytes = 16 * 1024 * 1024;
 const positiveInteger = /^[1-9][0-9]*$/;
+const entryVersion = /^(?:null|[0-9]{1,9})$/;
 const entryKind = /^(?:0|[1-9][0-9]{0,8})$/;
 
 /**
- * Splits the body `{"entries": [...]}` into its entries, in order and including duplicates. Only `sequenceID` and `kind` are read,
- * so that kinds and fields of future CLIs pass through. The texts share memory with `body`. Throws InvalidJournalBatchError and
+ * Splits the body `{"entries": [...]}` into its entries, in order and including duplicates. Only `sequenceID`, `kind` and
+ * `version` are read, so that kinds and fields of future CLIs pass through. The texts share memory with `body`. Throws InvalidJournalBatchError and
  * PayloadTooLargeError.
  */
 export async function splitJournalBatch(body: Buffer): Promise<BatchEntry[]> {
@@ -70,6 +77,12 @@ export async function splitJournalBatch(body: Buffer): Promise<BatchEntry[]> {
         sequenceId = positiveInteger.test(digits) ? Number(digits) : 0;
         if (sequenceId === 0 || !Number.isSafeInteger(sequenceId)) {
           throw new InvalidJournalBatchError('"sequenceID" must be an integer of at least 1', found.length);
+        }
+      } else if (path[2] === 'version') {
+        const digits = body.toString('latin1', start, Math.min(end, start + 16));
+        if (!entryVersion.test(digits) || Number(digits) > newestJournalVersion) {
+          const message = `"version" must be a whole number up to ${newestJournalVersion}, the newest that this server knows`;
+          throw new InvalidJournalBatchError(message, found.length);
         }
       } else if (path[2] === 'kind') {
         kindDigits = kind === 'number' ? body.toString('latin1', start, Math.min(end, start + 16)) : '';

@@ -8,6 +8,7 @@ import { MenuItem } from '../../platform/ui/menu.tsx';
 import { Section } from '../../platform/ui/page.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { invitationTexts } from '../texts.tsx';
 import { WithdrawInvitationDialog } from './member-dialogs.tsx';
 
 /** Open invitations. Renders nothing if there are none. */
@@ -16,9 +17,9 @@ export function InvitationList({ organization }: { readonly organization: string
   const { data } = useQuery(trpc.members.invitations.queryOptions({ organization }));
   if (data === undefined || data.items.length === 0) return null;
   return (
-    <Section title="Invitations" lead="An invitation expires after 14 days.">
+    <Section title={invitationTexts.invitations} lead={invitationTexts.lead}>
       <Table
-        label="Invitations"
+        label={invitationTexts.invitations}
         columns={columnsOf(setAsked)}
         items={data.items}
         keyOf={({ login }) => login}
@@ -33,16 +34,19 @@ export function InvitationList({ organization }: { readonly organization: string
 
 function columnsOf(withdraw: (login: string) => void): Column<InvitationItem>[] {
   return [
-    { name: 'Login', isTitle: true, cell: ({ login }) => login },
-    { name: 'Role', cell: ({ role }) => <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge> },
-    { name: 'Invited by', isMinor: true, cell: ({ invitedBy }) => invitedBy },
-    { name: 'Expires', align: 'right', cell: ({ until }) => <Time at={until} /> },
+    { name: invitationTexts.login, isTitle: true, cell: ({ login }) => login },
     {
-      name: 'Actions',
+      name: invitationTexts.role,
+      cell: ({ role }) => <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge>,
+    },
+    { name: invitationTexts.invitedBy, isMinor: true, cell: ({ invitedBy }) => invitedBy },
+    { name: invitationTexts.expires, align: 'right', cell: ({ until }) => <Time at={until} /> },
+    {
+      name: invitationTexts.actions,
       isActions: true,
       cell: ({ login }) => (
-        <RowMenu of={`the invitation for ${login}`}>
-          <MenuItem onSelect={() => withdraw(login)}>Withdraw…</MenuItem>
+        <RowMenu of={invitationTexts.invitationFor(login)}>
+          <MenuItem onSelect={() => withdraw(login)}>{invitationTexts.withdraw}</MenuItem>
         </RowMenu>
       ),
     },

@@ -8,6 +8,7 @@ import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
+import { memberDialogTexts } from '../texts.tsx';
 
 interface DialogProps {
   readonly organization: string;
@@ -17,10 +18,10 @@ interface DialogProps {
 function RoleField({ onChange, role }: { readonly role: Role; readonly onChange: (role: Role) => void }) {
   return (
     <SelectField
-      label="Role"
+      label={memberDialogTexts.role}
       value={role}
       options={roles.map((each) => [each, each])}
-      hint={`A ${role} ${roleLabels[role]}.`}
+      hint={memberDialogTexts.roleHint(role, roleLabels[role])}
       onChange={({ target }) => onChange(target.value as Role)}
     />
   );
@@ -52,7 +53,7 @@ function NewMemberDialog({ action, description, hint, onClose, onSubmit, sending
       onClose={onClose}
     >
       <TextField
-        label="Login"
+        label={memberDialogTexts.login}
         value={login}
         maxLength={100}
         required
@@ -68,10 +69,10 @@ export function AddMemberDialog({ onClose, organization }: DialogProps) {
   const add = useMutation(trpc.members.add.mutationOptions(thenRefresh(onClose)));
   return (
     <NewMemberDialog
-      title="Add a member"
-      description={`A user with an account on this server gets the role in ${organization} at once.`}
-      action="Add the member"
-      hint="Users without an account get one from an operator, or by signing in with your identity provider."
+      title={memberDialogTexts.add}
+      description={memberDialogTexts.addLead(organization)}
+      action={memberDialogTexts.addAction}
+      hint={memberDialogTexts.addHint}
       sending={add}
       onSubmit={(login, role) => add.mutate({ organization, login, role })}
       onClose={onClose}
@@ -83,10 +84,10 @@ export function InviteMemberDialog({ onClose, organization }: DialogProps) {
   const invite = useMutation(trpc.members.invite.mutationOptions(thenRefresh(onClose)));
   return (
     <NewMemberDialog
-      title="Invite a member"
-      description={`The user with this login gets the role in ${organization} by accepting within 14 days, under “Your account”.`}
-      action="Invite"
-      hint="The user must already have an account on this server. This page does not reveal whether a login exists: ask the user for it."
+      title={memberDialogTexts.invite}
+      description={memberDialogTexts.inviteLead(organization)}
+      action={memberDialogTexts.inviteAction}
+      hint={memberDialogTexts.inviteHint}
       sending={invite}
       onSubmit={(login, role) => invite.mutate({ organization, login, role })}
       onClose={onClose}
@@ -104,10 +105,10 @@ export function WithdrawInvitationDialog({
   const withdraw = useMutation(trpc.members.withdraw.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
-      title={`Withdraw the invitation for ${login}?`}
-      description={`${login} can then no longer accept it.`}
-      action="Withdraw the invitation"
-      stay="Keep it"
+      title={memberDialogTexts.withdraw(login)}
+      description={memberDialogTexts.withdrawLead(login)}
+      action={memberDialogTexts.withdrawAction}
+      stay={memberDialogTexts.withdrawStay}
       error={withdraw.error}
       isPending={withdraw.isPending}
       onSubmit={() => withdraw.mutate({ organization, login })}
@@ -127,9 +128,9 @@ export function ChangeRoleDialog({ member, onClose, organization }: MemberDialog
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Member', object: member.login }}
-      title={`Change the role of ${member.login}`}
-      description={`${member.login} is ${member.role}.`}
-      action="Change the role"
+      title={memberDialogTexts.changeRole(member.login)}
+      description={memberDialogTexts.changeRoleLead(member.login, member.role)}
+      action={memberDialogTexts.changeRoleAction}
       error={change.error}
       isPending={change.isPending}
       isReady={role !== member.role}
@@ -137,7 +138,7 @@ export function ChangeRoleDialog({ member, onClose, organization }: MemberDialog
       onClose={onClose}
     >
       <RoleField role={role} onChange={setRole} />
-      {isLess ? <p>Running updates that the new role does not permit lose their lock at once.</p> : null}
+      {isLess ? <p>{memberDialogTexts.lessRole}</p> : null}
     </ManagedDialog>
   );
 }
@@ -147,9 +148,9 @@ export function RemoveMemberDialog({ member, onClose, organization }: MemberDial
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Member', object: member.login }}
-      title={`Remove ${member.login}?`}
-      description={`${member.login} no longer sees ${organization}, and leaves its teams. Their grants are deleted, even if they rejoin later, and their running updates lose their lock. The account and its other memberships stay.`}
-      action="Remove the member"
+      title={memberDialogTexts.remove(member.login)}
+      description={memberDialogTexts.removeLead(member.login, organization)}
+      action={memberDialogTexts.removeAction}
       isDanger
       error={remove.error}
       isPending={remove.isPending}

@@ -13,6 +13,7 @@ import styles from '../../platform/app/settings-page.module.css';
 import { type MemberSearch, type Role, roles } from '../../platform/app/settings-search.ts';
 import { TextFilter } from '../../platform/app/text-filter.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
+import { pageActionTexts } from '../../platform/texts.tsx';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { Code } from '../../platform/ui/code.tsx';
@@ -23,6 +24,7 @@ import { FilterBar, Page } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { memberTexts } from '../texts.tsx';
 import { InvitationList } from './invitation-list.tsx';
 import { AddMemberDialog, ChangeRoleDialog, InviteMemberDialog, RemoveMemberDialog } from './member-dialogs.tsx';
 
@@ -46,8 +48,8 @@ export function MembersPage() {
   );
   const mayAdd = useMe()?.mayAddMembers === true && mayManage;
   const mayInvite = mayManage && !mayAdd;
-  usePageAction('Add a member', mayAdd ? () => setAsked({ what: 'add' }) : null);
-  usePageAction('Invite a member', mayInvite ? () => setAsked({ what: 'invite' }) : null);
+  usePageAction(pageActionTexts.addMember, mayAdd ? () => setAsked({ what: 'add' }) : null);
+  usePageAction(pageActionTexts.inviteMember, mayInvite ? () => setAsked({ what: 'invite' }) : null);
   const narrow = (change: Partial<MemberSearch>): void =>
     void navigate({ search: { ...search, ...change }, replace: true });
   const problem = useProblem(query);
@@ -56,36 +58,41 @@ export function MembersPage() {
   const close = () => setAsked(null);
   return (
     <Page
-      title="Members"
-      lead="The members, and the role that each has on every stack of the organization. Teams and grants can add or deny permissions."
+      title={memberTexts.members}
+      lead={memberTexts.lead}
       actions={
         mayManage ? (
           <Button kind="main" onClick={() => setAsked({ what: mayAdd ? 'add' : 'invite' })}>
             <UserPlus size={16} aria-hidden="true" />
-            {mayAdd ? 'Add a member' : 'Invite a member'}
+            {mayAdd ? pageActionTexts.addMember : pageActionTexts.inviteMember}
           </Button>
         ) : null
       }
     >
       <FilterBar>
         <div className={styles['filter']}>
-          <TextFilter label="Name" value={text} placeholder="Any" onChange={(value) => narrow({ text: value })} />
+          <TextFilter
+            label={memberTexts.name}
+            value={text}
+            placeholder={memberTexts.any}
+            onChange={(value) => narrow({ text: value })}
+          />
         </div>
         <SelectField
-          label="Role"
+          label={memberTexts.role}
           value={role ?? ''}
-          options={[['', 'Any'], ...roles.map((each) => [each, each] as const)]}
+          options={[['', memberTexts.any], ...roles.map((each) => [each, each] as const)]}
           onChange={({ target }) => narrow({ role: (target.value || undefined) as Role | undefined })}
         />
       </FilterBar>
       <Table
-        label="Members"
+        label={memberTexts.members}
         columns={columns}
         {...pagedList(query)}
         keyOf={({ login }) => login}
         empty={
-          <Empty title="No member matches" icon={<Users size={20} />}>
-            <p>The filter matches logins, names and roles. An operator creates new users on the server:</p>
+          <Empty title={memberTexts.noMatch} icon={<Users size={20} />}>
+            <p>{memberTexts.noMatchHint}</p>
             <Code>{`holdfast admin create-user LOGIN --organization ${organization}`}</Code>
           </Empty>
         }
@@ -105,14 +112,21 @@ export function MembersPage() {
 
 function shown(organization: string): Column<MemberItem>[] {
   return [
-    { name: 'Name', isTitle: true, cell: (member) => <MemberName organization={organization} member={member} /> },
-    { name: 'Role', cell: ({ role }) => <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge> },
     {
-      name: 'Teams',
+      name: memberTexts.name,
+      isTitle: true,
+      cell: (member) => <MemberName organization={organization} member={member} />,
+    },
+    {
+      name: memberTexts.role,
+      cell: ({ role }) => <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge>,
+    },
+    {
+      name: memberTexts.teams,
       isMinor: true,
       cell: ({ teamCount, teams }) =>
         teamCount === 0 ? (
-          <span className={styles['quiet']}>none</span>
+          <span className={styles['quiet']}>{memberTexts.noTeams}</span>
         ) : (
           <span className={styles['badges']}>
             {teams.map((team) => (
@@ -120,22 +134,22 @@ function shown(organization: string): Column<MemberItem>[] {
                 {team}
               </Link>
             ))}
-            {teamCount > teams.length ? `and ${teamCount - teams.length} more` : null}
+            {teamCount > teams.length ? memberTexts.andMore(teamCount - teams.length) : null}
           </span>
         ),
     },
-    { name: 'Since', align: 'right', cell: ({ since }) => <Time at={since} /> },
+    { name: memberTexts.since, align: 'right', cell: ({ since }) => <Time at={since} /> },
   ];
 }
 
 function actions(ask: (asked: Asked) => void): Column<MemberItem> {
   return {
-    name: 'Actions',
+    name: memberTexts.actions,
     isActions: true,
     cell: (member) => (
       <RowMenu of={member.login}>
-        <MenuItem onSelect={() => ask({ what: 'role', member })}>Change the role…</MenuItem>
-        <MenuItem onSelect={() => ask({ what: 'remove', member })}>Remove…</MenuItem>
+        <MenuItem onSelect={() => ask({ what: 'role', member })}>{memberTexts.changeRole}</MenuItem>
+        <MenuItem onSelect={() => ask({ what: 'remove', member })}>{memberTexts.remove}</MenuItem>
       </RowMenu>
     ),
   };
@@ -148,8 +162,8 @@ function MemberName({ member, organization }: { readonly organization: string; r
     <span className={styles['name']}>
       <span className={styles['badges']}>
         {displayName || login}
-        {me?.login === login ? <Badge>you</Badge> : null}
-        {isActive ? null : <Badge tone="warning">deactivated</Badge>}
+        {me?.login === login ? <Badge>{memberTexts.you}</Badge> : null}
+        {isActive ? null : <Badge tone="warning">{memberTexts.deactivated}</Badge>}
         <ManagedMark organization={organization} kind="Member" object={login} />
       </span>
       <span className={styles['second']}>{[displayName ? login : '', email].filter(Boolean).join(', ')}</span>

@@ -8,6 +8,7 @@ import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, queryClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
 import { TextArea, TextField } from '../../platform/ui/field.tsx';
+import { teamDialogTexts } from '../texts.tsx';
 
 interface DialogProps {
   readonly organization: string;
@@ -35,22 +36,22 @@ export function EditTeamDialog({
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Team', object: team, isManaged }}
-      title={`Edit ${team}`}
-      action="Save"
+      title={teamDialogTexts.editTitle(team)}
+      action={teamDialogTexts.save}
       {...dialog(edit)}
       isReady={displayName.trim() !== ''}
       onSubmit={() => edit.mutate({ organization, team, revision, displayName: displayName.trim(), description })}
       onClose={onClose}
     >
       <TextField
-        label="Display name"
+        label={teamDialogTexts.displayName}
         value={displayName}
         maxLength={200}
         required
         onChange={({ target }) => change({ displayName: target.value })}
       />
       <TextArea
-        label="Description"
+        label={teamDialogTexts.description}
         value={description}
         maxLength={2_000}
         onChange={({ target }) => change({ description: target.value })}
@@ -80,9 +81,9 @@ export function DeleteTeamDialog({
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Team', object: team, isManaged }}
-      title={`Delete ${item.displayName}?`}
-      description="This also deletes its grants and tokens. Running updates that are no longer permitted lose their lock. Its members stay in the organization."
-      action="Delete the team"
+      title={teamDialogTexts.deleteTitle(item.displayName)}
+      description={teamDialogTexts.deleteLead}
+      action={teamDialogTexts.deleteAction}
       isDanger
       typed={team}
       {...dialog(remove)}
@@ -100,9 +101,9 @@ export function AddToTeamDialog({ isManaged, onClose, organization, team }: Dial
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Team', object: team, isManaged }}
-      title={`Add a member to ${team}`}
-      description="The new member gets all grants of the team at once."
-      action="Add to the team"
+      title={teamDialogTexts.addTitle(team)}
+      description={teamDialogTexts.addLead}
+      action={teamDialogTexts.addAction}
       error={add.error}
       isPending={add.isPending}
       isReady={login.trim() !== ''}
@@ -111,11 +112,11 @@ export function AddToTeamDialog({ isManaged, onClose, organization, team }: Dial
     >
       <LoginField
         organization={organization}
-        label="Login"
+        label={teamDialogTexts.login}
         value={login}
         maxLength={100}
         required
-        hint={`A member of ${organization}`}
+        hint={teamDialogTexts.addHint(organization)}
         onChange={setLogin}
       />
     </ManagedDialog>
@@ -137,9 +138,9 @@ export function TeamMemberDialog({
     return (
       <ManagedDialog
         managed={{ organization, kind: 'Team', object: team, isManaged }}
-        title={`Remove ${login} from ${team}?`}
-        description="They lose the grants of the team. Their running updates that are no longer permitted lose their lock."
-        action="Remove from the team"
+        title={teamDialogTexts.removeTitle(login, team)}
+        description={teamDialogTexts.removeLead}
+        action={teamDialogTexts.removeAction}
         isDanger
         error={remove.error}
         isPending={remove.isPending}
@@ -151,13 +152,9 @@ export function TeamMemberDialog({
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Team', object: team, isManaged }}
-      title={isAdmin ? `Make ${login} an ordinary member of ${team}?` : `Make ${login} an admin of ${team}?`}
-      description={
-        isAdmin
-          ? 'They can no longer choose its members or create its tokens.'
-          : 'They can choose its members and create its tokens, which have the grants of the team.'
-      }
-      action={isAdmin ? 'Make an ordinary member' : 'Make an admin of the team'}
+      title={isAdmin ? teamDialogTexts.makeOrdinaryTitle(login, team) : teamDialogTexts.makeAdminTitle(login, team)}
+      description={isAdmin ? teamDialogTexts.makeOrdinaryLead : teamDialogTexts.makeAdminLead}
+      action={isAdmin ? teamDialogTexts.makeOrdinary : teamDialogTexts.makeAdmin}
       error={set.error}
       isPending={set.isPending}
       onSubmit={() => set.mutate({ organization, team, login, isAdmin: !isAdmin })}

@@ -17,6 +17,7 @@ import { Page, Section } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
+import { teamTexts } from '../texts.tsx';
 import { TokenList } from '../tokens/token-list.tsx';
 import { AddToTeamDialog, DeleteTeamDialog, EditTeamDialog, TeamMemberDialog } from './team-dialogs.tsx';
 
@@ -51,10 +52,10 @@ export function TeamPage() {
       actions={
         mayManage ? (
           <>
-            <Button onClick={() => setAsked({ what: 'edit' })}>Edit</Button>
+            <Button onClick={() => setAsked({ what: 'edit' })}>{teamTexts.edit}</Button>
             {managesAll ? (
               <Button kind="danger" onClick={() => setAsked({ what: 'delete' })}>
-                Delete
+                {teamTexts.delete}
               </Button>
             ) : null}
           </>
@@ -62,28 +63,22 @@ export function TeamPage() {
       }
     >
       <Section
-        title="Members"
-        lead="Admins of a team edit its description, choose its members and create its tokens."
+        title={teamTexts.members}
+        lead={teamTexts.membersLead}
         actions={
           mayManage ? (
             <Button onClick={() => setAsked({ what: 'add' })}>
               <UserPlus size={16} aria-hidden="true" />
-              Add to the team
+              {teamTexts.add}
             </Button>
           ) : null
         }
       >
         <TeamMembers team={ref} mayManage={mayManage} onAsk={setAsked} />
       </Section>
-      {managesAll ? (
-        <GrantList
-          organization={organization}
-          owner={{ team: name }}
-          lead="The permissions of the team on stacks, in addition to the roles of its members."
-        />
-      ) : null}
+      {managesAll ? <GrantList organization={organization} owner={{ team: name }} lead={teamTexts.grantsLead} /> : null}
       {mayManage ? (
-        <Section title="Tokens" lead="For machines. They have the grants of the team and belong to no user.">
+        <Section title={teamTexts.tokens} lead={teamTexts.tokensLead}>
           <TokenList owner={{ of: 'team', ...ref }} />
         </Section>
       ) : null}
@@ -112,44 +107,46 @@ function TeamMembers({
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   const actions: Column<TeamMemberItem> = {
-    name: 'Actions',
+    name: teamTexts.actions,
     isActions: true,
     cell: (member) => (
       <RowMenu of={member.login}>
         <MenuItem onSelect={() => onAsk({ what: 'admin', member })}>
-          {member.isAdmin ? 'Make an ordinary member…' : 'Make an admin of the team…'}
+          {member.isAdmin ? teamTexts.makeOrdinary : teamTexts.makeAdmin}
         </MenuItem>
-        <MenuItem onSelect={() => onAsk({ what: 'remove', member })}>Remove from the team…</MenuItem>
+        <MenuItem onSelect={() => onAsk({ what: 'remove', member })}>{teamTexts.remove}</MenuItem>
       </RowMenu>
     ),
   };
   return (
     <Table
-      label="Members of the team"
+      label={teamTexts.membersOfTeam}
       columns={mayManage ? [...memberColumns, actions] : memberColumns}
       {...pagedList(query)}
       keyOf={({ login }) => login}
-      empty={<p className={styles['note']}>No members yet.</p>}
+      empty={<p className={styles['note']}>{teamTexts.noMembers}</p>}
     />
   );
 }
 
 const memberColumns: readonly Column<TeamMemberItem>[] = [
   {
-    name: 'Name',
+    name: teamTexts.name,
     isTitle: true,
     cell: ({ displayName, isActive, login }) => (
       <span className={styles['name']}>
         <span className={styles['badges']}>
           {displayName || login}
-          {isActive ? null : <Badge tone="warning">deactivated</Badge>}
+          {isActive ? null : <Badge tone="warning">{teamTexts.deactivated}</Badge>}
         </span>
         {displayName ? <span className={styles['second']}>{login}</span> : null}
       </span>
     ),
   },
   {
-    name: 'Team role',
-    cell: ({ isAdmin }) => <Badge tone={isAdmin ? 'accent' : 'neutral'}>{isAdmin ? 'admin' : 'member'}</Badge>,
+    name: teamTexts.role,
+    cell: ({ isAdmin }) => (
+      <Badge tone={isAdmin ? 'accent' : 'neutral'}>{isAdmin ? teamTexts.admin : teamTexts.member}</Badge>
+    ),
   },
 ];

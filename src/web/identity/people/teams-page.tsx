@@ -19,6 +19,7 @@ import { ManagedBadge } from '../../platform/ui/managed-badge.tsx';
 import { FilterBar, Page } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
+import { teamsTexts } from '../texts.tsx';
 
 const route = getRouteApi('/$organization/~/teams');
 
@@ -41,13 +42,13 @@ export function TeamsPage() {
   const isFiltered = text !== undefined;
   return (
     <Page
-      title="Teams"
-      lead="A grant to a team applies to all its members and tokens."
+      title={teamsTexts.teams}
+      lead={teamsTexts.lead}
       actions={
         mayManage ? (
           <Button kind="main" onClick={() => setIsCreating(true)}>
             <Plus size={16} aria-hidden="true" />
-            Create a team
+            {teamsTexts.create}
           </Button>
         ) : null
       }
@@ -56,26 +57,22 @@ export function TeamsPage() {
         <FilterBar>
           <div className={styles['filter']}>
             <TextFilter
-              label="Name"
+              label={teamsTexts.name}
               value={text}
-              placeholder="Any"
+              placeholder={teamsTexts.any}
               onChange={(value) => void navigate({ search: { text: value }, replace: true })}
             />
           </div>
         </FilterBar>
       )}
       <Table
-        label="Teams"
+        label={teamsTexts.teams}
         columns={columnsOf(organization)}
         {...pagedList(query)}
         keyOf={({ name }) => name}
         empty={
-          <Empty title={isFiltered ? 'No team matches' : 'No teams yet'} icon={<UsersRound size={20} />}>
-            <p>
-              {isFiltered
-                ? 'The filter matches the names of teams.'
-                : 'Admins of the organization create teams here, with the command below, or through the identity provider.'}
-            </p>
+          <Empty title={isFiltered ? teamsTexts.noMatch : teamsTexts.none} icon={<UsersRound size={20} />}>
+            <p>{isFiltered ? teamsTexts.noMatchHint : teamsTexts.noneHint}</p>
             {isFiltered ? null : <Code>{`holdfast admin team create NAME --organization ${organization}`}</Code>}
           </Empty>
         }
@@ -88,7 +85,7 @@ export function TeamsPage() {
 function columnsOf(organization: string): readonly Column<TeamItem>[] {
   return [
     {
-      name: 'Name',
+      name: teamsTexts.name,
       isTitle: true,
       cell: ({ displayName, isAdmin, isIn, isManaged, name }) => (
         <span className={styles['name']}>
@@ -96,7 +93,7 @@ function columnsOf(organization: string): readonly Column<TeamItem>[] {
             <Link to="/$organization/~/teams/$team" params={{ organization, team: name }}>
               {displayName}
             </Link>
-            {isIn ? <Badge>{isAdmin ? 'you are an admin' : 'you are a member'}</Badge> : null}
+            {isIn ? <Badge>{isAdmin ? teamsTexts.youAreAdmin : teamsTexts.youAreMember}</Badge> : null}
             {isManaged ? <ManagedBadge /> : null}
           </span>
           {displayName === name ? null : <span className={styles['second']}>{name}</span>}
@@ -104,11 +101,11 @@ function columnsOf(organization: string): readonly Column<TeamItem>[] {
       ),
     },
     {
-      name: 'Description',
+      name: teamsTexts.description,
       isMinor: true,
       cell: ({ description }) => <span className={styles['second']}>{description}</span>,
     },
-    { name: 'Members', align: 'right', cell: ({ members }) => members.toLocaleString() },
+    { name: teamsTexts.members, align: 'right', cell: ({ members }) => members.toLocaleString() },
   ];
 }
 
@@ -125,9 +122,9 @@ function CreateTeamDialog({ onClose, organization }: { readonly organization: st
   );
   return (
     <ActionDialog
-      title="Create a team"
-      description="A new team is empty and has no permissions until you add members and grants."
-      action="Create the team"
+      title={teamsTexts.create}
+      description={teamsTexts.createLead}
+      action={teamsTexts.createAction}
       error={create.error}
       isPending={create.isPending}
       isReady={team !== ''}
@@ -135,22 +132,22 @@ function CreateTeamDialog({ onClose, organization }: { readonly organization: st
       onClose={onClose}
     >
       <TextField
-        label="Name"
+        label={teamsTexts.name}
         value={name}
         maxLength={100}
         required
-        hint="Used in commands and URLs. It cannot be changed."
+        hint={teamsTexts.nameHint}
         onChange={({ target }) => setName(target.value)}
       />
       <TextField
-        label="Display name"
+        label={teamsTexts.displayName}
         value={displayName}
         maxLength={200}
         placeholder={team}
         onChange={({ target }) => setDisplayName(target.value)}
       />
       <TextArea
-        label="Description"
+        label={teamsTexts.description}
         value={description}
         maxLength={2_000}
         onChange={({ target }) => setDescription(target.value)}

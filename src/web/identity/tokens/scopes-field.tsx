@@ -3,6 +3,7 @@ import { PermissionChoice } from '../../access/permission-set.tsx';
 import styles from '../../platform/app/settings-page.module.css';
 import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
+import { scopeTexts } from '../texts.tsx';
 
 /** The maximum permissions of a token. */
 export interface Scope {
@@ -30,19 +31,15 @@ export function ScopesField({
       {scopes.map((scope, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the index is what identifies a scope.
         <fieldset key={at} className={styles['group']}>
-          <legend>Scope {scopes.length === 1 ? '' : at + 1}</legend>
+          <legend>{scopeTexts.scope(scopes.length === 1 ? null : at + 1)}</legend>
           <div className={styles['row']}>
             <div className={styles['grow']}>
               <TextField
-                label="Stacks"
+                label={scopeTexts.stacks}
                 value={scope.stacks}
                 maxLength={300}
                 required
-                hint={
-                  <>
-                    <code>project/stack</code>, in which <code>*</code> stands for any characters
-                  </>
-                }
+                hint={scopeTexts.stacksHint(<code>project/stack</code>, <code>*</code>)}
                 onChange={({ target }) => change(at, { ...scope, stacks: target.value })}
               />
             </div>
@@ -50,7 +47,7 @@ export function ScopesField({
               <Button
                 kind="quiet"
                 size="icon"
-                aria-label={`Remove scope ${at + 1}`}
+                aria-label={scopeTexts.remove(at + 1)}
                 onClick={() => onChange(scopes.filter((each) => each !== scope))}
               >
                 <X size={16} />
@@ -58,7 +55,7 @@ export function ScopesField({
             )}
           </div>
           <PermissionChoice
-            label="Permissions"
+            label={scopeTexts.permissions}
             names={scope.permissions}
             onChange={(permissions) => change(at, { ...scope, permissions })}
           />
@@ -66,7 +63,7 @@ export function ScopesField({
       ))}
       <Button size="small" className={styles['start']} onClick={() => onChange([...scopes, newScope])}>
         <Plus size={14} aria-hidden="true" />
-        Add a scope
+        {scopeTexts.add}
       </Button>
     </>
   );

@@ -10,14 +10,15 @@ import { Code } from '../../platform/ui/code.tsx';
 import { Dialog, DialogActions } from '../../platform/ui/dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../../platform/ui/field.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { rotationTexts, tokenDialogTexts, tokenValueTexts } from '../texts.tsx';
 import { isWhole, newScope, type Scope, ScopesField } from './scopes-field.tsx';
 import { daySeconds, lifetimesWithin, useMaxSeconds, usualDays } from './token-lifetime.ts';
 import type { TokenOwner } from './token-owner.ts';
 
 const powers = [
-  ['member', 'The role member: updates all stacks'],
-  ['admin', 'The role admin: everything, including members and tokens'],
-  ['service', 'No role: only the permissions below'],
+  ['member', tokenDialogTexts.powerMember],
+  ['admin', tokenDialogTexts.powerAdmin],
+  ['service', tokenDialogTexts.powerService],
 ] as const;
 type Power = (typeof powers)[number][0];
 
@@ -61,12 +62,6 @@ function useCreation(owner: TokenOwner, onMade: (value: string) => void) {
   };
 }
 
-const leads = {
-  me: 'It has your permissions in all your organizations, and ends with your account.',
-  team: 'It has the grants of the team, and ends with the team.',
-  organization: 'It belongs to the organization and does not end when a member leaves.',
-} as const;
-
 export function CreateTokenDialog({ onClose, owner }: DialogProps) {
   const [name, setName] = useState('');
   const [description, setDescription] = useState('');
@@ -106,9 +101,9 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
   };
   return (
     <ActionDialog
-      title="Create a token"
-      description={leads[owner.of]}
-      action="Create the token"
+      title={tokenDialogTexts.create}
+      description={tokenDialogTexts.createLead[owner.of]}
+      action={tokenDialogTexts.createAction}
       error={creation.error}
       isPending={creation.isPending || maxSeconds === undefined}
       isReady={name.trim() !== '' && (!hasScopes || scopes.every(isWhole))}
@@ -116,30 +111,30 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
       onClose={onClose}
     >
       <TextField
-        label="Name"
+        label={tokenDialogTexts.name}
         value={name}
         maxLength={100}
         required
-        hint="Shown in the audit log. It cannot be used for another token later."
+        hint={tokenDialogTexts.nameHint}
         onChange={({ target }) => setName(target.value)}
       />
       <TextField
-        label="Description"
+        label={tokenDialogTexts.description}
         value={description}
         maxLength={300}
-        placeholder="What the token is for"
+        placeholder={tokenDialogTexts.descriptionExample}
         onChange={({ target }) => setDescription(target.value)}
       />
       <SelectField
-        label="Expires after"
+        label={tokenDialogTexts.expiresAfter}
         value={days}
         options={lifetimesWithin(maxSeconds ?? null)}
-        hint={maxSeconds == null ? undefined : 'The organization limits the lifetime of tokens.'}
+        hint={maxSeconds == null ? undefined : tokenDialogTexts.lifetimeHint}
         onChange={({ target }) => setDays(target.value)}
       />
       {owner.of === 'organization' ? (
         <SelectField
-          label="Permissions"
+          label={tokenDialogTexts.permissions}
           value={power}
           options={powers}
           onChange={({ target }) => setPower(target.value as Power)}
@@ -147,7 +142,7 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
       ) : null}
       {needsScopes ? null : (
         <CheckboxField
-          label="Limit it to some stacks and permissions"
+          label={tokenDialogTexts.limit}
           checked={isLimited}
           onChange={({ target }) => setIsLimited(target.checked)}
         />
@@ -168,18 +163,13 @@ function TokenValue({
   readonly onClose: () => void;
 }) {
   return (
-    <Dialog
-      title="The token"
-      description="It is shown only this once. Store it where you keep secrets."
-      isOpen
-      onClose={onClose}
-    >
+    <Dialog title={tokenValueTexts.title} description={tokenValueTexts.lead} isOpen onClose={onClose}>
       <Code>{value}</Code>
       {note === undefined ? null : <p className={styles['note']}>{note}</p>}
-      <p className={styles['note']}>The CLI takes it from the environment variable PULUMI_ACCESS_TOKEN.</p>
+      <p className={styles['note']}>{tokenValueTexts.variable}</p>
       <DialogActions>
         <Button kind="main" onClick={onClose}>
-          I have stored it
+          {tokenValueTexts.stored}
         </Button>
       </DialogActions>
     </Dialog>
@@ -187,12 +177,16 @@ function TokenValue({
 }
 
 const overlaps = [
-  ['0', 'No time: it is revoked now'],
-  ['3600', 'An hour'],
-  ['86400', 'A day'],
-  ['604800', '7 days'],
-  ['2592000', '30 days'],
+  ['0', rotationTexts.overlapNone],
+  ['3600', rotationTexts.overlapHour],
+  ['86400', rotationTexts.overlapDay],
+  ['604800', rotationTexts.overlapDays7],
+  ['2592000', rotationTexts.overlapDays30],
 ] as const;
+
+function nameOf({ description, name }: TokenItem): string {
+  return name ?? (description || tokenDialogTexts.thisToken);
+}
 
 /** Gives a token another value. */
 export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { readonly token: TokenItem }) {
@@ -216,13 +210,9 @@ export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { rea
       <TokenValue
         value={made.value}
         note={
-          made.previousUntil === null || overlap === '0' ? (
-            'The previous value is no longer valid.'
-          ) : (
-            <>
-              The previous value stays valid until <Time at={made.previousUntil} />.
-            </>
-          )
+          made.previousUntil === null || overlap === '0'
+            ? tokenValueTexts.previousEnded
+            : tokenValueTexts.previousUntil(<Time at={made.previousUntil} />)
         }
         onClose={() => {
           reset();
@@ -237,9 +227,9 @@ export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { rea
   };
   return (
     <ActionDialog
-      title={`Rotate ${token.name ?? (token.description || 'this token')}?`}
-      description="The token gets a new value, and its lifetime starts again. Its name, scopes and grants stay, and running updates go on."
-      action="Rotate the token"
+      title={rotationTexts.title(nameOf(token))}
+      description={rotationTexts.lead}
+      action={rotationTexts.action}
       isDanger={overlap === '0'}
       error={error}
       isPending={isPending}
@@ -247,14 +237,10 @@ export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { rea
       onClose={onClose}
     >
       <SelectField
-        label="The current value stays valid for"
+        label={rotationTexts.overlap}
         value={overlap}
         options={overlaps}
-        hint={
-          overlap === '0'
-            ? 'Requests with the old value are refused at once, and updates that run with it lose their lock.'
-            : 'Replace the old value everywhere before then.'
-        }
+        hint={overlap === '0' ? rotationTexts.overlapNoneHint : rotationTexts.overlapHint}
         onChange={({ target }) => setOverlap(target.value)}
       />
     </ActionDialog>
@@ -275,9 +261,9 @@ export function RevokeTokenDialog({ onClose, owner, token }: DialogProps & { rea
   };
   return (
     <ActionDialog
-      title={`Revoke ${token.name ?? (token.description || 'this token')}?`}
-      description="Requests with it are refused at once, and updates that run with it lose their lock. This cannot be undone."
-      action="Revoke the token"
+      title={tokenDialogTexts.revokeTitle(nameOf(token))}
+      description={tokenDialogTexts.revokeLead}
+      action={tokenDialogTexts.revokeAction}
       isDanger
       error={error}
       isPending={isPending}

@@ -1,23 +1,24 @@
 import { useQuery } from '@tanstack/react-query';
 import { trpc } from '../../platform/app/trpc.ts';
+import { lifetimeTexts } from '../texts.tsx';
 import type { TokenOwner } from './token-owner.ts';
 
 export const daySeconds = 86_400;
 const lives = [
-  ['7', '7 days'],
-  ['30', '30 days'],
-  ['90', '90 days'],
-  ['365', 'A year'],
+  ['7', lifetimeTexts.days(7)],
+  ['30', lifetimeTexts.days(30)],
+  ['90', lifetimeTexts.days(90)],
+  ['365', lifetimeTexts.year],
 ] as const;
 const defaultDays = 90;
 
 /** The lifetimes to choose from: the ones that the organization permits with its maximum at the end, or also no expiry. */
 export function lifetimesWithin(maxSeconds: number | null): readonly (readonly [string, string])[] {
-  if (maxSeconds === null) return [...lives, ['0', 'Never expires']];
+  if (maxSeconds === null) return [...lives, ['0', lifetimeTexts.never]];
   const most = Math.floor(maxSeconds / daySeconds);
   const shorter = lives.filter(([days]) => Number(days) < most);
   // The server ends it then, to the second.
-  return [...shorter, ['0', most >= 1 ? `${most} ${most === 1 ? 'day' : 'days'}, the longest` : 'The longest allowed']];
+  return [...shorter, ['0', most >= 1 ? lifetimeTexts.longest(most) : lifetimeTexts.longestAllowed]];
 }
 
 /** The initial number of days: 90, or fewer if that is not allowed. */

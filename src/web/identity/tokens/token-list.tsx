@@ -7,6 +7,7 @@ import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import styles from '../../platform/app/settings-page.module.css';
 import { trpc } from '../../platform/app/trpc.ts';
+import { pageActionTexts } from '../../platform/texts.tsx';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { Code } from '../../platform/ui/code.tsx';
@@ -17,6 +18,7 @@ import { FilterBar } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { tokenTexts } from '../texts.tsx';
 import { CreateTokenDialog, RevokeTokenDialog, RotateTokenDialog } from './token-dialogs.tsx';
 import type { TokenOwner } from './token-owner.ts';
 
@@ -34,14 +36,14 @@ export function TokenList({
   readonly onShowRuns?: (shows: boolean) => void;
 }) {
   const [asked, setAsked] = useState<Asked | null>(null);
-  usePageAction('Create a token', () => setAsked({ what: 'create' }));
+  usePageAction(pageActionTexts.createToken, () => setAsked({ what: 'create' }));
   const query = useTokens(owner, showsRuns);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   const columns: Column<TokenItem>[] = [
     ...columnsOfAll,
     {
-      name: 'Actions',
+      name: tokenTexts.actions,
       isActions: true,
       cell: (token) => (
         <>
@@ -49,14 +51,14 @@ export function TokenList({
             <Button
               kind="quiet"
               size="small"
-              aria-label={`Rotate ${token.name ?? token.description}`}
+              aria-label={tokenTexts.rotateToken(token.name ?? token.description)}
               onClick={() => setAsked({ what: 'rotate', token })}
             >
-              Rotate
+              {tokenTexts.rotate}
             </Button>
           ) : null}
           <RowMenu of={token.name ?? token.description}>
-            <MenuItem onSelect={() => setAsked({ what: 'revoke', token })}>Revoke…</MenuItem>
+            <MenuItem onSelect={() => setAsked({ what: 'revoke', token })}>{tokenTexts.revoke}</MenuItem>
           </RowMenu>
         </>
       ),
@@ -67,18 +69,18 @@ export function TokenList({
       <FilterBar>
         <Button kind={owner.of === 'team' ? 'plain' : 'main'} onClick={() => setAsked({ what: 'create' })}>
           <Plus size={16} aria-hidden="true" />
-          Create a token
+          {tokenTexts.create}
         </Button>
         {onShowRuns === undefined ? null : (
           <CheckboxField
-            label="Include tokens of CI runs"
+            label={tokenTexts.includeRuns}
             checked={showsRuns}
             onChange={({ target }) => onShowRuns(target.checked)}
           />
         )}
       </FilterBar>
       <Table
-        label="Tokens"
+        label={tokenTexts.tokens}
         columns={columns}
         {...pagedList(query)}
         keyOf={({ id }) => id}
@@ -118,19 +120,16 @@ function useTokens(owner: TokenOwner, withCiTokens: boolean) {
 }
 
 function NoTokens({ owner }: { readonly owner: TokenOwner }) {
-  if (owner.of === 'team') return <p className={styles['note']}>None yet.</p>;
+  if (owner.of === 'team') return <p className={styles['note']}>{tokenTexts.noneOfTeam}</p>;
   return (
-    <Empty title="No tokens yet" icon={<KeyRound size={20} />}>
+    <Empty title={tokenTexts.none} icon={<KeyRound size={20} />}>
       {owner.of === 'me' ? (
         <>
-          <p>The CLI creates one when you sign in:</p>
+          <p>{tokenTexts.noneOfMine}</p>
           <Code>{`pulumi login ${location.origin}`}</Code>
         </>
       ) : (
-        <p>
-          CI does not need any of these if its runs are trusted: see the trust policies. For other machines, a token of
-          the organization belongs to no user, and does not end when a member leaves.
-        </p>
+        <p>{tokenTexts.noneOfOrganization}</p>
       )}
     </Empty>
   );
@@ -138,48 +137,45 @@ function NoTokens({ owner }: { readonly owner: TokenOwner }) {
 
 const columnsOfAll: readonly Column<TokenItem>[] = [
   {
-    name: 'Name',
+    name: tokenTexts.name,
     isTitle: true,
     cell: ({ description, id, isCiToken, isProvisioning, name }) => (
       <span className={styles['name']}>
         <span className={styles['badges']}>
           {name ?? (description || id)}
-          {isCiToken ? <Badge>of a CI run</Badge> : null}
-          {isProvisioning ? <Badge>identity provider</Badge> : null}
+          {isCiToken ? <Badge>{tokenTexts.ofRun}</Badge> : null}
+          {isProvisioning ? <Badge>{tokenTexts.identityProvider}</Badge> : null}
         </span>
         <span className={styles['second']}>{name === null ? '' : description}</span>
       </span>
     ),
   },
-  { name: 'Permissions', cell: (token) => <Power token={token} /> },
+  { name: tokenTexts.permissions, cell: (token) => <Power token={token} /> },
   {
-    name: 'Last used',
+    name: tokenTexts.lastUsed,
     align: 'right',
     cell: ({ lastUsedAt }) =>
-      lastUsedAt === null ? <span className={styles['quiet']}>never</span> : <Time at={lastUsedAt} />,
+      lastUsedAt === null ? <span className={styles['quiet']}>{tokenTexts.never}</span> : <Time at={lastUsedAt} />,
   },
   {
-    name: 'Created',
+    name: tokenTexts.created,
     align: 'right',
     isMinor: true,
     cell: ({ createdAt, createdBy }) => (
       <>
         <Time at={createdAt} />
-        {createdBy === null ? null : <span className={styles['second']}> by {createdBy}</span>}
+        {createdBy === null ? null : <span className={styles['second']}> {tokenTexts.byUser(createdBy)}</span>}
       </>
     ),
   },
   {
-    name: 'Expires',
+    name: tokenTexts.expires,
     align: 'right',
     cell: ({ expiresAt, previousUntil }) => (
       <>
-        {expiresAt === null ? <span className={styles['quiet']}>never</span> : <Time at={expiresAt} />}
+        {expiresAt === null ? <span className={styles['quiet']}>{tokenTexts.never}</span> : <Time at={expiresAt} />}
         {previousUntil === null ? null : (
-          <span className={styles['second']}>
-            {' '}
-            previous value: <Time at={previousUntil} />
-          </span>
+          <span className={styles['second']}> {tokenTexts.previousValue(<Time at={previousUntil} />)}</span>
         )}
       </>
     ),
@@ -189,13 +185,13 @@ const columnsOfAll: readonly Column<TokenItem>[] = [
 function Power({ token: { kind, role, scopes } }: { readonly token: TokenItem }) {
   if (scopes !== null)
     return scopes.length === 0
-      ? 'only its grants'
+      ? tokenTexts.onlyGrants
       : scopes.map(({ permissions, stacks }) => (
           <div key={stacks + permissions.join()}>
-            {permissions.join(', ')} on <code className={styles['pattern']}>{stacks}</code>
+            {tokenTexts.onStacks(permissions.join(', '), <code className={styles['pattern']}>{stacks}</code>)}
           </div>
         ));
-  if (kind === 'personal') return 'all your permissions';
-  if (kind === 'team') return 'all permissions of the team';
-  return role === null ? 'only its grants' : `all permissions of the role ${role}`;
+  if (kind === 'personal') return tokenTexts.allYours;
+  if (kind === 'team') return tokenTexts.allOfTeam;
+  return role === null ? tokenTexts.onlyGrants : tokenTexts.allOfRole(role);
 }

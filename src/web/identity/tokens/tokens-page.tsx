@@ -3,6 +3,7 @@ import { useMe } from '../../platform/app/me.ts';
 import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { Page } from '../../platform/ui/page.tsx';
 import { Tab, Tabs } from '../../platform/ui/tabs.tsx';
+import { tokenTexts } from '../texts.tsx';
 import { TokenList } from './token-list.tsx';
 
 const route = getRouteApi('/$organization/~/tokens');
@@ -17,14 +18,14 @@ export function TokensPage() {
   const mayManage = useMayManage(organization);
   const isMine = !mayManage || search.of === 'me';
   return (
-    <Page title="Tokens" lead="For the CLI, CI and other machines. Tokens of teams are on the pages of the teams.">
+    <Page title={tokenTexts.tokens} lead={tokenTexts.lead}>
       {mayManage ? (
-        <Tabs label="Whose tokens">
+        <Tabs label={tokenTexts.whose}>
           <Tab to="." search={{}} isChosen={!isMine}>
-            Of {organization}
+            {tokenTexts.ofOrganization(organization)}
           </Tab>
           <Tab to="." search={{ of: 'me' }} isChosen={isMine}>
-            Your own
+            {tokenTexts.yourOwn}
           </Tab>
         </Tabs>
       ) : null}

@@ -5,6 +5,7 @@ import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
+import { issuerDialogTexts } from '../texts.tsx';
 
 interface DialogProps {
   readonly organization: string;
@@ -12,8 +13,8 @@ interface DialogProps {
 }
 
 const replays = [
-  ['once', 'Once'],
-  ['within-life', 'Any number of times'],
+  ['once', issuerDialogTexts.once],
+  ['within-life', issuerDialogTexts.anyTimes],
 ] as const;
 type Replay = (typeof replays)[number][0];
 type EditedIssuer = Omit<IssuerItem, 'policies'>;
@@ -57,20 +58,16 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Issuer', object: issuer?.id ?? null }}
-      title={issuer === null ? 'Trust an issuer' : `Edit ${issuer.name}`}
-      description={
-        issuer === null
-          ? 'Its runs get no tokens until a policy allows it.'
-          : 'Changes apply from the next exchange on.'
-      }
-      action={issuer === null ? 'Trust the issuer' : 'Save'}
+      title={issuer === null ? issuerDialogTexts.create : issuerDialogTexts.edit(issuer.name)}
+      description={issuer === null ? issuerDialogTexts.createLead : issuerDialogTexts.editLead}
+      action={issuer === null ? issuerDialogTexts.createAction : issuerDialogTexts.save}
       {...dialog(issuer === null ? create : edit)}
       isReady={name.trim() !== '' && URL.canParse(url) && /^\d*$/.test(life)}
       onSubmit={submit}
       onClose={onClose}
     >
       <TextField
-        label="Name"
+        label={issuerDialogTexts.name}
         value={name}
         maxLength={100}
         required
@@ -78,31 +75,31 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
       />
       {issuer === null ? (
         <TextField
-          label="URL"
+          label={issuerDialogTexts.url}
           type="url"
           value={url}
           maxLength={500}
           required
-          hint="The iss claim of the id tokens, such as https://token.actions.githubusercontent.com"
+          hint={issuerDialogTexts.urlHint}
           onChange={({ target }) => change({ url: target.value })}
         />
       ) : null}
       <TextField
-        label="Audience"
+        label={issuerDialogTexts.audience}
         value={audience}
         maxLength={500}
-        placeholder={`urn:pulumi:org:${organization}`}
-        hint="The aud claim of the id tokens. The CLI requests the value shown."
+        placeholder={issuerDialogTexts.audienceExample(organization)}
+        hint={issuerDialogTexts.audienceHint}
         onChange={({ target }) => change({ audience: target.value })}
       />
       <SelectField
-        label="An id token can be exchanged"
+        label={issuerDialogTexts.replay}
         value={replay}
         options={replays}
         onChange={({ target }) => change({ replay: target.value as Replay })}
       />
       <TextField
-        label="Maximum lifetime of tokens, in seconds"
+        label={issuerDialogTexts.lifetime}
         value={life}
         inputMode="numeric"
         maxLength={6}
@@ -123,9 +120,9 @@ export function DeleteIssuerDialog({ issuer, onClose, organization }: DialogProp
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Issuer', object: issuer.id }}
-      title={`Remove ${item.name}?`}
-      description="This also removes its policies. The tokens of its runs are revoked at once, and updates that run with them lose their lock."
-      action="Remove the issuer"
+      title={issuerDialogTexts.remove(item.name)}
+      description={issuerDialogTexts.removeLead}
+      action={issuerDialogTexts.removeAction}
       isDanger
       typed={item.name}
       {...dialog(remove)}

@@ -15,6 +15,7 @@ import { MenuItem } from '../../platform/ui/menu.tsx';
 import { Section } from '../../platform/ui/page.tsx';
 import { duration } from '../../platform/ui/relative-time.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
+import { issuerTexts } from '../texts.tsx';
 import { DeleteIssuerDialog, IssuerDialog } from './issuer-dialogs.tsx';
 import { PolicyDialog } from './policy-dialog.tsx';
 import { type Policy, toSent } from './policy-form.ts';
@@ -39,12 +40,12 @@ export function IssuerSection({
   const columns: Column<Policy>[] = [
     ...columnsOfAll,
     {
-      name: 'Actions',
+      name: issuerTexts.actions,
       isActions: true,
       cell: (policy) => (
-        <RowMenu of="the policy">
-          <MenuItem onSelect={() => setAsked({ what: 'policy', policy })}>Edit…</MenuItem>
-          <MenuItem onSelect={() => setAsked({ what: 'drop', policy })}>Remove…</MenuItem>
+        <RowMenu of={issuerTexts.thePolicy}>
+          <MenuItem onSelect={() => setAsked({ what: 'policy', policy })}>{issuerTexts.edit}</MenuItem>
+          <MenuItem onSelect={() => setAsked({ what: 'drop', policy })}>{issuerTexts.remove}</MenuItem>
         </RowMenu>
       ),
     },
@@ -56,23 +57,22 @@ export function IssuerSection({
           {issuer.name} <ManagedMark organization={organization} kind="Issuer" object={issuer.id} />
         </>
       }
-      lead={
-        <>
-          <code className={styles['pattern']}>{issuer.url}</code> for <code>{issuer.audience}</code>.{' '}
-          {issuer.replay === 'once' ? 'Each id token is exchanged once' : 'Id tokens can be exchanged again'}; its runs
-          get tokens for at most {duration(issuer.maxSeconds ?? 7_200)}
-          {issuer.hasOwnKeys ? '; its keys were entered manually' : ''}.
-        </>
-      }
+      lead={issuerTexts.lead({
+        url: <code className={styles['pattern']}>{issuer.url}</code>,
+        audience: <code>{issuer.audience}</code>,
+        isExchangedOnce: issuer.replay === 'once',
+        lifetime: duration(issuer.maxSeconds ?? 7_200),
+        hasOwnKeys: issuer.hasOwnKeys,
+      })}
       actions={
         <>
           <Button disabled={details === undefined} onClick={() => setAsked({ what: 'add' })}>
             <Plus size={16} aria-hidden="true" />
-            Add a policy
+            {issuerTexts.addPolicy}
           </Button>
           <RowMenu of={issuer.name}>
-            <MenuItem onSelect={() => setAsked({ what: 'edit' })}>Edit…</MenuItem>
-            <MenuItem onSelect={() => setAsked({ what: 'delete' })}>Remove the issuer…</MenuItem>
+            <MenuItem onSelect={() => setAsked({ what: 'edit' })}>{issuerTexts.edit}</MenuItem>
+            <MenuItem onSelect={() => setAsked({ what: 'delete' })}>{issuerTexts.removeIssuer}</MenuItem>
           </RowMenu>
         </>
       }
@@ -81,11 +81,11 @@ export function IssuerSection({
         <Problem {...problem} />
       ) : (
         <Table
-          label={`Policies of ${issuer.name}`}
+          label={issuerTexts.policiesOf(issuer.name)}
           columns={columns}
           items={details?.policies}
           keyOf={({ id }) => id}
-          empty={<p className={styles['note']}>No policies: its runs get no tokens.</p>}
+          empty={<p className={styles['note']}>{issuerTexts.none}</p>}
         />
       )}
       {asked?.what === 'edit' ? <IssuerDialog organization={organization} issuer={issuer} onClose={close} /> : null}
@@ -109,51 +109,51 @@ export function IssuerSection({
 
 const columnsOfAll: readonly Column<Policy>[] = [
   {
-    name: 'Claims',
+    name: issuerTexts.claims,
     isTitle: true,
     cell: ({ rules }) => (
       <span className={styles['name']}>
-        {rules.length === 0 ? 'any claims' : null}
+        {rules.length === 0 ? issuerTexts.anyClaims : null}
         {rules.map(({ claim, patterns }) => (
           <code key={claim} className={styles['pattern']}>
-            {claim} = {patterns.join(' or ')}
+            {claim} = {issuerTexts.anyOf(patterns)}
           </code>
         ))}
       </span>
     ),
   },
   {
-    name: 'Tokens',
+    name: issuerTexts.tokens,
     cell: (policy) => (
       <span className={styles['name']}>
         <span className={styles['badges']}>
-          {policy.decision === 'deny' ? <Badge tone="failure">denied</Badge> : null}
-          {policy.decision === 'deny' ? '' : ''}
+          {policy.decision === 'deny' ? <Badge tone="failure">{issuerTexts.denied}</Badge> : null}
+
           {given(policy)}
         </span>
         {policy.scopes?.map(({ permissions, stacks }) => (
           <span key={stacks + permissions.join()} className={styles['second']}>
-            {permissions.join(', ')} on <code>{stacks}</code>
+            {issuerTexts.onStacks(permissions.join(', '), <code>{stacks}</code>)}
           </span>
         ))}
       </span>
     ),
   },
   {
-    name: 'Lifetime',
+    name: issuerTexts.lifetime,
     align: 'right',
     isMinor: true,
-    cell: ({ maxSeconds }) => (maxSeconds === null ? 'same as the issuer' : duration(maxSeconds)),
+    cell: ({ maxSeconds }) => (maxSeconds === null ? issuerTexts.sameAsIssuer : duration(maxSeconds)),
   },
 ];
 
 /** A description of the tokens that a policy gives. */
 function given({ isAdmin, owner, tokenType }: Policy): string {
-  if (tokenType === 'any') return 'any token';
-  if (tokenType === 'team') return owner === null ? 'any team token' : `a token of the team ${owner}`;
-  if (tokenType === 'personal') return owner === null ? 'any personal token' : `a token of ${owner}`;
-  if (tokenType === 'service') return 'a service token';
-  return `an organization token${isAdmin ? ', with the role admin if requested' : ''}`;
+  if (tokenType === 'any') return issuerTexts.anyToken;
+  if (tokenType === 'team') return owner === null ? issuerTexts.anyTeamToken : issuerTexts.tokenOfTeam(owner);
+  if (tokenType === 'personal') return owner === null ? issuerTexts.anyPersonalToken : issuerTexts.tokenOf(owner);
+  if (tokenType === 'service') return issuerTexts.serviceToken;
+  return issuerTexts.organizationToken(isAdmin);
 }
 
 function DropPolicyDialog({
@@ -172,13 +172,9 @@ function DropPolicyDialog({
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Issuer', object: issuer.id }}
-      title="Remove this policy?"
-      description={
-        policy.decision === 'deny'
-          ? 'The other policies then decide about runs that it denied.'
-          : 'Tokens issued by it end at once, and updates that run with them lose their lock.'
-      }
-      action="Remove the policy"
+      title={issuerTexts.removePolicy}
+      description={policy.decision === 'deny' ? issuerTexts.removePolicyDenied : issuerTexts.removePolicyLead}
+      action={issuerTexts.removePolicyAction}
       isDanger
       error={set.error}
       isPending={set.isPending}

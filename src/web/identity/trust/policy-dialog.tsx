@@ -9,16 +9,17 @@ import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit } from '../../platform/app/use-edit.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { CheckboxField, SelectField, TextArea, TextField } from '../../platform/ui/field.tsx';
+import { policyDialogTexts, policyRuleTexts } from '../texts.tsx';
 import { isWhole, newScope, ScopesField } from '../tokens/scopes-field.tsx';
 import { decided, draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } from './policy-form.ts';
 
 const kinds = [
-  ['organization', 'An organization token'],
-  ['team', 'A team token'],
-  ['service', 'A service token: only its scopes'],
-  ['personal', 'A personal token'],
+  ['organization', policyDialogTexts.organizationToken],
+  ['team', policyDialogTexts.teamToken],
+  ['service', policyDialogTexts.serviceToken],
+  ['personal', policyDialogTexts.personalToken],
 ] as const;
-const deniedKinds = [['any', 'Any token'], ...kinds] as const;
+const deniedKinds = [['any', policyDialogTexts.anyToken], ...kinds] as const;
 
 /**
  * Adds a policy at the end, or edits one in place. If another user has changed or removed it meanwhile, it counts as a different policy, and the
@@ -54,13 +55,9 @@ export function PolicyDialog({
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Issuer', object: issuer.id }}
-      title={policy === null ? `Add a policy of ${issuer.name}` : `Edit a policy of ${issuer.name}`}
-      description={
-        policy === null
-          ? 'Denials win; otherwise the first policy that allows the request applies.'
-          : 'Tokens issued by the policy end, and updates that run with them lose their lock.'
-      }
-      action={isThere ? 'Save' : 'Add the policy'}
+      title={policy === null ? policyDialogTexts.addTitle(issuer.name) : policyDialogTexts.editTitle(issuer.name)}
+      description={policy === null ? policyDialogTexts.addLead : policyDialogTexts.editLead}
+      action={isThere ? policyDialogTexts.save : policyDialogTexts.addAction}
       isDanger={policy !== null}
       {...dialog(set)}
       isReady={isReady(draft) && (scopes === null || scopes.every(isWhole))}
@@ -69,17 +66,17 @@ export function PolicyDialog({
     >
       <div className={styles['row']}>
         <SelectField
-          label="Decision"
+          label={policyDialogTexts.decision}
           value={draft.decision}
           options={[
-            ['allow', 'Allow'],
-            ['deny', 'Deny'],
+            ['allow', policyDialogTexts.allow],
+            ['deny', policyDialogTexts.deny],
           ]}
           onChange={({ target }) => change(decided(draft, target.value as 'allow' | 'deny'))}
         />
         <div className={styles['grow']}>
           <SelectField
-            label={isAllowed ? 'Allowed tokens' : 'Denied tokens'}
+            label={isAllowed ? policyDialogTexts.allowedTokens : policyDialogTexts.deniedTokens}
             value={draft.tokenType}
             options={isAllowed ? kinds : deniedKinds}
             onChange={({ target }) => change({ tokenType: target.value })}
@@ -90,14 +87,14 @@ export function PolicyDialog({
       <Rules draft={draft} onChange={change} />
       {isAllowed && draft.tokenType === 'organization' ? (
         <CheckboxField
-          label="With the role admin, if the run requests it"
+          label={policyDialogTexts.admin}
           checked={draft.isAdmin}
           onChange={({ target }) => change({ isAdmin: target.checked })}
         />
       ) : null}
       {isAllowed && !needsScopes ? (
         <CheckboxField
-          label="Limit it to some stacks and permissions"
+          label={policyDialogTexts.limit}
           checked={draft.scopes !== null}
           onChange={({ target }) => change({ scopes: target.checked ? [newScope] : null })}
         />
@@ -105,11 +102,11 @@ export function PolicyDialog({
       {scopes === null ? null : <ScopesField scopes={scopes} onChange={(changed) => change({ scopes: changed })} />}
       {isAllowed ? (
         <TextField
-          label="Maximum lifetime, in seconds"
+          label={policyDialogTexts.lifetime}
           value={draft.life}
           inputMode="numeric"
           maxLength={6}
-          placeholder="Same as the issuer"
+          placeholder={policyDialogTexts.sameAsIssuer}
           onChange={({ target }) => change({ life: target.value.trim() })}
         />
       ) : null}
@@ -129,13 +126,13 @@ function Owner({
 }: PartProps & { readonly organization: string }) {
   if (tokenType !== 'team' && tokenType !== 'personal') return null;
   const isTeam = tokenType === 'team';
-  const hint = isTeam ? undefined : 'You can let CI act as yourself only.';
+  const hint = isTeam ? undefined : policyDialogTexts.loginHint;
   const field = {
-    label: isTeam ? 'Team name' : 'Login',
+    label: isTeam ? policyDialogTexts.teamName : policyDialogTexts.login,
     value: owner,
     maxLength: 100,
     required: decision === 'allow',
-    placeholder: decision === 'deny' ? 'Any' : undefined,
+    placeholder: decision === 'deny' ? policyDialogTexts.any : undefined,
     ...(hint === undefined ? {} : { hint }),
   };
   return isTeam ? (
@@ -150,13 +147,13 @@ function Rules({ draft: { rules }, onChange }: PartProps) {
     onChange({ rules: rules.map((rule, index) => (index === at ? { ...rule, ...part } : rule)) });
   return (
     <fieldset className={styles['group']}>
-      <legend>Rules: all must match</legend>
+      <legend>{policyRuleTexts.allMustMatch}</legend>
       {rules.map((rule, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the index is what identifies a rule.
         <div key={at} className={styles['row']}>
           <div className={styles['grow']}>
             <TextField
-              label="Claim"
+              label={policyRuleTexts.claim}
               value={rule.claim}
               maxLength={200}
               required
@@ -165,11 +162,11 @@ function Rules({ draft: { rules }, onChange }: PartProps) {
           </div>
           <div className={styles['grow']}>
             <TextArea
-              label="Patterns, one per line"
+              label={policyRuleTexts.patterns}
               rows={Math.max(1, rule.patterns.split('\n').length)}
               value={rule.patterns}
               required
-              placeholder="repo:acme/web:*"
+              placeholder={policyRuleTexts.patternsExample}
               onChange={({ target }) => change(at, { patterns: target.value })}
             />
           </div>
@@ -177,7 +174,7 @@ function Rules({ draft: { rules }, onChange }: PartProps) {
             <Button
               kind="quiet"
               size="icon"
-              aria-label={`Remove the rule for ${rule.claim}`}
+              aria-label={policyRuleTexts.remove(rule.claim)}
               onClick={() => onChange({ rules: rules.filter((each) => each !== rule) })}
             >
               <X size={16} />
@@ -191,7 +188,7 @@ function Rules({ draft: { rules }, onChange }: PartProps) {
         onClick={() => onChange({ rules: [...rules, { claim: '', patterns: '' }] })}
       >
         <Plus size={14} aria-hidden="true" />
-        Add a rule
+        {policyRuleTexts.add}
       </Button>
     </fieldset>
   );

@@ -9,6 +9,7 @@ import { Code } from '../../platform/ui/code.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { Page } from '../../platform/ui/page.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { trustTexts } from '../texts.tsx';
 import { IssuerDialog } from './issuer-dialogs.tsx';
 import { IssuerSection } from './issuer-section.tsx';
 
@@ -27,21 +28,19 @@ export function TrustPoliciesPage() {
   const items = query.data?.pages.flatMap((page) => page.items);
   return (
     <Page
-      title="Trust policies"
-      lead="A CI system can vouch for its runs: each run gets a short-lived token, and the CI system stores no secret."
+      title={trustTexts.title}
+      lead={trustTexts.lead}
       actions={
         <Button kind="main" onClick={() => setIsAdding(true)}>
           <Plus size={16} aria-hidden="true" />
-          Trust an issuer
+          {trustTexts.trustIssuer}
         </Button>
       }
     >
       {items === undefined ? <Skeleton width={320} height={20} /> : null}
       {items?.length === 0 ? (
-        <Empty title="No CI system is trusted" icon={<ShieldCheck size={20} />}>
-          <p>
-            Trust the issuer of its id tokens, then choose which runs get which tokens. For GitHub Actions, for example:
-          </p>
+        <Empty title={trustTexts.none} icon={<ShieldCheck size={20} />}>
+          <p>{trustTexts.noneHint}</p>
           <Code>{`holdfast admin issuer add github --organization ${organization} --url https://token.actions.githubusercontent.com`}</Code>
         </Empty>
       ) : null}
@@ -51,7 +50,7 @@ export function TrustPoliciesPage() {
       {query.hasNextPage ? (
         <p>
           <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            {query.isFetchingNextPage ? 'Loading…' : 'Show more'}
+            {query.isFetchingNextPage ? trustTexts.loading : trustTexts.showMore}
           </Button>
         </p>
       ) : null}

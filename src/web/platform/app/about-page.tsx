@@ -1,32 +1,36 @@
 import { useEffect } from 'react';
+import { pageTexts } from '../texts.tsx';
 import { Code } from '../ui/code.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { useMe } from './me.ts';
+import { aboutTexts } from './texts.tsx';
 
 /** What this server is, and how programs reach it. */
 export function AboutPage() {
   const me = useMe();
   useEffect(() => {
-    document.title = 'About - Holdfast';
+    document.title = pageTexts.tabTitle(pageTexts.about);
   }, []);
   return (
-    <Page title="About Holdfast" lead="A self-hosted state backend for the Pulumi CLI.">
+    <Page title={aboutTexts.title} lead={aboutTexts.lead}>
       <FactList>
-        <FactRow name="Version">{me === undefined ? <Skeleton width={48} /> : <code>{me.version}</code>}</FactRow>
-        <FactRow name="Licence">
-          <ExternalLink href="https://www.apache.org/licenses/LICENSE-2.0">Apache License 2.0</ExternalLink>
+        <FactRow name={aboutTexts.version}>
+          {me === undefined ? <Skeleton width={48} /> : <code>{me.version}</code>}
         </FactRow>
-        <FactRow name="API">
-          <a href="/api/openapi.json">Description of all calls (OpenAPI)</a>
+        <FactRow name={aboutTexts.licence}>
+          <ExternalLink href="https://www.apache.org/licenses/LICENSE-2.0">{aboutTexts.licenceName}</ExternalLink>
         </FactRow>
-        <FactRow name="Account">
-          <a href="/account">Sessions and passkeys of your account</a>
+        <FactRow name={aboutTexts.api}>
+          <a href="/api/openapi.json">{aboutTexts.apiDescription}</a>
+        </FactRow>
+        <FactRow name={aboutTexts.account}>
+          <a href="/account">{aboutTexts.sessions}</a>
         </FactRow>
       </FactList>
-      <Section title="Log in with the CLI">
+      <Section title={aboutTexts.logIn}>
         <Code>{`pulumi login ${location.origin}`}</Code>
       </Section>
     </Page>

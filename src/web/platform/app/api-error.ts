@@ -1,4 +1,5 @@
 import { TRPCClientError } from '@trpc/client';
+import { proxyTexts } from '../texts.tsx';
 
 /** Throttled reads are retried after the time that the server says, in seconds, up to this maximum. */
 const maxWaitSeconds = 10;
@@ -34,11 +35,7 @@ export function isUnreached(error: unknown): boolean {
 export class ProxyAnswerError extends Error {
   override readonly name = 'ProxyAnswerError';
   constructor(status: number) {
-    super(
-      status < 400
-        ? `A proxy answered with a page of its own (status ${status}). Your session with it may have ended: reload this page.`
-        : `A proxy answered in place of the server (status ${status}). The server may be restarting or overloaded.`,
-    );
+    super(status < 400 ? proxyTexts.answeredWithPage(status) : proxyTexts.answeredInPlace(status));
   }
 }
 

@@ -1,5 +1,6 @@
 import { Link, useMatches, useParams } from '@tanstack/react-router';
 import { Fragment, type ReactNode } from 'react';
+import { breadcrumbTexts, pageTexts } from '../texts.tsx';
 import { CutName } from '../ui/cut-name.tsx';
 import styles from './breadcrumb.module.css';
 
@@ -9,7 +10,7 @@ export function Breadcrumb() {
   const crumb = useMatches().findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
   const parts: ReactNode[] = [
     <Link key="stacks" to="/">
-      Stacks
+      {pageTexts.stacks}
     </Link>,
   ];
   if (organization !== undefined)
@@ -27,13 +28,13 @@ export function Breadcrumb() {
         <CutName text={stack} />
       </Link>,
     );
-    if (version !== undefined) parts.push(<span key="update">Update {version}</span>);
+    if (version !== undefined) parts.push(<span key="update">{breadcrumbTexts.update(version)}</span>);
     // By its id: a preview, or an update.
-    if (updateId !== undefined) parts.push(<span key="run">Run</span>);
+    if (updateId !== undefined) parts.push(<span key="run">{breadcrumbTexts.run}</span>);
   }
   if (crumb !== undefined) parts.push(<span key="page">{crumb}</span>);
   return (
-    <nav className={styles['breadcrumb']} aria-label="Where you are">
+    <nav className={styles['breadcrumb']} aria-label={breadcrumbTexts.whereYouAre}>
       {parts.map((part, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the position identifies a part.
         <Fragment key={at}>

@@ -1,6 +1,7 @@
 import { type AnyRouter, useRouterState } from '@tanstack/react-router';
 import { CircleAlert, CloudOff, RefreshCw } from 'lucide-react';
 import { useEffect, useState } from 'react';
+import { chunkTexts, problemTexts } from '../texts.tsx';
 import { Button } from '../ui/button.tsx';
 import { forgetMissingPages, type MissingChunk, useMissingChunks } from '../ui/chunks.tsx';
 import { Notice } from '../ui/notification.tsx';
@@ -62,15 +63,15 @@ function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk
     <div className={styles['place']} role="alert">
       <Notice
         tone="warning"
-        {...texts(server, isPage)}
+        {...messageOf(server, isPage)}
         action={
           <>
             <Button size="small" onClick={retry}>
-              Try again
+              {problemTexts.tryAgain}
             </Button>
             {server === 'away' ? null : (
               <Button size="small" onClick={() => location.reload()}>
-                Reload the page
+                {chunkTexts.reload}
               </Button>
             )}
           </>
@@ -80,24 +81,24 @@ function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk
   );
 }
 
-function texts(server: Server, isPage: boolean) {
+function messageOf(server: Server, isPage: boolean) {
   if (server === 'away') {
-    const title = 'The server does not answer';
+    const title = problemTexts.noAnswer;
     return {
       title,
       icon: <CloudOff size={18} />,
-      children: <p>{isPage ? 'The page opens' : 'The missing part appears'} as soon as it does.</p>,
+      children: <p>{isPage ? chunkTexts.pageOpens : chunkTexts.partAppears}</p>,
     };
   }
   if (server === 'other build') {
-    const title = 'A new version of Holdfast is running';
-    return { title, icon: <RefreshCw size={18} />, children: <p>Reload the page to go on.</p> };
+    const title = chunkTexts.newVersion;
+    return { title, icon: <RefreshCw size={18} />, children: <p>{chunkTexts.reloadToGoOn}</p> };
   }
-  const title = isPage ? 'The page could not be loaded' : 'A part of this page could not be loaded';
+  const title = isPage ? chunkTexts.notLoaded : chunkTexts.partNotLoaded;
   return {
     title,
     icon: <CircleAlert size={18} />,
-    children: <p>{isPage ? 'It opens' : 'It appears'} as soon as the server sends it.</p>,
+    children: <p>{isPage ? chunkTexts.opens : chunkTexts.appears}</p>,
   };
 }
 

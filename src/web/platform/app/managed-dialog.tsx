@@ -8,6 +8,7 @@ import { Time } from '../ui/time.tsx';
 import type { Declaration } from './contract.ts';
 import type { ManagedKind } from './managed-mark.tsx';
 import { useMayManage } from './organization-pages.ts';
+import { managedTexts } from './texts.tsx';
 import { trpc } from './trpc.ts';
 
 /** An object that a configuration may declare, as its record has it. */
@@ -46,20 +47,20 @@ export function ManagedDialog({
         <Notice
           tone="warning"
           icon={<FileCode size={17} />}
-          title={isUnknown ? 'Possibly managed by apply' : 'Managed by apply'}
+          title={isUnknown ? managedTexts.possiblyManaged : managedTexts.managed}
         >
           <p>
             {isUnknown ? (
-              'It is not known whether apply manages this.'
+              managedTexts.unknown
             ) : declaration === null ? (
-              'A configuration declares it.'
+              managedTexts.declared
             ) : (
               <Source kind={kind} declaration={declaration} />
             )}{' '}
-            The next <code>holdfast apply</code> may revert this change.
+            {managedTexts.mayRevert(<code>holdfast apply</code>)}
           </p>
           <CheckboxField
-            label="Change it anyway"
+            label={managedTexts.changeAnyway}
             checked={isConfirmed}
             onChange={({ target }) => setConfirmed(target.checked ? object : null)}
           />
@@ -79,16 +80,11 @@ function Source({
   const text = Object.entries(labels)
     .map(([label, value]) => `${label}=${value}`)
     .join(', ');
-  return (
-    <>
-      A configuration declares it as {kind} <code>{name}</code>
-      {text === '' ? null : (
-        <>
-          {' '}
-          with <code>{text}</code>
-        </>
-      )}
-      , applied{appliedBy === '' ? '' : ` by ${appliedBy}`} <Time at={appliedAt} />.
-    </>
-  );
+  return managedTexts.declaredAs({
+    kind,
+    name: <code>{name}</code>,
+    labels: text === '' ? null : <code>{text}</code>,
+    by: appliedBy,
+    at: <Time at={appliedAt} />,
+  });
 }

@@ -1,5 +1,6 @@
 import { CloudOff } from 'lucide-react';
 import { useEffect, useSyncExternalStore } from 'react';
+import { problemTexts } from '../texts.tsx';
 import { Button } from '../ui/button.tsx';
 import { Notice } from '../ui/notification.tsx';
 import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
@@ -19,15 +20,15 @@ export function OfflineBanner() {
       <Notice
         tone="warning"
         icon={<CloudOff size={18} />}
-        title={isAway ? 'The server does not answer' : 'Parts of this page could not be refreshed'}
+        title={isAway ? problemTexts.noAnswer : problemTexts.notRefreshed}
         action={
           <Button size="small" onClick={() => void queryClient.refetchQueries({ type: 'active' })}>
-            Try again
+            {problemTexts.tryAgain}
           </Button>
         }
       >
         {isAway || error === null ? null : <p>{error.message}</p>}
-        <p>The page may be out of date.{goesOn ? ' It refreshes automatically as soon as possible.' : ''}</p>
+        <p>{goesOn ? `${problemTexts.mayBeOutOfDate} ${problemTexts.refreshes}` : problemTexts.mayBeOutOfDate}</p>
       </Notice>
     </div>
   );

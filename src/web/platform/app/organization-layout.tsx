@@ -1,4 +1,5 @@
 import { Outlet, useMatches, useParams } from '@tanstack/react-router';
+import { listTexts, pageTexts } from '../texts.tsx';
 import { useMe } from './me.ts';
 import { organizationPages, useMayManage } from './organization-pages.ts';
 import { usePageTitle } from './page-title.ts';
@@ -8,7 +9,7 @@ import { SectionLayout } from './section-layout.tsx';
 export function OrganizationLayout() {
   const { organization } = useParams({ from: '/$organization/~' });
   const crumb = useMatches().findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
-  usePageTitle(crumb === undefined ? organization : `${crumb} of ${organization}`);
+  usePageTitle(crumb === undefined ? organization : pageTexts.pageOf(crumb, organization));
   const isKnown = useMe() !== undefined;
   const isAdmin = useMayManage(organization);
   // Until it is known, the links take up space but are invisible.
@@ -18,7 +19,7 @@ export function OrganizationLayout() {
     link: { ...link, params: { organization } },
   }));
   return (
-    <SectionLayout label="Pages of the organization" links={links} isReady={isKnown}>
+    <SectionLayout label={listTexts.pagesOfOrganization} links={links} isReady={isKnown}>
       <Outlet />
     </SectionLayout>
   );

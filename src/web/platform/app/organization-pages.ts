@@ -1,3 +1,4 @@
+import { pageGroupTexts, pageTexts } from '../texts.tsx';
 import { useMe } from './me.ts';
 import type { SectionLink } from './section-layout.tsx';
 
@@ -8,20 +9,40 @@ interface OrganizationPage extends SectionLink {
 
 /** The pages of an organization, in the order of their links. */
 const pages: readonly OrganizationPage[] = [
-  { name: 'Members', group: 'People', link: { to: '/$organization/~/members' } },
-  { name: 'Teams', group: 'People', link: { to: '/$organization/~/teams' } },
-  { name: 'Roles', group: 'People', link: { to: '/$organization/~/roles' } },
-  { name: 'Access', group: 'People', link: { to: '/$organization/~/access' }, isForAdmins: true },
-  { name: 'Tokens', group: 'Machines', link: { to: '/$organization/~/tokens' } },
-  { name: 'Trust policies', group: 'Machines', link: { to: '/$organization/~/trust-policies' }, isForAdmins: true },
-  { name: 'Rules', group: 'Updates', link: { to: '/$organization/~/rules' }, isForAdmins: true },
-  { name: 'Approvals', group: 'Updates', link: { to: '/$organization/~/approvals' } },
-  { name: 'Policies', group: 'Updates', link: { to: '/$organization/~/policies' } },
-  { name: 'Webhooks', group: 'Updates', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
-  { name: 'Audit log', group: 'Records', link: { to: '/$organization/~/audit' }, isForAdmins: true },
-  { name: 'Limits', group: 'Records', link: { to: '/$organization/~/limits' }, isForAdmins: true },
-  { name: 'Imports', group: 'Records', link: { to: '/$organization/~/imports' }, isForAdmins: true },
-  { name: 'Deleted stacks', group: 'Records', link: { to: '/$organization/~/deleted-stacks' }, isForAdmins: true },
+  { name: pageTexts.members, group: pageGroupTexts.people, link: { to: '/$organization/~/members' } },
+  { name: pageTexts.teams, group: pageGroupTexts.people, link: { to: '/$organization/~/teams' } },
+  { name: pageTexts.roles, group: pageGroupTexts.people, link: { to: '/$organization/~/roles' } },
+  { name: pageTexts.access, group: pageGroupTexts.people, link: { to: '/$organization/~/access' }, isForAdmins: true },
+  { name: pageTexts.tokens, group: pageGroupTexts.machines, link: { to: '/$organization/~/tokens' } },
+  {
+    name: pageTexts.trustPolicies,
+    group: pageGroupTexts.machines,
+    link: { to: '/$organization/~/trust-policies' },
+    isForAdmins: true,
+  },
+  { name: pageTexts.rules, group: pageGroupTexts.updates, link: { to: '/$organization/~/rules' }, isForAdmins: true },
+  { name: pageTexts.approvals, group: pageGroupTexts.updates, link: { to: '/$organization/~/approvals' } },
+  { name: pageTexts.policies, group: pageGroupTexts.updates, link: { to: '/$organization/~/policies' } },
+  {
+    name: pageTexts.webhooks,
+    group: pageGroupTexts.updates,
+    link: { to: '/$organization/~/webhooks' },
+    isForAdmins: true,
+  },
+  { name: pageTexts.audit, group: pageGroupTexts.records, link: { to: '/$organization/~/audit' }, isForAdmins: true },
+  { name: pageTexts.limits, group: pageGroupTexts.records, link: { to: '/$organization/~/limits' }, isForAdmins: true },
+  {
+    name: pageTexts.imports,
+    group: pageGroupTexts.records,
+    link: { to: '/$organization/~/imports' },
+    isForAdmins: true,
+  },
+  {
+    name: pageTexts.deletedStacks,
+    group: pageGroupTexts.records,
+    link: { to: '/$organization/~/deleted-stacks' },
+    isForAdmins: true,
+  },
 ];
 
 /** The pages that a member or an admin sees. */

@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'react';
+import { pageActionTexts } from '../texts.tsx';
 import type { StackRef } from './contract.ts';
 
 /** The actions of the current page, by their names in the command palette. */
@@ -28,7 +29,7 @@ export function usePageAction(name: string, run: (() => void) | null): void {
 /** Offers to copy the name of the stack on view. Browsers permit it only on pages that were loaded over TLS, or from this computer. */
 export function useCopyAction({ organization, project, stack }: StackRef): void {
   const copy = (): void => void navigator.clipboard.writeText(`${organization}/${project}/${stack}`).catch(() => {});
-  usePageAction('Copy the name of this stack', window.isSecureContext ? copy : null);
+  usePageAction(pageActionTexts.copyStackName, window.isSecureContext ? copy : null);
 }
 
 /** Names of the actions of the current page. */

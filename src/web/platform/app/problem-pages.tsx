@@ -1,6 +1,7 @@
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { CircleAlert, Compass, Hourglass, Lock } from 'lucide-react';
 import { type ReactNode, useRef, useState } from 'react';
+import { problemTexts } from '../texts.tsx';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { errorCode, isDeletedByRule, isGone, isUnreached, proxyAnswer, repeatAfter } from './api-error.ts';
@@ -8,8 +9,8 @@ import { errorCode, isDeletedByRule, isGone, isUnreached, proxyAnswer, repeatAft
 /** There is nothing at this path, or nothing that the user may see. */
 export function NotFoundPage() {
   return (
-    <Empty title="Page not found" isPage icon={<Compass size={20} />}>
-      <p>It may have been deleted or renamed, or you may not have permission to see it.</p>
+    <Empty title={problemTexts.notFound} isPage icon={<Compass size={20} />}>
+      <p>{problemTexts.notFoundWhy}</p>
       <WayOut />
     </Empty>
   );
@@ -32,14 +33,14 @@ export function Problem({ error, onRetry }: ProblemProps) {
   const code = errorCode(error);
   if (isDeletedByRule(error))
     return (
-      <Empty title="Deleted by a retention rule">
+      <Empty title={problemTexts.deletedByRule}>
         <p>{messageOf(error)}.</p>
       </Empty>
     );
   if (code === 'NOT_FOUND') return <NotFoundPage />;
   if (code === 'FORBIDDEN')
     return (
-      <Empty title="You do not have access" icon={<Lock size={20} />} isPage isProblem>
+      <Empty title={problemTexts.noAccess} icon={<Lock size={20} />} isPage isProblem>
         <p>{messageOf(error)}</p>
         <WayOut />
       </Empty>
@@ -51,33 +52,28 @@ export function Problem({ error, onRetry }: ProblemProps) {
   };
   return (
     <Empty {...headOf(error)} isPage isProblem>
+      <p>{isUnreached(error) ? (proxyAnswer(error) ?? problemTexts.restarting) : messageOf(error)}</p>
+      {repeatAfter(error) === false ? null : <p>{problemTexts.continues}</p>}
       <p>
-        {isUnreached(error)
-          ? (proxyAnswer(error) ??
-            'It may be restarting, or your connection is down. Running updates are not affected.')
-          : messageOf(error)}
-      </p>
-      {repeatAfter(error) === false ? null : <p>This page continues automatically as soon as possible.</p>}
-      <p>
-        <Button onClick={() => void retry()}>{isTrying ? 'Retrying…' : 'Try again'}</Button>
+        <Button onClick={() => void retry()}>{isTrying ? problemTexts.retrying : problemTexts.tryAgain}</Button>
       </p>
     </Empty>
   );
 }
 
 function headOf(error: unknown): { readonly title: string; readonly icon: ReactNode } {
-  if (isUnreached(error)) return { title: 'The server does not answer', icon: <CircleAlert size={20} /> };
+  if (isUnreached(error)) return { title: problemTexts.noAnswer, icon: <CircleAlert size={20} /> };
   const code = errorCode(error);
-  if (code === 'TOO_MANY_REQUESTS') return { title: 'Too many requests', icon: <Hourglass size={20} /> };
-  if (code === 'SERVICE_UNAVAILABLE') return { title: 'Temporarily unavailable', icon: <Hourglass size={20} /> };
-  return { title: 'Something went wrong', icon: <CircleAlert size={20} /> };
+  if (code === 'TOO_MANY_REQUESTS') return { title: problemTexts.tooManyRequests, icon: <Hourglass size={20} /> };
+  if (code === 'SERVICE_UNAVAILABLE') return { title: problemTexts.unavailable, icon: <Hourglass size={20} /> };
+  return { title: problemTexts.wentWrong, icon: <CircleAlert size={20} /> };
 }
 
 function WayOut() {
   return (
     <p>
       <Link to="/" className={buttonClass()}>
-        Go to the stacks
+        {problemTexts.goToStacks}
       </Link>
     </p>
   );

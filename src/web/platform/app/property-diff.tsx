@@ -2,6 +2,7 @@ import { isRedacted } from '../ui/json-tree.ts';
 import { Redacted } from '../ui/json-view.tsx';
 import { type ListedPath, listPaths } from './listed-paths.ts';
 import styles from './property-diff.module.css';
+import { propertyDiffTexts } from './texts.tsx';
 
 const maxCharacters = 600;
 
@@ -9,7 +10,7 @@ const maxCharacters = 600;
 export function PropertyDiff({
   className = '',
   paths,
-  sides = ['before', 'after'],
+  sides = [propertyDiffTexts.before, propertyDiffTexts.after],
 }: {
   readonly paths: readonly ListedPath[];
   readonly sides?: readonly [string, string];
@@ -22,7 +23,7 @@ export function PropertyDiff({
         <div key={path} className={styles['path']}>
           <dt>
             {path}
-            {isAlsoOutput ? <span className={styles['also']}> and its output</span> : null}
+            {isAlsoOutput ? <span className={styles['also']}> {propertyDiffTexts.andItsOutput}</span> : null}
           </dt>
           {before === null ? null : (
             <dd className={styles['before']}>

@@ -1,5 +1,6 @@
 import { Ellipsis } from 'lucide-react';
 import type { ReactNode } from 'react';
+import { listTexts } from '../texts.tsx';
 import { Button } from '../ui/button.tsx';
 import { Menu } from '../ui/menu.tsx';
 
@@ -9,7 +10,7 @@ export function RowMenu({ children, of }: { readonly of: string; readonly childr
     <Menu
       align="end"
       trigger={
-        <Button kind="quiet" size="icon" aria-label={`Actions for ${of}`} title="Actions">
+        <Button kind="quiet" size="icon" aria-label={listTexts.actionsFor(of)} title={listTexts.actions}>
           <Ellipsis size={16} />
         </Button>
       }

@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router';
+import { listTexts } from '../texts.tsx';
 import type { Column } from '../ui/table.tsx';
 
 /** The column that shows which stack of the organization a row belongs to. */
@@ -6,7 +7,7 @@ export function stackColumn<Item extends { readonly project: string; readonly st
   organization: string,
 ): Column<Item> {
   return {
-    name: 'Stack',
+    name: listTexts.stack,
     isTitle: true,
     cell: ({ project, stack }) => (
       <Link to="/$organization/$project/$stack" params={{ organization, project, stack }}>

@@ -1,6 +1,7 @@
 import { byteText } from '../ui/byte-text.ts';
 import { DayChart } from '../ui/day-chart.tsx';
 import type { OperatorStorage } from './contract.ts';
+import { storageTexts } from './texts.tsx';
 
 /** Storage by day and kind. Renders nothing before the second day. */
 export function StorageGrowth({ days, title }: { readonly title: string; readonly days: OperatorStorage['days'] }) {
@@ -12,9 +13,9 @@ export function StorageGrowth({ days, title }: { readonly title: string; readonl
       days={days.map(({ day }) => day)}
       format={byteText}
       series={[
-        { name: 'States', tone: 'accent', values: days.map(({ stateBytes }) => stateBytes) },
-        { name: 'Journals', tone: 'warning', values: days.map(({ journalBytes }) => journalBytes) },
-        { name: 'Events', tone: 'neutral', values: days.map(({ eventBytes }) => eventBytes) },
+        { name: storageTexts.states, tone: 'accent', values: days.map(({ stateBytes }) => stateBytes) },
+        { name: storageTexts.journals, tone: 'warning', values: days.map(({ journalBytes }) => journalBytes) },
+        { name: storageTexts.events, tone: 'neutral', values: days.map(({ eventBytes }) => eventBytes) },
       ]}
     />
   );

@@ -2,6 +2,7 @@ import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { isEditConflict } from './api-error.ts';
 import { mergedDraft } from './merged-draft.ts';
+import { editTexts } from './texts.tsx';
 
 /** A change that is being sent. */
 interface Sent {
@@ -17,7 +18,7 @@ interface Sent {
 export function useEdit<Item, Draft extends object>({
   draftOf,
   item,
-  loaded = 'This is the current version with your changes. Nothing is saved yet.',
+  loaded = editTexts.loaded,
   read,
 }: {
   readonly item: Item;
@@ -56,7 +57,7 @@ export function useEdit<Item, Draft extends object>({
 
 /** The same for a dialog that confirms a removal. `item`: the shown version, which is removed if nobody has edited it since. */
 export function useRemoval<Item>({ item, read }: { readonly item: Item; readonly read: () => Promise<Item> }) {
-  const loaded = 'This is the current version. Nothing is removed yet.';
+  const loaded = editTexts.loadedBeforeRemoval;
   const { base, dialog } = useEdit({ item, draftOf: () => ({}), loaded, read });
   return { item: base, dialog };
 }

@@ -4,6 +4,7 @@ import { Button } from './button.tsx';
 import { Dialog, DialogActions } from './dialog.tsx';
 import { TextField } from './field.tsx';
 import { SubmitBlock } from './submit-block.ts';
+import { actionDialogTexts } from './texts.tsx';
 
 export interface ActionDialogProps {
   readonly title: string;
@@ -43,7 +44,7 @@ export function ActionDialog({
   onClose,
   onReload = null,
   onSubmit,
-  stay = 'Cancel',
+  stay = actionDialogTexts.cancel,
   title,
   typed,
 }: ActionDialogProps) {
@@ -62,11 +63,7 @@ export function ActionDialog({
         {children}
         {typed === undefined ? null : (
           <TextField
-            label={
-              <>
-                Type <code>{typed}</code> to confirm
-              </>
-            }
+            label={actionDialogTexts.typeToConfirm(<code>{typed}</code>)}
             value={text}
             onChange={({ target }) => setText(target.value)}
           />
@@ -83,7 +80,7 @@ export function ActionDialog({
             </p>
             {onReload === null ? null : (
               <Button size="small" disabled={isPending} onClick={onReload}>
-                Load the current version
+                {actionDialogTexts.loadCurrent}
               </Button>
             )}
           </div>

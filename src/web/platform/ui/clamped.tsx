@@ -1,6 +1,7 @@
 import { type CSSProperties, type ReactNode, useLayoutEffect, useRef, useState } from 'react';
 import { Button } from './button.tsx';
 import styles from './clamped.module.css';
+import { clampedTexts } from './texts.tsx';
 
 /** User text of any length: its first lines, and a button for the rest. `of`: its kind, such as "message". */
 export function Clamped({
@@ -41,7 +42,7 @@ export function Clamped({
       </div>
       {isCut ? (
         <Button size="small" className={styles['button']} aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
-          {isOpen ? 'Show less' : `Show the whole ${of}`}
+          {isOpen ? clampedTexts.showLess : clampedTexts.showWhole(of)}
         </Button>
       ) : null}
     </>

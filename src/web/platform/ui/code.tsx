@@ -2,6 +2,7 @@ import { Check, Copy } from 'lucide-react';
 import { useState } from 'react';
 import { Button } from './button.tsx';
 import styles from './code.module.css';
+import { copyTexts } from './texts.tsx';
 
 /** A command or a value, with a button that copies it. */
 export function Code({ children }: { readonly children: string }) {
@@ -13,7 +14,7 @@ export function Code({ children }: { readonly children: string }) {
   );
 }
 
-export function CopyButton({ label = 'Copy', text }: { readonly text: string; readonly label?: string }) {
+export function CopyButton({ label = copyTexts.copy, text }: { readonly text: string; readonly label?: string }) {
   const [isCopied, setIsCopied] = useState(false);
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(text);
@@ -24,7 +25,7 @@ export function CopyButton({ label = 'Copy', text }: { readonly text: string; re
     <Button
       kind="quiet"
       size="icon"
-      aria-label={isCopied ? 'Copied' : label}
+      aria-label={isCopied ? copyTexts.copied : label}
       title={label}
       onClick={() => void copy().catch(() => {})}
     >

@@ -1,5 +1,6 @@
 import { Download } from 'lucide-react';
 import { Button } from './button.tsx';
+import { csvTexts } from './texts.tsx';
 
 /** Saves a table as a file. `read`: its lines, the names of the columns first. */
 export function CsvButton({
@@ -13,7 +14,7 @@ export function CsvButton({
     <Button
       kind="quiet"
       size="small"
-      aria-label={`Save ${fileName}`}
+      aria-label={csvTexts.save(fileName)}
       onClick={() => {
         const url = URL.createObjectURL(new Blob([csvText(read())], { type: 'text/csv;charset=utf-8' }));
         const link = document.createElement('a');
@@ -25,7 +26,7 @@ export function CsvButton({
       }}
     >
       <Download size={14} aria-hidden="true" />
-      CSV
+      {csvTexts.csv}
     </Button>
   );
 }

@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { ChartFrame } from './chart-frame.tsx';
 import { CsvButton } from './csv-button.tsx';
 import styles from './day-chart.module.css';
+import { dayChartTexts } from './texts.tsx';
 
 export interface DaySeries {
   readonly name: string;
@@ -35,7 +36,7 @@ export function DayChart({
       title={title}
       total={total}
       most={most === 0 ? '' : format(most)}
-      ends={[nameOf(days[0] ?? '1970-01-01'), 'Today']}
+      ends={[nameOf(days[0] ?? '1970-01-01'), dayChartTexts.today]}
       foot={
         <div className={styles['foot']}>
           {series.length === 1 ? null : (
@@ -49,7 +50,7 @@ export function DayChart({
             </ul>
           )}
           <details className={styles['table']}>
-            <summary>As a table</summary>
+            <summary>{dayChartTexts.asTable}</summary>
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls. */}
             <section className={styles['rows']} tabIndex={0} aria-label={title}>
               <CsvButton
@@ -62,7 +63,7 @@ export function DayChart({
               <table aria-label={title}>
                 <thead>
                   <tr>
-                    <th scope="col">Day</th>
+                    <th scope="col">{dayChartTexts.day}</th>
                     {series.map(({ name }) => (
                       <th key={name} scope="col">
                         {name}

@@ -3,6 +3,7 @@ import { X } from 'lucide-react';
 import { type ReactNode, useMemo, useRef } from 'react';
 import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
+import { dialogTexts } from './texts.tsx';
 
 /** A window above the page. `position`: in the middle, near the top (for search), or along the left side. */
 export function Dialog({
@@ -41,7 +42,7 @@ export function Dialog({
           {position === 'middle' ? (
             <header className={styles['head']}>
               <Base.Title className={styles['title']}>{title}</Base.Title>
-              <Base.Close className={buttonClass({ kind: 'quiet', size: 'icon' })} aria-label="Close">
+              <Base.Close className={buttonClass({ kind: 'quiet', size: 'icon' })} aria-label={dialogTexts.close}>
                 <X size={16} />
               </Base.Close>
             </header>

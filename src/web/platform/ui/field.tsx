@@ -66,27 +66,27 @@ export function CheckboxField({ error, hint, label, ...input }: Own<'input'>) {
   return (
     <div className={styles['check']}>
       <input type="checkbox" {...input} {...described(ids, hint, error)} />
-      <label htmlFor={ids.input}>{label}</label>
+      <label htmlFor={ids.inputId}>{label}</label>
       <Notes {...{ ids, hint, error }} />
     </div>
   );
 }
 
 interface Ids {
-  readonly input: string;
-  readonly hint: string;
-  readonly error: string;
+  readonly inputId: string;
+  readonly hintId: string;
+  readonly errorId: string;
 }
 
 function useIds(): Ids {
-  const input = useId();
-  return { input, hint: `${input}hint`, error: `${input}error` };
+  const inputId = useId();
+  return { inputId, hintId: `${inputId}hint`, errorId: `${inputId}error` };
 }
 
 function described(ids: Ids, hint: ReactNode, error: string | undefined) {
-  const notes = [hint === undefined ? null : ids.hint, error === undefined ? null : ids.error].filter(Boolean);
+  const notes = [hint === undefined ? null : ids.hintId, error === undefined ? null : ids.errorId].filter(Boolean);
   return {
-    id: ids.input,
+    id: ids.inputId,
     'aria-describedby': notes.length === 0 ? undefined : notes.join(' '),
     'aria-invalid': error === undefined ? undefined : true,
   };
@@ -102,7 +102,7 @@ function Field({
 }: About & { readonly ids: Ids; readonly children: ReactNode }) {
   return (
     <div className={styles['field']}>
-      <label htmlFor={ids.input} className={isLabelUnseen ? 'unseen' : styles['label']}>
+      <label htmlFor={ids.inputId} className={isLabelUnseen ? 'unseen' : styles['label']}>
         {label}
       </label>
       {children}
@@ -115,12 +115,12 @@ function Notes({ error, hint, ids }: Pick<About, 'hint' | 'error'> & { readonly 
   return (
     <>
       {hint === undefined ? null : (
-        <p id={ids.hint} className={styles['hint']}>
+        <p id={ids.hintId} className={styles['hint']}>
           {hint}
         </p>
       )}
       {error === undefined ? null : (
-        <p id={ids.error} className={styles['error']} role="alert">
+        <p id={ids.errorId} className={styles['error']} role="alert">
           {error}
         </p>
       )}

@@ -2,6 +2,7 @@ import { ChevronDown, ChevronRight, LockKeyhole } from 'lucide-react';
 import { type ReactNode, useMemo } from 'react';
 import { type JsonRow, listJsonRows } from './json-tree.ts';
 import styles from './json-view.module.css';
+import { jsonViewTexts } from './texts.tsx';
 import { useToggles } from './toggles.ts';
 
 /** Levels that are initially expanded. */
@@ -35,7 +36,7 @@ export function JsonView({
           {annotate === undefined || row.isOpen ? null : <span className={styles['note']}>{annotate(row.path)}</span>}
         </li>
       ))}
-      {rows.length === maxRows ? <li className={styles['row']}>and more</li> : null}
+      {rows.length === maxRows ? <li className={styles['row']}>{jsonViewTexts.andMore}</li> : null}
     </ul>
   );
 }
@@ -63,13 +64,13 @@ function Line({
       </>
     );
   }
-  const unit = row.kind === 'array' ? 'items' : 'properties';
+
   return (
     <button type="button" className={styles['opener']} aria-expanded={row.isOpen} onClick={onToggle}>
       {row.isOpen ? <ChevronDown size={14} aria-hidden="true" /> : <ChevronRight size={14} aria-hidden="true" />}
       <span className={styles['key']}>{row.key}</span>
       <span className={styles['count']}>
-        {row.childCount} {unit}
+        {row.kind === 'array' ? jsonViewTexts.items(row.childCount) : jsonViewTexts.properties(row.childCount)}
       </span>
     </button>
   );
@@ -90,7 +91,7 @@ export function Redacted() {
   return (
     <span className={styles['redacted']}>
       <LockKeyhole size={12} aria-hidden="true" />
-      secret
+      {jsonViewTexts.secret}
     </span>
   );
 }

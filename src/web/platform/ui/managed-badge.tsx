@@ -1,8 +1,7 @@
 import { Badge } from './badge.tsx';
+import { managedBadgeTexts } from './texts.tsx';
 
 /** Of something that a configuration under version control declares: the next `holdfast apply` undoes changes by hand. */
 export function ManagedBadge() {
-  return (
-    <Badge title="Declared by a configuration: the next holdfast apply undoes changes by hand">Managed by apply</Badge>
-  );
+  return <Badge title={managedBadgeTexts.why}>{managedBadgeTexts.managed}</Badge>;
 }

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import styles from './print-note.module.css';
+import { printNoteTexts } from './texts.tsx';
 import { maxPrintedRows } from './virtual-rows.ts';
 
 /** On paper, says below the loaded rows that the list continues. `children`: where to find the whole list. */
@@ -15,7 +16,7 @@ export function PrintNote({
   if (!hasMore && count <= maxPrintedRows) return null;
   return (
     <p className={styles['note']}>
-      These are the first {Math.min(count, maxPrintedRows).toLocaleString('en')} rows of the list. {children}
+      {printNoteTexts.firstRows(Math.min(count, maxPrintedRows))} {children}
     </p>
   );
 }

@@ -1,3 +1,5 @@
+import { timeTexts } from './texts.tsx';
+
 const steps = [
   ['year', 365 * 24 * 3600],
   ['month', 30 * 24 * 3600],
@@ -13,7 +15,7 @@ export function relativeTime(time: Date, now: Date): string {
   const seconds = (time.getTime() - now.getTime()) / 1000;
   for (const [unit, size] of steps)
     if (Math.abs(seconds) >= size) return words.format(Math.trunc(seconds / size), unit);
-  return 'just now';
+  return timeTexts.justNow;
 }
 
 /** A human-readable duration, from seconds: "<1 s", "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". */

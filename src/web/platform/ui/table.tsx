@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { Button } from './button.tsx';
 import { Skeleton } from './skeleton.tsx';
 import styles from './table.module.css';
+import { tableTexts } from './texts.tsx';
 
 export interface Column<Item> {
   readonly name: string;
@@ -74,7 +75,7 @@ export function Table<Item>({
       {hasMore ? (
         <div className={styles['more']}>
           <Button onClick={onMore} disabled={isBusy}>
-            {isBusy ? 'Loading…' : 'Show more'}
+            {isBusy ? tableTexts.loading : tableTexts.showMore}
           </Button>
         </div>
       ) : null}

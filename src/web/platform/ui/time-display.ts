@@ -1,12 +1,9 @@
 import { useSyncExternalStore } from 'react';
+import { timeDisplayTexts } from './texts.tsx';
 
 export const timeDisplays = ['relative', 'local', 'utc'] as const;
 export type TimeDisplay = (typeof timeDisplays)[number];
-export const timeDisplayNames = {
-  relative: 'Relative times',
-  local: 'Local times',
-  utc: 'Times in UTC',
-} as const satisfies Record<TimeDisplay, string>;
+export const timeDisplayNames = timeDisplayTexts satisfies Record<TimeDisplay, string>;
 
 const key = 'holdfast.times';
 const listeners = new Set<() => void>();

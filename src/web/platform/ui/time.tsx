@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from 'react';
 import { duration, relativeTime } from './relative-time.ts';
+import { timeTexts } from './texts.tsx';
 import { exactTime, shortTime, useTimeDisplay } from './time-display.ts';
 
 const listeners = new Set<() => void>();
@@ -60,7 +61,7 @@ export function TextWithTimes({ text }: { readonly text: string }) {
 export function Since({ at }: { readonly at: string }) {
   const time = new Date(at);
   return (
-    <time dateTime={at} title={`since ${exactTime(time)}`}>
+    <time dateTime={at} title={timeTexts.since(exactTime(time))}>
       {duration((useNow().getTime() - time.getTime()) / 1000)}
     </time>
   );

@@ -12,6 +12,7 @@ import { Page } from '../../platform/ui/page.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { Table } from '../../platform/ui/table.tsx';
+import { referencesTexts } from '../texts.tsx';
 import styles from './references.module.css';
 import { StackName } from './stack-name.tsx';
 
@@ -43,7 +44,7 @@ export function ReferencesPage() {
     matchMedia('(width < 800px)').matches ? 'list' : 'graph',
   );
   useEffect(() => {
-    document.title = `References of ${organization} - Holdfast`;
+    document.title = referencesTexts.documentTitle(organization);
   }, [organization]);
   const rows = useMemo(() => rowsOf(query.data?.nodes ?? [], query.data?.edges ?? []), [query.data]);
   const data = useMemo(() => query.data && readStacks(query.data, organization), [query.data, organization]);
@@ -56,16 +57,16 @@ export function ReferencesPage() {
   };
   return (
     <Page
-      title="References"
-      lead="Stacks that read outputs of other stacks, according to the stack references in their newest states."
+      title={referencesTexts.title}
+      lead={referencesTexts.lead}
       actions={
         <Segments
-          label="Shown as"
+          label={referencesTexts.shownAs}
           value={shape}
           onChange={setShape}
           options={[
-            { value: 'graph', label: 'Graph' },
-            { value: 'list', label: 'List' },
+            { value: 'graph', label: referencesTexts.graph },
+            { value: 'list', label: referencesTexts.list },
           ]}
         />
       }
@@ -73,47 +74,43 @@ export function ReferencesPage() {
       {problem ? (
         <Problem {...problem} />
       ) : query.data?.nodes.length === 0 ? (
-        <Empty title="No stack reads another" icon={<Waypoints size={20} />}>
-          <p>
-            A program reads the outputs of another stack with{' '}
-            <code>new pulumi.StackReference("organization/project/stack")</code>. It appears here after its next update.
-          </p>
+        <Empty title={referencesTexts.noStackReadsAnother} icon={<Waypoints size={20} />}>
+          <p>{referencesTexts.emptyHint}</p>
         </Empty>
       ) : shape === 'graph' ? (
         <FlowGraph
-          label="Graph of stack references"
+          label={referencesTexts.graphLabel}
           data={data}
           chosen={null}
           onOpen={open}
-          caption={
-            <>
-              Arrows lead from a stack to the stacks whose outputs it reads. Dashed boxes are stacks that you may not
-              read, or that do not exist.{query.data?.isCut ? ' Only the first 500 stacks are shown.' : ''}
-            </>
-          }
+          caption={referencesTexts.caption(query.data?.isCut)}
         />
       ) : (
         <>
           <Table
-            label="Stack references"
+            label={referencesTexts.stackReferences}
             items={query.data && rows}
             keyOf={({ name }) => name}
             empty={null}
             columns={[
-              { name: 'Stack', isTitle: true, cell: ({ node }) => <StackName node={node} within={organization} /> },
-              { name: 'Reads', cell: ({ reads }) => <Names nodes={reads} within={organization} /> },
-              { name: 'Read by', cell: ({ readBy }) => <Names nodes={readBy} within={organization} /> },
+              {
+                name: referencesTexts.stack,
+                isTitle: true,
+                cell: ({ node }) => <StackName node={node} within={organization} />,
+              },
+              { name: referencesTexts.reads, cell: ({ reads }) => <Names nodes={reads} within={organization} /> },
+              { name: referencesTexts.readBy, cell: ({ readBy }) => <Names nodes={readBy} within={organization} /> },
             ]}
           />
-          {query.data?.isCut ? <p className={styles['note']}>Only the first 500 stacks are shown.</p> : null}
+          {query.data?.isCut ? <p className={styles['note']}>{referencesTexts.cut}</p> : null}
         </>
       )}
       <p className={styles['note']}>
-        A rule can refuse updates that remove outputs which other stacks read: <code>consumers</code>, under{' '}
-        <Link to="/$organization/~/rules" params={{ organization }}>
-          Rules
-        </Link>
-        .
+        {referencesTexts.ruleNote(
+          <Link to="/$organization/~/rules" params={{ organization }}>
+            {referencesTexts.rules}
+          </Link>,
+        )}
       </p>
     </Page>
   );
@@ -141,7 +138,7 @@ function readStacks({ edges, nodes }: References, organization: string): GraphDa
   const indexes = new Map(nodes.map((node, at) => [nameOf(node), at]));
   const names = nodes.map(({ project, stack }) => `${project}/${stack}`);
   const kinds = nodes.map(({ isReadable, organization: of }) =>
-    of === organization ? (isReadable ? '' : 'not readable') : of,
+    of === organization ? (isReadable ? '' : referencesTexts.notReadable) : of,
   );
   const parents = nodes.map(() => -1);
   const faint = nodes.map(({ isReadable }) => !isReadable);

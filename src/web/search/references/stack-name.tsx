@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { ReferenceNode } from '../../platform/app/contract.ts';
+import { stackNameTexts } from '../texts.tsx';
 import styles from './references.module.css';
 
 /** A stack that a reference names: a link if the user may read it. `within`: an organization whose name is omitted. */
@@ -8,7 +9,7 @@ export function StackName({ node, within }: { readonly node: ReferenceNode; read
   const name = `${organization === within ? '' : `${organization}/`}${project}/${stack}`;
   if (!isReadable) {
     return (
-      <span className={styles['hidden']} title="You may not read this stack, or it does not exist">
+      <span className={styles['hidden']} title={stackNameTexts.notReadable}>
         {name}
       </span>
     );

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReferenceNode, StackRef } from '../../platform/app/contract.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { FactList, FactRow } from '../../platform/ui/fact-list.tsx';
+import { stackReferencesTexts } from '../texts.tsx';
 import styles from './references.module.css';
 import { StackName } from './stack-name.tsx';
 
@@ -12,12 +13,12 @@ export function StackReferences({ stack }: { readonly stack: StackRef }) {
   if (data === undefined || data.reads.length + data.readBy.length === 0) return null;
   return (
     <section className={styles['section']}>
-      <h2>References</h2>
+      <h2>{stackReferencesTexts.title}</h2>
       <FactList>
-        <Names title="Reads" nodes={data.reads} within={organization} />
-        <Names title="Read by" nodes={data.readBy} within={organization} />
+        <Names title={stackReferencesTexts.reads} nodes={data.reads} within={organization} />
+        <Names title={stackReferencesTexts.readBy} nodes={data.readBy} within={organization} />
       </FactList>
-      {data.isCut ? <p className={styles['note']}>and more</p> : null}
+      {data.isCut ? <p className={styles['note']}>{stackReferencesTexts.andMore}</p> : null}
     </section>
   );
 }

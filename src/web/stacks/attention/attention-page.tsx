@@ -6,6 +6,7 @@ import type { Attention } from '../../platform/app/contract.ts';
 import { useMe } from '../../platform/app/me.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { every, trpc } from '../../platform/app/trpc.ts';
+import { pageTexts } from '../../platform/texts.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
@@ -13,6 +14,7 @@ import { Time } from '../../platform/ui/time.tsx';
 import type { StackStatus } from '../stack-filter.ts';
 import styles from './attention-page.module.css';
 import { type AttentionRow, approvalRow, freezeRow, maxCounted, troubleRow, waitRow } from './attention-rows.tsx';
+import { attentionTexts } from './texts.tsx';
 
 const refreshMs = 60_000;
 
@@ -34,20 +36,23 @@ export function AttentionPage() {
   );
   const problem = useProblem(query);
   useEffect(() => {
-    document.title = 'Needs attention - Holdfast';
+    document.title = pageTexts.tabTitle(pageTexts.needsAttention);
   }, []);
   const showsOrganization = (useMe()?.organizations.length ?? 0) > 1 && organization === undefined;
   const groups = query.data && groupsOf(query.data).filter(({ count }) => count > 0);
   const columns = columnsOf(showsOrganization);
   return (
-    <Page title="Needs attention">
+    <Page title={attentionTexts.title}>
       {problem ? (
         <Problem {...problem} />
       ) : groups === undefined ? (
-        <Table label="Needs attention" columns={columns} items={undefined} keyOf={({ key }) => key} empty={null} />
+        <Table label={attentionTexts.title} columns={columns} items={undefined} keyOf={({ key }) => key} empty={null} />
       ) : groups.length === 0 ? (
-        <Empty title={query.data?.isPartial ? 'Nothing found' : 'All is well'} icon={<CircleCheck size={20} />}>
-          <p>No stack is failed, interrupted, drifted or frozen, and nothing waits for you.</p>
+        <Empty
+          title={query.data?.isPartial ? attentionTexts.nothingFound : attentionTexts.allIsWell}
+          icon={<CircleCheck size={20} />}
+        >
+          <p>{attentionTexts.allFound}</p>
         </Empty>
       ) : (
         groups.map(({ count, rows, status, title }) => (
@@ -61,7 +66,8 @@ export function AttentionPage() {
                   params={organization === undefined ? {} : { organization }}
                   search={{ status }}
                 >
-                  Show all<span className="unseen"> {title.toLowerCase()} stacks</span>
+                  {attentionTexts.showAll}
+                  <span className="unseen"> {attentionTexts.showAllOf(title)}</span>
                 </Link>
               ) : undefined
             }
@@ -70,12 +76,7 @@ export function AttentionPage() {
           </Section>
         ))
       )}
-      {query.data?.isPartial ? (
-        <p>
-          This page does not check all stacks: it may miss failures, interruptions, drift and freezes. The list of
-          stacks covers all.
-        </p>
-      ) : null}
+      {query.data?.isPartial ? <p>{attentionTexts.isPartial}</p> : null}
     </Page>
   );
 }
@@ -83,19 +84,24 @@ export function AttentionPage() {
 function groupsOf(found: Attention): readonly Group[] {
   const { approvals, drifted, failed, frozen, interrupted, queued } = found;
   return [
-    { title: 'Approvals', rows: approvals.items.map(approvalRow), count: approvals.count },
-    { title: 'Failed', rows: failed.items.map(troubleRow), count: failed.count, status: 'failed' },
-    { title: 'Interrupted', rows: interrupted.items.map(troubleRow), count: interrupted.count, status: 'interrupted' },
-    { title: 'Long waits', rows: queued.items.map(waitRow), count: queued.count },
-    { title: 'Drifted', rows: drifted.items.map(troubleRow), count: drifted.count, status: 'drifted' },
-    { title: 'Frozen', rows: frozen.items.map(freezeRow), count: frozen.count, status: 'frozen' },
+    { title: attentionTexts.approvals, rows: approvals.items.map(approvalRow), count: approvals.count },
+    { title: attentionTexts.failed, rows: failed.items.map(troubleRow), count: failed.count, status: 'failed' },
+    {
+      title: attentionTexts.interrupted,
+      rows: interrupted.items.map(troubleRow),
+      count: interrupted.count,
+      status: 'interrupted',
+    },
+    { title: attentionTexts.longWaits, rows: queued.items.map(waitRow), count: queued.count },
+    { title: attentionTexts.drifted, rows: drifted.items.map(troubleRow), count: drifted.count, status: 'drifted' },
+    { title: attentionTexts.frozen, rows: frozen.items.map(freezeRow), count: frozen.count, status: 'frozen' },
   ];
 }
 
 function columnsOf(showsOrganization: boolean): Column<AttentionRow>[] {
   return [
     {
-      name: 'Stack',
+      name: attentionTexts.stack,
       isTitle: true,
       cell: ({ organization, scope, search, stack }) =>
         stack === null ? (
@@ -109,8 +115,8 @@ function columnsOf(showsOrganization: boolean): Column<AttentionRow>[] {
           </Link>
         ),
     },
-    { name: 'Reason', cell: ({ reason }) => <div className={styles['reason']}>{reason}</div> },
-    { name: 'Since', cell: ({ since }) => <Time at={since} /> },
-    { name: 'By', cell: ({ by }) => by },
+    { name: attentionTexts.reason, cell: ({ reason }) => <div className={styles['reason']}>{reason}</div> },
+    { name: attentionTexts.since, cell: ({ since }) => <Time at={since} /> },
+    { name: attentionTexts.by, cell: ({ by }) => by },
   ];
 }

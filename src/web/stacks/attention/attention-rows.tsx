@@ -1,12 +1,13 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Attention } from '../../platform/app/contract.ts';
-import { counted } from '../../platform/ui/counted.ts';
+
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { shortCommit, viewKind } from '../../updates/update-status.ts';
 import type { StackSearch } from '../stack-filter.ts';
 import styles from './attention-page.module.css';
+import { attentionTexts } from './texts.tsx';
 
 /** Something that needs attention, as a row of a table. */
 export interface AttentionRow {
@@ -27,8 +28,8 @@ type Trouble = Attention['failed']['items'][number];
 /** A failed or interrupted update, or one that found drift. */
 export function troubleRow(item: Trouble): AttentionRow {
   const { by, ciUrl, commit, kind, organization, project, since, stack, trouble, updateId, version } = item;
-  const words = { failed: 'failed', interrupted: 'was interrupted', drifted: 'found drift' } as const;
-  const name = `${viewKind({ kind })}${version === null ? '' : ` ${version}`} ${words[trouble]}`;
+
+  const name = attentionTexts.trouble[trouble](`${viewKind({ kind })}${version === null ? '' : ` ${version}`}`);
   const [message] = item.message.split('\n');
   return {
     key: `${trouble} ${updateId}`,
@@ -66,7 +67,7 @@ export function approvalRow(item: Attention['approvals']['items'][number]): Atte
     reason: (
       <>
         <Link to="/$organization/~/approvals" params={{ organization }}>
-          {viewKind({ kind })} waits for your approval
+          {attentionTexts.waitsForApproval(viewKind({ kind }))}
         </Link>
         {request === '' ? null : <span className={styles['text']}>{request}</span>}
         <Origin commit={commit} ciUrl={ciUrl} />
@@ -85,17 +86,13 @@ export function freezeRow(item: Attention['frozen']['items'][number]): Attention
   };
   return {
     key: id,
-    ...{ organization, search, scope, since, by: by ?? 'an operator' },
+    ...{ organization, search, scope, since, by: by ?? attentionTexts.operator },
     stack: project === null || stack === null ? null : { project, stack },
     reason: (
       <>
-        <span>{stack === null ? `Freezes ${atMost(stacks)}` : 'Frozen'}</span>
+        <span>{stack === null ? freezesText(stacks) : attentionTexts.frozen}</span>
         {note === '' ? null : <span className={styles['text']}>{note}</span>}
-        {until === null ? null : (
-          <span className={styles['text']}>
-            ends <Time at={until} />
-          </span>
-        )}
+        {until === null ? null : <span className={styles['text']}>{attentionTexts.ends(<Time at={until} />)}</span>}
       </>
     ),
   };
@@ -110,7 +107,7 @@ export function waitRow(item: Attention['queued']['items'][number]): AttentionRo
     reason: (
       <>
         <Link to="/$organization/~/ci" params={{ organization }}>
-          {kind === null ? 'Run' : viewKind({ kind })} waits at position {position}
+          {attentionTexts.waitsAt(kind === null ? attentionTexts.run : viewKind({ kind }), position)}
         </Link>
         <Origin commit={commit} ciUrl={ciUrl} />
       </>
@@ -123,7 +120,7 @@ function Origin({ ciUrl, commit }: { readonly ciUrl: string | null; readonly com
   return (
     <span className={styles['minor']}>
       {commit === null ? null : <code title={commit}>{shortCommit(commit)}</code>}
-      {ciUrl === null ? null : <ExternalLink href={ciUrl}>CI run</ExternalLink>}
+      {ciUrl === null ? null : <ExternalLink href={ciUrl}>{attentionTexts.ciRun}</ExternalLink>}
     </span>
   );
 }
@@ -131,6 +128,6 @@ function Origin({ ciUrl, commit }: { readonly ciUrl: string | null; readonly com
 /** The server counts to 101. */
 export const maxCounted = 100;
 
-function atMost(stacks: number): string {
-  return stacks > maxCounted ? `more than ${maxCounted} stacks` : counted(stacks, 'stack');
+function freezesText(stacks: number): string {
+  return stacks > maxCounted ? attentionTexts.freezesMoreThan(maxCounted) : attentionTexts.freezes(stacks);
 }

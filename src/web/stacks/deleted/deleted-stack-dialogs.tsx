@@ -4,8 +4,9 @@ import type { DeletedStack, StackRef } from '../../platform/app/contract.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
-import { counted } from '../../platform/ui/counted.ts';
+
 import { TextField } from '../../platform/ui/field.tsx';
+import { purgeStackTexts, restoreStackTexts } from './texts.tsx';
 
 interface Props {
   readonly organization: string;
@@ -29,13 +30,13 @@ export function RestoreStackDialog({
       },
     }),
   );
-  const resources = counted(resourceCount, 'resource');
-  const state = version === 0 ? 'without a version' : `at version ${version} with ${resources}`;
+
+  const state = version === 0 ? restoreStackTexts.withoutVersion : restoreStackTexts.version(version, resourceCount);
   return (
     <ActionDialog
-      title={`Restore ${project}/${stack}?`}
-      description={`It is restored as it was, ${state}, with its history, tags and secrets. Grants and rules for its name apply to it again. Nothing changes in the cloud.`}
-      action="Restore"
+      title={restoreStackTexts.title(`${project}/${stack}`)}
+      description={restoreStackTexts.lead(state)}
+      action={restoreStackTexts.action}
       isReady={name.trim() !== ''}
       isPending={restoring.isPending}
       error={restoring.error}
@@ -44,12 +45,8 @@ export function RestoreStackDialog({
       onSubmit={() => restoring.mutate({ organization, id, stack: name.trim() })}
     >
       <TextField
-        label="Name"
-        hint={
-          isNameTaken
-            ? `Another stack is now named ${stack}. The state gets the new name, in a new version.`
-            : 'Under another name, the state gets that name, in a new version.'
-        }
+        label={restoreStackTexts.name}
+        hint={isNameTaken ? restoreStackTexts.nameTaken(stack) : restoreStackTexts.nameHint}
         required
         maxLength={100}
         value={name}
@@ -64,9 +61,9 @@ export function PurgeStackDialog({ onClose, organization, stack: { id, project, 
   const purging = useMutation(trpc.deletedStacks.purge.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
-      title={`Delete ${project}/${stack} for good?`}
-      description="Its secrets can no longer be decrypted, and its states and history are deleted. After that, it can only be restored from a backup of the whole server."
-      action="Delete for good"
+      title={purgeStackTexts.title(`${project}/${stack}`)}
+      description={purgeStackTexts.lead}
+      action={purgeStackTexts.action}
       isDanger
       isPending={purging.isPending}
       error={purging.error}

@@ -15,6 +15,7 @@ import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { PurgeStackDialog, RestoreStackDialog } from './deleted-stack-dialogs.tsx';
 import styles from './deleted-stacks.module.css';
+import { deletedStackTexts } from './texts.tsx';
 
 const route = getRouteApi('/$organization/~/deleted-stacks');
 const pollMs = 30_000;
@@ -34,49 +35,49 @@ export function DeletedStacksPage() {
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   const columns: Column<DeletedStack>[] = [
-    { name: 'Stack', isTitle: true, cell: nameOf },
+    { name: deletedStackTexts.stack, isTitle: true, cell: nameOf },
     {
-      name: 'Deleted',
+      name: deletedStackTexts.deleted,
       cell: ({ deletedAt, deletedBy }) => (
         <span>
-          {deletedBy === '' ? null : `${deletedBy}, `}
-          <Time at={deletedAt} />
+          {deletedBy === '' ? <Time at={deletedAt} /> : deletedStackTexts.deletedBy(deletedBy, <Time at={deletedAt} />)}
         </span>
       ),
     },
     {
-      name: 'Can be restored until',
-      cell: ({ isHeld, restorableUntil }) => (isHeld ? 'indefinitely: legal hold' : <Time at={restorableUntil} />),
+      name: deletedStackTexts.restorableUntil,
+      cell: ({ isHeld, restorableUntil }) => (isHeld ? deletedStackTexts.legalHold : <Time at={restorableUntil} />),
     },
-    { name: 'Resources', isMinor: true, cell: ({ resourceCount }) => resourceCount },
+    { name: deletedStackTexts.resources, isMinor: true, cell: ({ resourceCount }) => resourceCount },
     {
-      name: 'Actions',
+      name: deletedStackTexts.actions,
       isActions: true,
       cell: (stack) => (
         <span className={styles['actions']}>
-          <Button size="small" aria-label={`Restore ${nameOf(stack)}`} onClick={() => setRestoring(stack)}>
-            Restore
+          <Button
+            size="small"
+            aria-label={deletedStackTexts.restoreStack(nameOf(stack))}
+            onClick={() => setRestoring(stack)}
+          >
+            {deletedStackTexts.restore}
           </Button>
           <RowMenu of={nameOf(stack)}>
-            <MenuItem onSelect={() => setPurging(stack)}>Delete for good…</MenuItem>
+            <MenuItem onSelect={() => setPurging(stack)}>{deletedStackTexts.deleteForGood}</MenuItem>
           </RowMenu>
         </span>
       ),
     },
   ];
   return (
-    <Page
-      title="Deleted stacks"
-      lead="States, history and secrets of deleted stacks are kept for a few days, and the stacks can be restored until then. Their resources in the cloud were not touched."
-    >
+    <Page title={deletedStackTexts.deletedStacks} lead={deletedStackTexts.lead}>
       <Table
         {...pagedList(query)}
-        label="Deleted stacks"
+        label={deletedStackTexts.deletedStacks}
         columns={columns}
         keyOf={({ id }) => id}
         empty={
-          <Empty title="No stack can be restored" icon={<ArchiveRestore size={20} />}>
-            <p>Deleted stacks appear here until their retention period ends.</p>
+          <Empty title={deletedStackTexts.none} icon={<ArchiveRestore size={20} />}>
+            <p>{deletedStackTexts.noneHint}</p>
           </Empty>
         }
       />

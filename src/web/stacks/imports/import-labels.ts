@@ -1,10 +1,10 @@
 import type { ImportRun } from '../../platform/app/contract.ts';
-import { counted } from '../../platform/ui/counted.ts';
+import { importTexts } from './texts.ts';
 
 const kinds: Readonly<Record<string, string>> = {
-  import: 'Import',
-  verify: 'Comparison',
-  rollback: 'Rollback',
+  import: importTexts.import,
+  verify: importTexts.comparison,
+  rollback: importTexts.rollback,
 };
 
 /** What the run did. A newer server may have other kinds. */
@@ -13,28 +13,29 @@ export function kindOf({ kind }: Pick<ImportRun, 'kind'>): string {
 }
 
 const sourceKinds: Readonly<Record<ImportRun['sourceKind'], string>> = {
-  service: 'a service',
-  bucket: "a bucket of the CLI's own backend",
-  folder: "a folder of the CLI's own backend",
-  archive: 'an archive of another Holdfast',
+  service: importTexts.service,
+  bucket: importTexts.bucket,
+  folder: importTexts.folder,
+  archive: importTexts.archive,
 };
 
-const beginnings: Readonly<Record<string, string>> = {
-  import: 'Import from',
-  verify: 'Comparison with',
-  rollback: 'Rollback of an import from',
+const titles: Readonly<Record<string, (source: string) => string>> = {
+  import: importTexts.importFrom,
+  verify: importTexts.comparisonWith,
+  rollback: importTexts.rollbackFrom,
 };
 
 /** What the run did with what: `Import from a service`. */
 export function titleOf({ kind, sourceKind }: Pick<ImportRun, 'kind' | 'sourceKind'>): string {
-  return `${beginnings[kind] ?? `${kind}:`} ${sourceKinds[sourceKind] ?? sourceKind}`;
+  const source = sourceKinds[sourceKind] ?? sourceKind;
+  return titles[kind]?.(source) ?? `${kind}: ${source}`;
 }
 
 /** `2 stacks, 5 versions, 1 preview`. */
 export function countsOf({ previews, stacks, versions }: Pick<ImportRun, 'previews' | 'stacks' | 'versions'>): string {
   return [
-    counted(stacks, 'stack'),
-    ...(versions > 0 || stacks === 0 ? [counted(versions, 'version')] : []),
-    ...(previews > 0 ? [counted(previews, 'preview')] : []),
+    importTexts.stacks(stacks),
+    ...(versions > 0 || stacks === 0 ? [importTexts.versions(versions)] : []),
+    ...(previews > 0 ? [importTexts.previews(previews)] : []),
   ].join(', ');
 }

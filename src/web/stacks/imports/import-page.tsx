@@ -6,7 +6,7 @@ import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Code } from '../../platform/ui/code.tsx';
-import { counted } from '../../platform/ui/counted.ts';
+
 import { Empty } from '../../platform/ui/empty.tsx';
 import { FactList, FactRow } from '../../platform/ui/fact-list.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
@@ -17,6 +17,7 @@ import { Time } from '../../platform/ui/time.tsx';
 import { countsOf, titleOf } from './import-labels.ts';
 import styles from './imports.module.css';
 import { RunBadges } from './run-badges.tsx';
+import { importPageTexts, importTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/imports/$run');
 
@@ -32,39 +33,39 @@ export function ImportPage() {
   const run = query.data;
   if (run === undefined)
     return (
-      <Page title="Import">
+      <Page title={importPageTexts.title}>
         <Skeleton width={320} />
       </Page>
     );
   return (
     <Page title={titleOf(run)} lead={<span className={styles['source']}>{run.source}</span>}>
       <FactList>
-        <FactRow name="Result">
+        <FactRow name={importPageTexts.result}>
           <RunBadges run={run} />
         </FactRow>
-        <FactRow name={came[run.kind] ?? 'Stacks'}>{countsOf(run)}</FactRow>
-        <FactRow name="Started">
+        <FactRow name={came[run.kind] ?? importPageTexts.stacks}>{countsOf(run)}</FactRow>
+        <FactRow name={importPageTexts.started}>
           <Time at={run.startedAt} />
         </FactRow>
-        <FactRow name="Ended">
-          {run.endedAt === null ? 'still running, or interrupted' : <Time at={run.endedAt} />}
+        <FactRow name={importPageTexts.ended}>
+          {run.endedAt === null ? importPageTexts.stillRunning : <Time at={run.endedAt} />}
         </FactRow>
-        <FactRow name="Run by">{run.by}, on a server</FactRow>
+        <FactRow name={importPageTexts.runBy}>{importPageTexts.runOnServer(run.by)}</FactRow>
         {run.kind === 'import' ? (
-          <FactRow name="Compared with its source">
-            {run.verified === null ? 'not yet' : <Time at={run.verified.at} />}
+          <FactRow name={importPageTexts.compared}>
+            {run.verified === null ? importPageTexts.notYet : <Time at={run.verified.at} />}
           </FactRow>
         ) : null}
       </FactList>
-      <Section title="Stacks" lead="Stacks that were already complete are not listed.">
+      <Section title={importPageTexts.stacks} lead={importPageTexts.lead}>
         <Table
           {...pagedList(stacks)}
-          label="Stacks"
+          label={importPageTexts.stacks}
           columns={columnsOf(organization, run)}
           keyOf={({ name }) => name}
           empty={
-            <Empty title="Nothing new" icon={<PackageOpen size={20} />}>
-              <p>A comparison with the source shows whether everything is here:</p>
+            <Empty title={importPageTexts.nothingNew} icon={<PackageOpen size={20} />}>
+              <p>{importPageTexts.nothingNewHint}</p>
               <Code>{`holdfast import --from ${run.source} --organization ${organization} --verify`}</Code>
             </Empty>
           }
@@ -74,13 +75,21 @@ export function ImportPage() {
   );
 }
 
-const came: Readonly<Record<string, string>> = { import: 'Imported', verify: 'Equal', rollback: 'Deleted' };
-const noteNames: Readonly<Record<string, string>> = { import: 'Skipped', verify: 'Differences', rollback: 'Kept' };
+const came: Readonly<Record<string, string>> = {
+  import: importPageTexts.imported,
+  verify: importPageTexts.equal,
+  rollback: importPageTexts.deleted,
+};
+const noteNames: Readonly<Record<string, string>> = {
+  import: importPageTexts.skipped,
+  verify: importPageTexts.differences,
+  rollback: importPageTexts.kept,
+};
 
 function columnsOf(organization: string, { kind }: ImportRun): Column<ImportedStack>[] {
   return [
     {
-      name: 'Stack',
+      name: importPageTexts.stack,
       isTitle: true,
       cell: ({ isHere, name, project, stack }) =>
         isHere && project !== null ? (
@@ -92,21 +101,21 @@ function columnsOf(organization: string, { kind }: ImportRun): Column<ImportedSt
         ),
     },
     {
-      name: came[kind] ?? 'Count',
+      name: came[kind] ?? importPageTexts.count,
       cell: ({ previews, versions }) =>
-        counted(versions, 'version') + (previews > 0 ? `, ${counted(previews, 'preview')}` : ''),
+        importTexts.versions(versions) + (previews > 0 ? `, ${importTexts.previews(previews)}` : ''),
     },
-    ...(kind === 'import' ? [{ name: 'Secrets', isMinor: true, cell: secretsOf }] : []),
+    ...(kind === 'import' ? [{ name: importPageTexts.secrets, isMinor: true, cell: secretsOf }] : []),
     {
-      name: noteNames[kind] ?? 'Notes',
+      name: noteNames[kind] ?? importPageTexts.notes,
       cell: ({ notes, quarantine }) =>
         notes.length === 0 && quarantine === null ? (
-          'nothing'
+          importPageTexts.nothing
         ) : (
           <ul className={styles['notes']}>
             {quarantine === null ? null : (
               <li>
-                <Badge tone="warning">quarantine</Badge> The CLI refuses its newest state: {quarantine}
+                <Badge tone="warning">{importPageTexts.quarantine}</Badge> {importPageTexts.quarantined(quarantine)}
               </li>
             )}
             {notes.map((note) => (
@@ -120,6 +129,8 @@ function columnsOf(organization: string, { kind }: ImportRun): Column<ImportedSt
 
 /** Who decrypts the secrets of the stack. */
 function secretsOf({ secretsProvider }: ImportedStack): string {
-  if (secretsProvider === null) return 'none found';
-  return secretsProvider === 'service' ? 'of the service' : `${secretsProvider}, as before`;
+  if (secretsProvider === null) return importPageTexts.noSecrets;
+  return secretsProvider === 'service'
+    ? importPageTexts.secretsOfService
+    : importPageTexts.secretsAsBefore(secretsProvider);
 }

@@ -13,6 +13,7 @@ import { Time } from '../../platform/ui/time.tsx';
 import { countsOf, kindOf } from './import-labels.ts';
 import styles from './imports.module.css';
 import { RunBadges } from './run-badges.tsx';
+import { importsTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/imports');
 const pollMs = 15_000;
@@ -30,7 +31,7 @@ export function ImportsPage() {
   if (problem) return <Problem {...problem} />;
   const columns: Column<ImportRun>[] = [
     {
-      name: 'Run',
+      name: importsTexts.run,
       isTitle: true,
       cell: (run) => (
         <Link to="/$organization/~/imports/$run" params={{ organization, run: run.id }}>
@@ -38,24 +39,21 @@ export function ImportsPage() {
         </Link>
       ),
     },
-    { name: 'Source', cell: ({ source }) => <span className={styles['source']}>{source}</span> },
-    { name: 'Type', cell: countsOf },
-    { name: 'Result', cell: (run) => <RunBadges run={run} /> },
-    { name: 'By', isMinor: true, cell: ({ by }) => by },
+    { name: importsTexts.source, cell: ({ source }) => <span className={styles['source']}>{source}</span> },
+    { name: importsTexts.content, cell: countsOf },
+    { name: importsTexts.result, cell: (run) => <RunBadges run={run} /> },
+    { name: importsTexts.by, isMinor: true, cell: ({ by }) => by },
   ];
   return (
-    <Page
-      title="Imports"
-      lead="Runs of holdfast import: stacks and history from another backend, and what was skipped."
-    >
+    <Page title={importsTexts.imports} lead={importsTexts.lead}>
       <Table
         {...pagedList(query)}
-        label="Imports"
+        label={importsTexts.imports}
         columns={columns}
         keyOf={({ id }) => id}
         empty={
-          <Empty title="No imports yet" icon={<PackageOpen size={20} />}>
-            <p>An operator imports stacks with their history:</p>
+          <Empty title={importsTexts.none} icon={<PackageOpen size={20} />}>
+            <p>{importsTexts.noneHint}</p>
             <Code>{`holdfast import --from https://api.pulumi.com --organization ${organization}`}</Code>
           </Empty>
         }

@@ -6,6 +6,7 @@ import { trpc } from '../../platform/app/trpc.ts';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { relativeTime } from '../../platform/ui/relative-time.ts';
 import { CommitLink } from '../../updates/commit-link.tsx';
+import { blameTexts } from '../texts.tsx';
 import styles from './blame-note.module.css';
 import { blameOf } from './blamed-path.ts';
 
@@ -33,12 +34,12 @@ function BlameNote({ blame, path, stack }: { readonly blame: Blame; readonly sta
   const found = blameOf(blame.properties, path);
   if (found === null) return null;
   const { isExact, version } = found;
-  if (version === null) return <span className={styles['note']}>not known yet</span>;
-  if (version === 0) return <span className={styles['note']}>since the beginning</span>;
+  if (version === null) return <span className={styles['note']}>{blameTexts.notKnown}</span>;
+  if (version === 0) return <span className={styles['note']}>{blameTexts.sinceBeginning}</span>;
   if (!isExact)
     return (
-      <span className={styles['note']} title="The index does not say in which one">
-        {version === blame.headVersion ? `version ${version} or before` : `before version ${version + 1}`}
+      <span className={styles['note']} title={blameTexts.notExact}>
+        {version === blame.headVersion ? blameTexts.versionOrBefore(version) : blameTexts.beforeVersion(version + 1)}
       </span>
     );
   const change = blame.changes.find((each) => each.version === version);
@@ -49,11 +50,11 @@ function BlameNote({ blame, path, stack }: { readonly blame: Blame; readonly sta
         params={{ ...stack, version: String(version) }}
         title={change === undefined ? undefined : `${change.kind}, ${relativeTime(new Date(change.at), new Date())}`}
       >
-        version {version}
+        {blameTexts.version(version)}
       </Link>
       {change?.commit == null ? null : <CommitLink commit={change.commit} stack={stack} />}
       {change?.by == null ? null : <span>{change.by}</span>}
-      {change?.ciUrl == null ? null : <ExternalLink href={change.ciUrl}>CI</ExternalLink>}
+      {change?.ciUrl == null ? null : <ExternalLink href={change.ciUrl}>{blameTexts.ci}</ExternalLink>}
     </span>
   );
 }

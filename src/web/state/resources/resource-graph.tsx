@@ -6,6 +6,7 @@ import { shortType } from '../../platform/app/resource-name.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { FlowGraph } from '../../platform/ui/graph/flow-graph.tsx';
 import type { GraphData } from '../../platform/ui/graph/graph-data.ts';
+import { resourceGraphTexts } from '../texts.tsx';
 
 /** The data of a large stack is some megabytes. */
 const keptMs = 30_000;
@@ -33,17 +34,15 @@ export default function ResourceGraph({
   };
   return (
     <FlowGraph
-      label="Graph of resources"
+      label={resourceGraphTexts.label}
       data={data}
       chosen={thing < 0 ? null : thing}
       onOpen={open}
       onPick={open}
       caption={
         <>
-          Arrows lead to dependencies, dotted lines to parents.
-          {query.data?.isCut === true
-            ? ` Only the first ${query.data.names.length.toLocaleString('en')} resources are shown.`
-            : ''}
+          {resourceGraphTexts.caption}
+          {query.data?.isCut === true ? ` ${resourceGraphTexts.onlyFirst(query.data.names.length)}` : ''}
         </>
       }
     />

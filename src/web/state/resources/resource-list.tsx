@@ -18,6 +18,7 @@ import { RowButton } from '../../platform/ui/row-button.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { VirtualList } from '../../platform/ui/virtual-list.tsx';
+import { resourceListTexts } from '../texts.tsx';
 import styles from './resource-list.module.css';
 import { ResourcePanel } from './resource-panel.tsx';
 
@@ -26,9 +27,9 @@ const ResourceGraph = lazyPart(async () => (await import('./resource-graph.tsx')
 const pageSize = 100;
 const rowPixels = 40;
 const shapes = [
-  { value: undefined, label: 'List' },
-  { value: 'tree', label: 'Tree' },
-  { value: 'graph', label: 'Graph' },
+  { value: undefined, label: resourceListTexts.list },
+  { value: 'tree', label: resourceListTexts.tree },
+  { value: 'graph', label: resourceListTexts.graph },
 ] as const;
 
 interface ResourceListProps {
@@ -44,21 +45,26 @@ export function ResourceList({ search, stack }: ResourceListProps) {
   const open = (urn: string): void => change({ urn });
   return (
     <ListSection
-      label="Resources"
+      label={resourceListTexts.resources}
       bar={
         <>
-          <Segments label="Show as" options={shapes} value={search.shape} onChange={(shape) => change({ shape })} />
+          <Segments
+            label={resourceListTexts.showAs}
+            options={shapes}
+            value={search.shape}
+            onChange={(shape) => change({ shape })}
+          />
           {search.shape === undefined ? (
             <>
               <ListSearch
-                label="Filter resources by name"
-                placeholder="Filter by name"
+                label={resourceListTexts.byNameLabel}
+                placeholder={resourceListTexts.byName}
                 value={search.text ?? ''}
                 onText={(text) => change({ text: text || undefined })}
               />
               <ListSearch
-                label="Only resources of this type"
-                placeholder="Type: aws:s3/bucket:Bucket"
+                label={resourceListTexts.byTypeLabel}
+                placeholder={resourceListTexts.byType}
                 value={search.type ?? ''}
                 onText={(type) => change({ type: type || undefined })}
               />
@@ -141,10 +147,10 @@ function IndexNotification({ page }: { readonly page: ResourcePage | undefined }
   return (
     <p className={styles['notice']}>
       {indexedVersion === null
-        ? 'The resources are being indexed.'
+        ? resourceListTexts.beingIndexed
         : indexedVersion < newestVersion
-          ? `These are the resources of version ${indexedVersion}; version ${newestVersion} is being indexed.`
-          : `An update is running: these are the resources of version ${newestVersion} so far.`}
+          ? resourceListTexts.ofVersion(indexedVersion, newestVersion)
+          : resourceListTexts.soFar(newestVersion)}
     </p>
   );
 }
@@ -165,11 +171,15 @@ function ResourceButton({ isChosen, onOpen, resource }: ResourceButtonProps) {
     >
       <CutName text={resource.name} className={styles['name']} />
       <span className={styles['type']}>{shortType(resource.type)}</span>
-      <span className={styles['flags']}>{resource.protect ? <Lock size={12} aria-label="protected" /> : null}</span>
+      <span className={styles['flags']}>
+        {resource.protect ? <Lock size={12} aria-label={resourceListTexts.protected} /> : null}
+      </span>
       <span className={styles['provider']}>
         {resource.provider} {resource.providerVersion}
       </span>
-      <span className={styles['changed']}>{resource.changedIn === null ? '' : `v${resource.changedIn}`}</span>
+      <span className={styles['changed']}>
+        {resource.changedIn === null ? '' : resourceListTexts.changedIn(resource.changedIn)}
+      </span>
     </RowButton>
   );
 }
@@ -191,7 +201,8 @@ function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
   );
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
-  if (query.data === undefined) return depth === 0 ? <Rows /> : <p className={styles['loading']}>Loading…</p>;
+  if (query.data === undefined)
+    return depth === 0 ? <Rows /> : <p className={styles['loading']}>{resourceListTexts.loading}</p>;
   const items = query.data.pages.flatMap((page) => page.items);
   if (items.length === 0 && depth === 0) return <NoResources isFiltered={false} />;
   return (
@@ -202,7 +213,7 @@ function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
       {query.hasNextPage ? (
         <li>
           <Button size="small" kind="quiet" onClick={() => void query.fetchNextPage()}>
-            More
+            {resourceListTexts.more}
           </Button>
         </li>
       ) : null}
@@ -230,7 +241,7 @@ function TreeNode({
             type="button"
             className={styles['chevron']}
             aria-expanded={isOpen}
-            aria-label={isOpen ? `Collapse ${resource.name}` : `Expand ${resource.name}`}
+            aria-label={isOpen ? resourceListTexts.collapse(resource.name) : resourceListTexts.expand(resource.name)}
             onClick={() => setIsOpen(!isOpen)}
           >
             {isOpen ? <ChevronDown size={14} /> : <ChevronRight size={14} />}
@@ -249,12 +260,8 @@ function TreeNode({
 
 function NoResources({ isFiltered }: { readonly isFiltered: boolean }) {
   return (
-    <Empty title={isFiltered ? 'No resource matches' : 'No resources'}>
-      <p>
-        {isFiltered
-          ? 'No resource of the newest state has this name or type.'
-          : 'Resources appear here with the first update that creates some.'}
-      </p>
+    <Empty title={isFiltered ? resourceListTexts.noMatch : resourceListTexts.none}>
+      <p>{isFiltered ? resourceListTexts.noMatchHint : resourceListTexts.noneHint}</p>
     </Empty>
   );
 }

@@ -16,6 +16,7 @@ import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { Secret } from '../../secrets/secret.tsx';
 import { CommitLink } from '../../updates/commit-link.tsx';
+import { resourceTexts } from '../texts.tsx';
 import { annotation, useBlame } from './blame-note.tsx';
 import styles from './resource-panel.module.css';
 
@@ -43,13 +44,13 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn 
   const blame = useBlame(stack, urn, isBlaming);
   const blameProblem = useProblem(blame);
   return (
-    <section ref={panel} className={styles['panel']} aria-label={`Resource ${nameInUrn(urn)}`}>
+    <section ref={panel} className={styles['panel']} aria-label={resourceTexts.resource(nameInUrn(urn))}>
       <header className={styles['head']}>
         <div className={styles['titles']}>
           <h2 className={styles['name']}>{nameInUrn(urn)}</h2>
           <p className={styles['type']}>{resource === undefined ? '' : shortType(resource.type)}</p>
         </div>
-        <Button kind="quiet" size="icon" aria-label="Close" onClick={onClose}>
+        <Button kind="quiet" size="icon" aria-label={resourceTexts.close} onClick={onClose}>
           <X size={16} />
         </Button>
       </header>
@@ -57,32 +58,34 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn 
       {resource === undefined ? null : (
         <>
           <FactList>
-            <FactRow name="URN">
+            <FactRow name={resourceTexts.urn}>
               <code className={styles['urn']}>{urn}</code>
-              <CopyButton text={urn} label="Copy the URN" />
+              <CopyButton text={urn} label={resourceTexts.copyUrn} />
             </FactRow>
             {resource.id === null ? null : (
-              <FactRow name="Id">
+              <FactRow name={resourceTexts.id}>
                 <code>{resource.id}</code>
               </FactRow>
             )}
             {resource.provider === null ? null : (
-              <FactRow name="Provider">
+              <FactRow name={resourceTexts.provider}>
                 {resource.provider} {resource.providerVersion}
               </FactRow>
             )}
-            {resource.protect ? <FactRow name="Protected">it cannot be deleted</FactRow> : null}
+            {resource.protect ? (
+              <FactRow name={resourceTexts.protected}>{resourceTexts.cannotBeDeleted}</FactRow>
+            ) : null}
           </FactList>
           {hasProperties(resource.inputs) || hasProperties(resource.outputs) ? (
             <CheckboxField
-              label="Which version set each property"
+              label={resourceTexts.blame}
               checked={isBlaming}
               onChange={({ target }) => onBlame(target.checked)}
             />
           ) : null}
           {blameProblem ? <Problem {...blameProblem} /> : null}
           <Properties
-            title="Inputs"
+            title={resourceTexts.inputs}
             part="inputs"
             stack={stack}
             urn={urn}
@@ -90,15 +93,15 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn 
             annotate={annotation(blame.data, stack, 'inputs')}
           />
           <Properties
-            title="Outputs"
+            title={resourceTexts.outputs}
             part="outputs"
             stack={stack}
             urn={urn}
             value={resource.outputs}
             annotate={annotation(blame.data, stack, 'outputs')}
           />
-          <Relatives title="Depends on" urns={resource.dependencies} onOpen={onOpen} />
-          <Relatives title="Needed by" urns={resource.dependents} onOpen={onOpen} />
+          <Relatives titleOf={resourceTexts.dependsOn} urns={resource.dependencies} onOpen={onOpen} />
+          <Relatives titleOf={resourceTexts.neededBy} urns={resource.dependents} onOpen={onOpen} />
         </>
       )}
       <History stack={stack} urn={urn} />
@@ -151,16 +154,16 @@ function Properties({
 
 function Relatives({
   onOpen,
-  title,
+  titleOf,
   urns,
 }: {
-  readonly title: string;
+  readonly titleOf: (resources: number) => string;
   readonly urns: readonly string[];
   readonly onOpen: (urn: string) => void;
 }) {
   if (urns.length === 0) return null;
   return (
-    <Section title={`${title} ${urns.length}`}>
+    <Section title={titleOf(urns.length)}>
       <ul>
         {urns.map((urn) => (
           <li key={urn}>
@@ -185,7 +188,7 @@ function History({ stack, urn }: { readonly stack: StackRef; readonly urn: strin
   const items = query.data?.pages.flatMap((page) => page.items) ?? [];
   if (items.length === 0) return null;
   return (
-    <Section title="History">
+    <Section title={resourceTexts.history}>
       <ol className={styles['history']}>
         {items.map((item) => (
           <li key={item.version}>
@@ -194,7 +197,7 @@ function History({ stack, urn }: { readonly stack: StackRef; readonly urn: strin
                 to="/$organization/$project/$stack/updates/$version"
                 params={{ ...stack, version: String(item.version) }}
               >
-                Version {item.version}
+                {resourceTexts.version(item.version)}
               </Link>{' '}
               {item.change}
             </p>
@@ -202,12 +205,14 @@ function History({ stack, urn }: { readonly stack: StackRef; readonly urn: strin
               <Time at={item.at} />
               {item.by === null ? null : <span>{item.by}</span>}
               {item.commit === null ? null : <CommitLink commit={item.commit} stack={stack} />}
-              {item.ciUrl === null ? null : <ExternalLink href={item.ciUrl}>CI run</ExternalLink>}
+              {item.ciUrl === null ? null : <ExternalLink href={item.ciUrl}>{resourceTexts.ciRun}</ExternalLink>}
             </p>
             {item.paths === null || item.paths.length === 0 ? null : (
               <p className={styles['paths']}>
                 {item.paths.slice(0, maxPaths).join(', ')}
-                {item.pathCount > maxPaths ? ` and ${item.pathCount - Math.min(maxPaths, item.paths.length)} more` : ''}
+                {item.pathCount > maxPaths
+                  ? resourceTexts.andMore(item.pathCount - Math.min(maxPaths, item.paths.length))
+                  : ''}
               </p>
             )}
           </li>
@@ -215,7 +220,7 @@ function History({ stack, urn }: { readonly stack: StackRef; readonly urn: strin
       </ol>
       {query.hasNextPage ? (
         <Button size="small" kind="quiet" onClick={() => void query.fetchNextPage()}>
-          Older versions
+          {resourceTexts.olderVersions}
         </Button>
       ) : null}
     </Section>

@@ -3,6 +3,7 @@ import { PropertyDiff } from '../../platform/app/property-diff.tsx';
 import { shortType } from '../../platform/app/resource-name.ts';
 import { AccordionList, AccordionRow } from '../../platform/ui/accordion-list.tsx';
 import { viewOperation } from '../../updates/operations.ts';
+import { differenceTexts } from '../texts.tsx';
 import styles from './version-diff.module.css';
 
 const operations = { created: 'create', updated: 'update', deleted: 'delete', replaced: 'replace' } as const;
@@ -15,9 +16,9 @@ export interface DifferenceLabels {
 }
 
 export const versionLabels: DifferenceLabels = {
-  changes: { created: 'created', updated: 'updated', deleted: 'deleted', replaced: 'replaced' },
-  before: 'before',
-  after: 'after',
+  changes: differenceTexts.changes,
+  before: differenceTexts.before,
+  after: differenceTexts.after,
 };
 
 /** Resources that differ, with their properties. */
@@ -55,9 +56,7 @@ function Difference({ item, labels }: DifferenceProps) {
       fact={
         <>
           {labels.changes[item.change]}
-          {isKept && item.pathCount > 0
-            ? `, ${item.pathCount} ${item.pathCount === 1 ? 'property' : 'properties'}`
-            : ''}
+          {isKept && item.pathCount > 0 ? differenceTexts.properties(item.pathCount) : ''}
         </>
       }
     >
@@ -71,7 +70,7 @@ function Paths({ item, labels }: DifferenceProps) {
     <>
       <PropertyDiff paths={item.paths} sides={[labels.before, labels.after]} className={styles['paths']} />
       {item.pathCount > item.paths.length ? (
-        <p className={styles['more']}>{item.pathCount - item.paths.length} more properties differ.</p>
+        <p className={styles['more']}>{differenceTexts.moreProperties(item.pathCount - item.paths.length)}</p>
       ) : null}
     </>
   );

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { restoreTexts } from '../texts.tsx';
 import styles from './restore-dialog.module.css';
 import { VersionDiff } from './version-diff.tsx';
 
@@ -33,9 +34,9 @@ export function RestoreDialog({
   );
   return (
     <ActionDialog
-      title={`Restore version ${version}`}
-      description={`Its state becomes version ${seen + 1}. Versions up to ${seen} stay as they are.`}
-      action={`Restore version ${version}`}
+      title={restoreTexts.restore(version)}
+      description={restoreTexts.lead(seen)}
+      action={restoreTexts.restore(version)}
       isDanger
       isPending={restoring.isPending}
       error={restoring.error}
@@ -43,13 +44,9 @@ export function RestoreDialog({
       onClose={onClose}
       onSubmit={() => restoring.mutate({ ...stack, version, headVersion: seen })}
     >
-      <p className={styles['note']}>
-        This changes the state, not the cloud. Resources that it adds to the state may no longer exist, and resources
-        that it removes from the state continue to exist without Pulumi managing them. Run{' '}
-        <code>pulumi preview --refresh</code> afterwards to see what really differs.
-      </p>
+      <p className={styles['note']}>{restoreTexts.note(<code>pulumi preview --refresh</code>)}</p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
-      <section className={styles['diff']} aria-label="What the restore changes in the state" tabIndex={0}>
+      <section className={styles['diff']} aria-label={restoreTexts.whatChanges} tabIndex={0}>
         <VersionDiff stack={stack} from={seen} to={version} />
       </section>
     </ActionDialog>

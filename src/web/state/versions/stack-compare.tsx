@@ -10,6 +10,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { CheckboxField, TextField } from '../../platform/ui/field.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { compareTexts } from '../texts.tsx';
 import { type DifferenceLabels, Differences } from './differences.tsx';
 import styles from './stack-compare.module.css';
 
@@ -23,7 +24,7 @@ export function StackCompare({ search, stack }: { readonly stack: StackRef; read
     void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
   const other = parseName(search.other);
   return (
-    <section className={styles['compare']} aria-label="Comparison with another stack">
+    <section className={styles['compare']} aria-label={compareTexts.comparison}>
       {other === null ? (
         <Picker stack={stack} onPick={(name) => change({ other: name })} />
       ) : (
@@ -31,11 +32,11 @@ export function StackCompare({ search, stack }: { readonly stack: StackRef; read
           <header className={styles['head']}>
             <h2 className={styles['names']}>
               <span>{shortName(stack)}</span>
-              <ArrowRight size={16} aria-label="compared with" />
+              <ArrowRight size={16} aria-label={compareTexts.comparedWith} />
               <span>{other.organization === stack.organization ? shortName(other) : fullName(other)}</span>
             </h2>
             <Button size="small" onClick={() => change({ other: undefined, secrets: undefined })}>
-              Change stack
+              {compareTexts.changeStack}
             </Button>
           </header>
           <Comparison stack={stack} other={other} search={search} onChange={change} />
@@ -59,19 +60,19 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
   return (
     <div className={styles['picker']}>
       <TextField
-        label="Compare with"
+        label={compareTexts.compareWith}
         type="search"
-        hint="Part of a stack name"
+        hint={compareTexts.partOfName}
         value={typed}
         onChange={({ target }) => setTyped(target.value)}
       />
       {problem ? <Problem {...problem} /> : query.isPending ? <Skeleton width="40%" /> : null}
       {found.length === 0 && query.isSuccess ? (
-        <Empty title="No other stack matches">
-          <p>Stacks of the same project are the usual choice, such as the staging stack.</p>
+        <Empty title={compareTexts.noMatch}>
+          <p>{compareTexts.noMatchHint}</p>
         </Empty>
       ) : (
-        <ul className={styles['found']} aria-label="Stacks">
+        <ul className={styles['found']} aria-label={compareTexts.stacks}>
           {found.map((each) => (
             <li key={fullName(each)}>
               <button type="button" onClick={() => onPick(fullName(each))}>
@@ -80,7 +81,10 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
                   {each.stack}
                 </span>
                 <span className={styles['about']}>
-                  {each.organization === stack.organization ? '' : `${each.organization}, `}version {each.version}
+                  {compareTexts.versionOf(
+                    each.version,
+                    each.organization === stack.organization ? null : each.organization,
+                  )}
                 </span>
               </button>
             </li>
@@ -123,42 +127,35 @@ function Comparison({
   const [first] = query.data.pages;
   if (first === undefined) return null;
   const items = query.data.pages.flatMap((page) => page.items);
-  const { secretsNotCompared } = first;
+
   return (
     <>
       <div className={styles['options']}>
         <CheckboxField
-          label="Compare outputs"
+          label={compareTexts.compareOutputs}
           checked={search.outputs !== undefined}
           onChange={({ target }) => onChange({ outputs: target.checked ? '1' : undefined })}
         />
         {first.mayCompareSecrets ? (
           <CheckboxField
-            label="Show which secrets differ"
-            hint="The server decrypts the secrets of both stacks, and the audit log records it. No value is shown."
+            label={compareTexts.secrets}
+            hint={compareTexts.secretsHint}
             checked={search.secrets !== undefined}
             onChange={({ target }) => onChange({ secrets: target.checked ? '1' : undefined })}
           />
         ) : null}
       </div>
-      <p className={styles['facts']}>
-        Version {first.fromVersion} of {name} and version {first.toVersion} of {other.stack}: {first.same}{' '}
-        {first.same === 1 ? 'resource is' : 'resources are'} in both. {first.total}{' '}
-        {first.total === 1 ? 'differs, or is in only one' : 'differ, or are in only one'}.
-        {secretsNotCompared > 0
-          ? ` ${secretsNotCompared} ${secretsNotCompared === 1 ? 'secret was' : 'secrets were'} not compared.`
-          : ''}
-      </p>
+      <p className={styles['facts']}>{compareTexts.summary({ ...first, stack: name, other: other.stack })}</p>
       {items.length === 0 ? (
-        <Empty title="No resource differs">
-          <p>Ids{search.outputs === undefined ? ' and outputs' : ''} are specific to each stack and not compared.</p>
+        <Empty title={compareTexts.none}>
+          <p>{compareTexts.notCompared(search.outputs !== undefined)}</p>
         </Empty>
       ) : (
         <Differences items={items} labels={labelsOf(stack, other)} />
       )}
       {query.hasNextPage ? (
         <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-          More differences
+          {compareTexts.more}
         </Button>
       ) : null}
     </>
@@ -169,7 +166,12 @@ function labelsOf(stack: StackRef, other: StackRef): DifferenceLabels {
   const isSameName = stack.stack === other.stack;
   const [one, two] = isSameName ? [shortName(stack), shortName(other)] : [stack.stack, other.stack];
   return {
-    changes: { created: `only in ${two}`, deleted: `only in ${one}`, updated: 'in both', replaced: 'in both' },
+    changes: {
+      created: compareTexts.onlyIn(two),
+      deleted: compareTexts.onlyIn(one),
+      updated: compareTexts.inBoth,
+      replaced: compareTexts.inBoth,
+    },
     before: one,
     after: two,
   };

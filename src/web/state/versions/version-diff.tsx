@@ -4,6 +4,7 @@ import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { differenceTexts } from '../texts.tsx';
 import { Differences } from './differences.tsx';
 import styles from './version-diff.module.css';
 
@@ -31,13 +32,13 @@ export function VersionDiff({
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Skeleton width="50%" />;
   const items = query.data.pages.flatMap((page) => page.items);
-  if (items.length === 0) return <p className={styles['none']}>No resource differs.</p>;
+  if (items.length === 0) return <p className={styles['none']}>{differenceTexts.none}</p>;
   return (
     <>
       <Differences items={items} />
       {query.hasNextPage ? (
         <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-          More differences
+          {differenceTexts.more}
         </Button>
       ) : null}
     </>

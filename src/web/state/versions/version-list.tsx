@@ -8,7 +8,7 @@ import type { StackPageSearch } from '../../platform/app/stack-search.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
-import { counted } from '../../platform/ui/counted.ts';
+
 import { Empty } from '../../platform/ui/empty.tsx';
 import { RowButton } from '../../platform/ui/row-button.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
@@ -17,6 +17,7 @@ import { Time } from '../../platform/ui/time.tsx';
 import { ChangeBar } from '../../updates/change-bar.tsx';
 import { viewKind } from '../../updates/update-status.ts';
 import { StateViewer } from '../state-viewer.tsx';
+import { versionTexts } from '../texts.tsx';
 import { RestoreDialog } from './restore-dialog.tsx';
 import { StackCompare } from './stack-compare.tsx';
 import { VersionDiff } from './version-diff.tsx';
@@ -25,9 +26,9 @@ import styles from './version-list.module.css';
 const pageSize = 50;
 
 const views = [
-  { value: undefined, label: 'Differences' },
-  { value: 'state', label: 'State' },
-  { value: 'stacks', label: 'Compare stacks' },
+  { value: undefined, label: versionTexts.differences },
+  { value: 'state', label: versionTexts.state },
+  { value: 'stacks', label: versionTexts.compareStacks },
 ] as const;
 
 interface VersionListProps {
@@ -54,8 +55,8 @@ export function VersionList({ details, search, stack }: VersionListProps) {
   const newest = versions[0]?.version;
   if (newest === undefined) {
     return (
-      <Empty title="No versions yet">
-        <p>Each update that writes the state creates a version. The first update creates version 1.</p>
+      <Empty title={versionTexts.none}>
+        <p>{versionTexts.noneHint}</p>
       </Empty>
     );
   }
@@ -68,7 +69,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
   const mayRestore =
     chosen?.isStateDeleted !== true && to < newest && details.active === null && details.permissions.includes('write');
   const shapes = (
-    <Segments label="Show of versions" options={views} value={search.show} onChange={(show) => change({ show })} />
+    <Segments label={versionTexts.show} options={views} value={search.show} onChange={(show) => change({ show })} />
   );
   if (search.show === 'stacks')
     return (
@@ -93,7 +94,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
         />
       ) : null}
       <div className={styles['split']}>
-        <section className={styles['versions']} aria-label="Versions">
+        <section className={styles['versions']} aria-label={versionTexts.versions}>
           <ol className={styles['rows']}>
             {versions.map((version) => (
               <li key={version.version}>
@@ -107,39 +108,36 @@ export function VersionList({ details, search, stack }: VersionListProps) {
           </ol>
           {query.hasNextPage ? (
             <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-              Older versions
+              {versionTexts.olderVersions}
             </Button>
           ) : null}
         </section>
         <section
           className={styles['diff']}
-          aria-label={search.show === 'state' ? `Version ${to}` : `Differences of versions ${from} and ${to}`}
+          aria-label={search.show === 'state' ? versionTexts.version(to) : versionTexts.differencesOf(from, to)}
         >
           <header className={styles['head']}>
             <h2>
-              {search.show === 'state' ? (
-                `Version ${to}`
-              ) : (
-                <>
-                  <Choice
-                    label="From version"
-                    value={from}
-                    versions={[...versions.map((each) => each.version), 0]}
-                    onChange={(value) => choose({ from: value, to })}
-                  />{' '}
-                  to{' '}
-                  <Choice
-                    label="To version"
-                    value={to}
-                    versions={versions.map((each) => each.version)}
-                    onChange={(value) => choose({ from, to: value })}
-                  />
-                </>
-              )}
+              {search.show === 'state'
+                ? versionTexts.version(to)
+                : versionTexts.fromTo(
+                    <Choice
+                      label={versionTexts.fromVersion}
+                      value={from}
+                      versions={[...versions.map((each) => each.version), 0]}
+                      onChange={(value) => choose({ from: value, to })}
+                    />,
+                    <Choice
+                      label={versionTexts.toVersion}
+                      value={to}
+                      versions={versions.map((each) => each.version)}
+                      onChange={(value) => choose({ from, to: value })}
+                    />,
+                  )}
             </h2>
             <div className={styles['actions']}>
               <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(to) }}>
-                View update
+                {versionTexts.viewUpdate}
               </Link>
               {chosen && !chosen.isStateDeleted && details.permissions.includes('write') ? (
                 <PinButton stack={stack} version={chosen} />
@@ -147,7 +145,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
               {mayRestore ? (
                 <Button size="small" onClick={() => setIsRestoring(true)}>
                   <RotateCcw size={14} aria-hidden="true" />
-                  Restore version {to}
+                  {versionTexts.restore(to)}
                 </Button>
               ) : null}
             </div>
@@ -184,7 +182,7 @@ function Choice({
     >
       {known.map((version) => (
         <option key={version} value={version}>
-          {version === 0 ? 'empty' : `version ${version}`}
+          {version === 0 ? versionTexts.empty : versionTexts.atVersion(version)}
         </option>
       ))}
     </select>
@@ -214,10 +212,10 @@ function VersionRow({
         </span>
         <span className={styles['when']}>
           <Time at={version.at} />
-          {version.by === null ? '' : ` by ${version.by}`}
-          {version.isStateDeleted ? ', state deleted' : ''}
-          {version.pinnedBy === null ? '' : ', pinned'}
-          {version.resourceCount === null ? '' : `, ${counted(version.resourceCount, 'resource')}`}
+          {version.by === null ? '' : versionTexts.by(version.by)}
+          {version.isStateDeleted ? versionTexts.stateDeleted : ''}
+          {version.pinnedBy === null ? '' : versionTexts.pinned}
+          {version.resourceCount === null ? '' : versionTexts.resources(version.resourceCount)}
         </span>
       </span>
       <ChangeBar changes={changes} />
@@ -238,11 +236,11 @@ function PinButton({ stack, version }: { readonly stack: StackRef; readonly vers
       <Button
         size="small"
         disabled={change.isPending}
-        title={isPinned ? `Pinned by ${version.pinnedBy}` : 'Retention never deletes the state of a pinned version'}
+        title={isPinned ? versionTexts.pinnedBy(version.pinnedBy) : versionTexts.pinWhy}
         onClick={() => change.mutate({ organization, project, stack: name, version: version.version })}
       >
         {isPinned ? <PinOff size={14} aria-hidden="true" /> : <Pin size={14} aria-hidden="true" />}
-        {isPinned ? 'Unpin' : 'Pin'}
+        {isPinned ? versionTexts.unpin : versionTexts.pin}
       </Button>
       {change.error === null ? null : <span role="alert">{change.error.message}</span>}
     </>

@@ -20,6 +20,7 @@ import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { shortCommit, viewKind, viewStatus } from '../../updates/update-status.ts';
+import { activityTexts } from '../texts.ts';
 import { type ActivityKind, type ActivitySearch, parseActivitySearch, toActivityQuery } from './activity-search.ts';
 import { noteSeen, readLastSeen } from './last-seen.ts';
 
@@ -62,14 +63,14 @@ export function ActivityPage() {
   // A filtered list does not show all that is new, nor does that of the organization before.
   const newest = isFiltered || query.isPlaceholderData ? undefined : query.data?.pages[0]?.items[0]?.at;
   useEffect(() => {
-    document.title = `Activity of ${organization} - Holdfast`;
+    document.title = activityTexts.documentTitle(organization);
   }, [organization]);
   useEffect(() => {
     if (newest !== undefined && !(newest < (readLastSeen(organization) ?? ''))) noteSeen(organization, newest);
   }, [newest, organization]);
   const problem = useProblem(query);
   return (
-    <Page title="Activity" actions={<ViewsButton page="activity" search={parseActivitySearch(search)} />}>
+    <Page title={activityTexts.title} actions={<ViewsButton page="activity" search={parseActivitySearch(search)} />}>
       <Filters
         organization={organization}
         search={search}
@@ -79,26 +80,32 @@ export function ActivityPage() {
         <Problem {...problem} />
       ) : (
         <Table
-          label="Activity"
+          label={activityTexts.title}
           columns={columnsOf(organization, seen)}
           {...pagedList(query)}
           keyOf={({ number }) => String(number)}
           empty={
             <Empty
-              title={query.hasNextPage ? 'Nothing found yet' : isFiltered ? 'Nothing matches' : 'No activity yet'}
+              title={
+                query.hasNextPage
+                  ? activityTexts.nothingFoundYet
+                  : isFiltered
+                    ? activityTexts.nothingMatches
+                    : activityTexts.noActivityYet
+              }
               icon={<History size={20} />}
             >
               {query.hasNextPage ? (
                 <>
-                  <p>The newest events are about other things. There are older events.</p>
+                  <p>{activityTexts.onlyOlderEvents}</p>
                   <p>
                     <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                      {query.isFetchingNextPage ? 'Searching…' : 'Look further back'}
+                      {query.isFetchingNextPage ? activityTexts.searching : activityTexts.lookFurtherBack}
                     </Button>
                   </p>
                 </>
               ) : (
-                <p>Updates, approvals, freezes and changes of stacks appear here.</p>
+                <p>{activityTexts.emptyHint}</p>
               )}
             </Empty>
           }
@@ -108,13 +115,7 @@ export function ActivityPage() {
   );
 }
 
-const kindNames: Readonly<Record<ActivityKind, string>> = {
-  updates: 'Updates',
-  previews: 'Previews',
-  approvals: 'Approvals',
-  freezes: 'Freezes',
-  stacks: 'Stacks and states',
-};
+const kindNames: Readonly<Record<ActivityKind, string>> = activityTexts.kindNames;
 
 function Filters({
   onChange,
@@ -131,25 +132,28 @@ function Filters({
   return (
     <FilterBar>
       <SelectField
-        label="Kind"
+        label={activityTexts.kind}
         value={kind ?? ''}
-        options={[['', 'Any'], ...(Object.entries(kindNames) as [ActivityKind, string][]).filter(isOffered)]}
+        options={[
+          ['', activityTexts.any],
+          ...(Object.entries(kindNames) as [ActivityKind, string][]).filter(isOffered),
+        ]}
         onChange={({ target }) => onChange({ kind: (target.value || undefined) as ActivityKind | undefined })}
       />
       <div className={styles['filter']}>
         <TextFilter
-          label="Project or stack"
+          label={activityTexts.projectOrStack}
           value={stack}
-          placeholder="web or web/prod"
+          placeholder={activityTexts.stackPlaceholder}
           onChange={(value) => onChange({ stack: value })}
         />
       </div>
       <div className={styles['filter']}>
         <TextFilter
-          label="Who"
+          label={activityTexts.who}
           organization={organization}
           value={who}
-          placeholder="Login"
+          placeholder={activityTexts.login}
           onChange={(value) => onChange({ who: value })}
         />
       </div>
@@ -160,17 +164,17 @@ function Filters({
 function columnsOf(organization: string, seen: string | null): Column<ActivityItem>[] {
   return [
     {
-      name: 'What',
+      name: activityTexts.what,
       isTitle: true,
       cell: (item) => (
         <span className={styles['badges']}>
           <What organization={organization} item={item} />
-          {seen !== null && item.at > seen ? <Badge tone="running">New</Badge> : null}
+          {seen !== null && item.at > seen ? <Badge tone="running">{activityTexts.new}</Badge> : null}
         </span>
       ),
     },
     {
-      name: 'Stack',
+      name: activityTexts.stack,
       cell: ({ scope, stack }) =>
         stack === null ? (
           <span className={styles['pattern']}>{scope}</span>
@@ -181,18 +185,18 @@ function columnsOf(organization: string, seen: string | null): Column<ActivityIt
         ),
     },
     {
-      name: 'Commit',
+      name: activityTexts.commit,
       isMinor: true,
       cell: ({ update }) =>
         update === null ? null : (
           <span className={styles['badges']}>
             {update.commit === null ? null : <code title={update.commit}>{shortCommit(update.commit)}</code>}
-            {update.ciUrl === null ? null : <ExternalLink href={update.ciUrl}>CI run</ExternalLink>}
+            {update.ciUrl === null ? null : <ExternalLink href={update.ciUrl}>{activityTexts.ciRun}</ExternalLink>}
           </span>
         ),
     },
-    { name: 'Who', cell: ({ by, isPerson }) => (isPerson ? by : by.replace(/:$/, '')) },
-    { name: 'When', align: 'right', cell: ({ at }) => <Time at={at} /> },
+    { name: activityTexts.who, cell: ({ by, isPerson }) => (isPerson ? by : by.replace(/:$/, '')) },
+    { name: activityTexts.when, align: 'right', cell: ({ at }) => <Time at={at} /> },
   ];
 }
 

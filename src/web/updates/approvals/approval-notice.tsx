@@ -7,6 +7,7 @@ import { every, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Notice } from '../../platform/ui/notification.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { approvalNoticeTexts } from '../texts.tsx';
 import { shortCommit } from '../update-status.ts';
 import { ApprovalLinks } from './approval-table.tsx';
 import { ApproveDialog } from './approve-dialog.tsx';
@@ -32,7 +33,7 @@ export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; re
     (commit === undefined || approval.commit === commit) && Date.now() - Date.parse(approval.askedAt) < maxAgeMs;
   const asked = query.data?.items.filter(isShown) ?? [];
   const first = asked.find(({ mayGive }) => mayGive);
-  usePageAction('Approve the requested run', first === undefined ? null : () => setChosen(first));
+  usePageAction(approvalNoticeTexts.approveTheRun, first === undefined ? null : () => setChosen(first));
   return (
     <>
       {asked.map((approval) => (
@@ -40,23 +41,22 @@ export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; re
           key={approval.id}
           tone="warning"
           icon={<ShieldQuestion size={17} />}
-          title={
-            <>
-              Approval requested for <code title={approval.commit}>{shortCommit(approval.commit)}</code> by{' '}
-              {approval.askedBy}, <Time at={approval.askedAt} />
-            </>
-          }
+          title={approvalNoticeTexts.requestedBy(
+            <code title={approval.commit}>{shortCommit(approval.commit)}</code>,
+            approval.askedBy,
+            <Time at={approval.askedAt} />,
+          )}
           action={
             <>
               <ApprovalLinks organization={stack.organization} approval={approval} />
               {approval.mayWithdraw ? (
                 <Button size="small" kind="quiet" onClick={() => setWithdrawn(approval)}>
-                  Withdraw
+                  {approvalNoticeTexts.withdraw}
                 </Button>
               ) : null}
               {approval.mayGive ? (
                 <Button size="small" onClick={() => setChosen(approval)}>
-                  Approve
+                  {approvalNoticeTexts.approve}
                 </Button>
               ) : null}
             </>
@@ -64,7 +64,7 @@ export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; re
         >
           {approval.request === '' ? null : <p>{approval.request}</p>}
           {approval.refusal === null ? null : <p>{approval.refusal}.</p>}
-          {approval.mayGive ? null : <p>Any admin of the stack except the requester can approve it.</p>}
+          {approval.mayGive ? null : <p>{approvalNoticeTexts.whoMayApprove}</p>}
         </Notice>
       ))}
       {chosen === null ? null : (

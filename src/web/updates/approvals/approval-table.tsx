@@ -8,6 +8,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { approvalTableTexts } from '../texts.tsx';
 import { shortCommit } from '../update-status.ts';
 import styles from './approvals.module.css';
 import { ApproveDialog } from './approve-dialog.tsx';
@@ -31,7 +32,7 @@ export function ApprovalTable({
   const columns: Column<Approval>[] = [
     stackColumn(organization),
     {
-      name: 'Commit',
+      name: approvalTableTexts.commit,
       cell: ({ commit, kind }) => (
         <span className={styles['inline']}>
           <code title={commit}>{shortCommit(commit)}</code>
@@ -40,24 +41,27 @@ export function ApprovalTable({
       ),
     },
     {
-      name: 'Requested',
+      name: approvalTableTexts.requested,
       cell: ({ askedAt, askedBy }) => (
         <span>
           {askedBy}, <Time at={askedAt} />
         </span>
       ),
     },
-    { name: 'Links', cell: (approval) => <ApprovalLinks organization={organization} approval={approval} /> },
+    {
+      name: approvalTableTexts.links,
+      cell: (approval) => <ApprovalLinks organization={organization} approval={approval} />,
+    },
     ...(list.items?.some(({ approvedAt }) => approvedAt !== null)
       ? [
           {
-            name: 'State',
+            name: approvalTableTexts.state,
             cell: (approval: Approval) => (approval.approvedAt === null ? null : <Validity approval={approval} />),
           },
         ]
       : []),
     {
-      name: 'Actions',
+      name: approvalTableTexts.actions,
       isActions: true,
       cell: (approval) => (
         <span className={styles['inline']}>
@@ -65,7 +69,12 @@ export function ApprovalTable({
             <Button
               size="small"
               kind="quiet"
-              aria-label={`${withdrawWord(approval)} ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
+              aria-label={approvalTableTexts.actionFor(
+                withdrawWord(approval),
+                shortCommit(approval.commit),
+                approval.project,
+                approval.stack,
+              )}
               onClick={() => setWithdrawn(approval)}
             >
               {withdrawWord(approval)}
@@ -74,10 +83,10 @@ export function ApprovalTable({
           {approval.mayGive && approval.approvedAt === null ? (
             <Button
               size="small"
-              aria-label={`Approve ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
+              aria-label={approvalTableTexts.approveFor(shortCommit(approval.commit), approval.project, approval.stack)}
               onClick={() => setChosen(approval)}
             >
-              Approve
+              {approvalTableTexts.approve}
             </Button>
           ) : null}
         </span>
@@ -88,7 +97,7 @@ export function ApprovalTable({
     <>
       <Table
         {...list}
-        label="Approvals"
+        label={approvalTableTexts.approvals}
         columns={columns}
         keyOf={({ id }) => id}
         empty={empty}
@@ -115,16 +124,16 @@ export function ApprovalLinks({
   return (
     <span className={styles['inline']}>
       {updateId === null ? (
-        <span className={styles['kind']}>Requested ahead of a run</span>
+        <span className={styles['kind']}>{approvalTableTexts.aheadOfARun}</span>
       ) : (
         <Link
           to="/$organization/$project/$stack/previews/$updateId"
           params={{ organization, project, stack, updateId }}
         >
-          Update
+          {approvalTableTexts.update}
         </Link>
       )}
-      {ciUrl === null ? null : <ExternalLink href={ciUrl}>CI run</ExternalLink>}
+      {ciUrl === null ? null : <ExternalLink href={ciUrl}>{approvalTableTexts.ciRun}</ExternalLink>}
     </span>
   );
 }
@@ -136,10 +145,7 @@ function Why({ approval }: { readonly approval: Approval }) {
       {request === '' ? null : <p className={styles['request']}>{request}</p>}
       {message === null || message === '' ? null : <p>{message}</p>}
       {approvedAt === null ? null : (
-        <p>
-          Approved by {approvedBy}, <Time at={approvedAt} />
-          {reason === null ? '' : `: ${reason}`}
-        </p>
+        <p>{approvalTableTexts.approvedBy(approvedBy, <Time at={approvedAt} />, reason)}</p>
       )}
       {approvedAt !== null || refusal === null ? null : <p>{refusal}.</p>}
     </div>
@@ -153,13 +159,10 @@ function Validity({ approval: { expiresAt, isValid } }: { readonly approval: App
         tone={isValid ? 'success' : 'neutral'}
         icon={isValid ? <Check aria-hidden="true" /> : <Clock aria-hidden="true" />}
       >
-        {isValid ? 'Valid' : 'Expired'}
+        {isValid ? approvalTableTexts.valid : approvalTableTexts.expired}
       </Badge>
       {expiresAt === null ? null : (
-        <span className={styles['kind']}>
-          {isValid ? 'until ' : ''}
-          <Time at={expiresAt} />
-        </span>
+        <span className={styles['kind']}>{approvalTableTexts.until(isValid, <Time at={expiresAt} />)}</span>
       )}
     </span>
   );

@@ -7,6 +7,7 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { Page } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Tab, Tabs } from '../../platform/ui/tabs.tsx';
+import { approvalsTexts } from '../texts.tsx';
 import { ApprovalTable } from './approval-table.tsx';
 
 const route = getRouteApi('/$organization/~/approvals');
@@ -24,16 +25,13 @@ export function ApprovalsPage() {
   );
   const problem = useProblem(query);
   return (
-    <Page
-      title="Approvals"
-      lead="A run that would delete or replace more than the rules allow is stopped and requests an approval. Once another user approves its commit, the next run passes."
-    >
-      <Tabs label="Approvals">
+    <Page title={approvalsTexts.title} lead={approvalsTexts.lead}>
+      <Tabs label={approvalsTexts.title}>
         <Tab to="." search={{}} isChosen={!isGiven}>
-          Requested
+          {approvalsTexts.requested}
         </Tab>
         <Tab to="." search={{ given: '1' }} isChosen={isGiven}>
-          Approved
+          {approvalsTexts.approved}
         </Tab>
       </Tabs>
       {problem ? (
@@ -44,12 +42,12 @@ export function ApprovalsPage() {
           organization={organization}
           empty={
             isGiven ? (
-              <Empty title="No approvals yet" icon={<ShieldCheck size={20} />}>
-                <p>Approvals stay here, with the approver and the reason.</p>
+              <Empty title={approvalsTexts.noApprovalsYet} icon={<ShieldCheck size={20} />}>
+                <p>{approvalsTexts.noApprovalsHint}</p>
               </Empty>
             ) : (
-              <Empty title="No pending requests" icon={<ShieldCheck size={20} />}>
-                <p>The organization’s rules (change limits and protected types) decide which runs need an approval.</p>
+              <Empty title={approvalsTexts.noPendingRequests} icon={<ShieldCheck size={20} />}>
+                <p>{approvalsTexts.noRequestsHint}</p>
               </Empty>
             )
           }

@@ -4,14 +4,15 @@ import type { Approval } from '../../platform/app/contract.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
+import { approveDialogTexts } from '../texts.tsx';
 import { shortCommit } from '../update-status.ts';
 
 const times = [
-  ['15', '15 minutes'],
-  ['60', 'an hour'],
-  ['240', '4 hours'],
-  ['1440', 'a day'],
-  ['10080', 'a week'],
+  ['15', approveDialogTexts.fifteenMinutes],
+  ['60', approveDialogTexts.anHour],
+  ['240', approveDialogTexts.fourHours],
+  ['1440', approveDialogTexts.aDay],
+  ['10080', approveDialogTexts.aWeek],
 ] as const;
 
 /** Approves a commit, with a reason that the audit log keeps. */
@@ -36,9 +37,9 @@ export function ApproveDialog({
   );
   return (
     <ActionDialog
-      title={`Approve ${shortCommit(commit)}?`}
-      description={`For a time, each ${kind} of ${project}/${stack} that runs this commit may exceed the change limits and protected types of the rules.${request === '' ? '' : ` Request: ${request}`}`}
-      action="Approve"
+      title={approveDialogTexts.title(shortCommit(commit))}
+      description={approveDialogTexts.description(kind, project, stack, request)}
+      action={approveDialogTexts.approve}
       isReady={reason.trim() !== ''}
       isPending={give.isPending}
       error={give.error}
@@ -48,15 +49,15 @@ export function ApproveDialog({
       }
     >
       <TextField
-        label="Reason"
-        hint="Kept in the audit log."
+        label={approveDialogTexts.reason}
+        hint={approveDialogTexts.reasonHint}
         required
         maxLength={200}
         value={reason}
         onChange={({ target }) => setReason(target.value)}
       />
       <SelectField
-        label="Valid for"
+        label={approveDialogTexts.validFor}
         value={minutes}
         options={times}
         onChange={({ target }) => setMinutes(target.value)}

@@ -8,6 +8,7 @@ import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
+import { askApprovalTexts } from '../texts.tsx';
 
 const kinds = [
   ['update', 'pulumi up'],
@@ -33,13 +34,13 @@ export function AskButton({
   const [isAsked, setIsAsked] = useState(false);
   const isKnown = run === undefined || (run.commit !== null && whole.test(run.commit));
   const mayAsk = details.hasApprovals && details.permissions.includes('write') && isKnown;
-  usePageAction('Request approval', mayAsk ? () => setIsAsked(true) : null);
+  usePageAction(askApprovalTexts.requestApproval, mayAsk ? () => setIsAsked(true) : null);
   if (!mayAsk) return null;
   return (
     <>
       <Button size="small" onClick={() => setIsAsked(true)}>
         <ShieldQuestion size={14} aria-hidden="true" />
-        Request approval
+        {askApprovalTexts.requestApproval}
       </Button>
       {isAsked ? (
         <AskDialog
@@ -70,9 +71,9 @@ function AskDialog({
   const name = commit.trim().toLowerCase();
   return (
     <ActionDialog
-      title="Request approval?"
-      description={`Once another user approves the commit, its runs on ${stack.project}/${stack.stack} may exceed the change limits and protected types of the rules for a limited time. A stopped run requests an approval automatically.`}
-      action="Request approval"
+      title={askApprovalTexts.title}
+      description={askApprovalTexts.description(stack.project, stack.stack)}
+      action={askApprovalTexts.requestApproval}
       isReady={whole.test(name)}
       isPending={ask.isPending}
       error={ask.error}
@@ -80,17 +81,22 @@ function AskDialog({
       onSubmit={() => ask.mutate({ ...stack, commit: name, kind, reason: reason.trim() })}
     >
       <TextField
-        label="Commit"
-        hint="The full hash, as printed by git rev-parse HEAD."
+        label={askApprovalTexts.commit}
+        hint={askApprovalTexts.commitHint}
         required
         maxLength={64}
         value={commit}
         onChange={({ target }) => setCommit(target.value)}
       />
-      <SelectField label="For" value={kind} options={kinds} onChange={({ target }) => setKind(target.value)} />
+      <SelectField
+        label={askApprovalTexts.for}
+        value={kind}
+        options={kinds}
+        onChange={({ target }) => setKind(target.value)}
+      />
       <TextField
-        label="Reason"
-        hint="Shown to the approver."
+        label={askApprovalTexts.reason}
+        hint={askApprovalTexts.reasonHint}
         maxLength={200}
         value={reason}
         onChange={({ target }) => setReason(target.value)}

@@ -3,6 +3,7 @@ import type { Approval } from '../../platform/app/contract.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { withdrawDialogTexts } from '../texts.tsx';
 import { shortCommit } from '../update-status.ts';
 
 /** Whether there is something to withdraw: a request, or a valid approval. */
@@ -12,7 +13,7 @@ export function isWithdrawable({ approvedAt, isValid, mayWithdraw }: Approval): 
 
 /** The label of the button. */
 export function withdrawWord({ approvedAt }: Approval): string {
-  return approvedAt === null ? 'Withdraw' : 'Revoke';
+  return approvedAt === null ? withdrawDialogTexts.withdraw : withdrawDialogTexts.revoke;
 }
 
 /** Withdraws an approval, or the request for it. */
@@ -29,14 +30,14 @@ export function WithdrawDialog({
   const withdraw = useMutation(trpc.approvals.withdraw.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
-      title={approvedAt === null ? 'Withdraw the request?' : 'Revoke the approval?'}
+      title={approvedAt === null ? withdrawDialogTexts.withdrawTheRequest : withdrawDialogTexts.revokeTheApproval}
       description={
         approvedAt === null
-          ? `Nobody can approve ${shortCommit(commit)} for ${project}/${stack} then. A stopped run sends a new request.`
-          : `From now on, each ${kind} of ${project}/${stack} that runs ${shortCommit(commit)} must follow the rules again. Running updates go on.`
+          ? withdrawDialogTexts.withdrawal(shortCommit(commit), project, stack)
+          : withdrawDialogTexts.revocation(kind, project, stack, shortCommit(commit))
       }
       action={withdrawWord(approval)}
-      stay="Keep it"
+      stay={withdrawDialogTexts.keepIt}
       isDanger={approvedAt !== null}
       isPending={withdraw.isPending}
       error={withdraw.error}

@@ -13,6 +13,7 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { Since } from '../../platform/ui/time.tsx';
+import { queueTexts } from '../texts.tsx';
 import { shortCommit, viewKind } from '../update-status.ts';
 import styles from './queue-view.module.css';
 import { RunActions } from './run-actions.tsx';
@@ -24,10 +25,10 @@ const refreshMs = { live: 20_000, alone: 4_000 } as const;
 const settleMs = 400;
 
 const causes = {
-  lock: { text: 'waits for the stack', tone: 'neutral' },
-  limit: { text: 'waits for a limit', tone: 'warning' },
-  freeze: { text: 'frozen', tone: 'warning' },
-  turn: { text: 'about to start', tone: 'running' },
+  lock: { text: queueTexts.waitsForStack, tone: 'neutral' },
+  limit: { text: queueTexts.waitsForLimit, tone: 'warning' },
+  freeze: { text: queueTexts.frozen, tone: 'warning' },
+  turn: { text: queueTexts.aboutToStart, tone: 'running' },
 } as const;
 
 /** The lock holder and the queue of each busy stack. Updates automatically. */
@@ -59,8 +60,7 @@ export function QueueView({ organization }: { readonly organization: string }) {
   return (
     <div className={styles['queues']}>
       <p className={styles['sum']} role="status">
-        {count(items.length - waiting, 'run holds a lock', 'runs hold locks')}
-        {waiting === 0 ? ', none waiting' : `, ${count(waiting, 'waits', 'wait')}`}
+        {queueTexts.sum(items.length - waiting, waiting)}
       </p>
       <ul className={styles['stacks']}>
         {[...queues.values()].map((runs) => (
@@ -69,15 +69,11 @@ export function QueueView({ organization }: { readonly organization: string }) {
       </ul>
       {query.hasNextPage ? (
         <Button onClick={() => void query.fetchNextPage()} disabled={query.isFetchingNextPage}>
-          Show more
+          {queueTexts.showMore}
         </Button>
       ) : null}
     </div>
   );
-}
-
-function count(number: number, one: string, many: string): string {
-  return `${number.toLocaleString()} ${number === 1 ? one : many}`;
 }
 
 function StackQueue({ runs }: { readonly runs: readonly QueueItem[] }) {
@@ -91,9 +87,9 @@ function StackQueue({ runs }: { readonly runs: readonly QueueItem[] }) {
         <Link to="/$organization/$project/$stack" params={{ organization, project, stack }}>
           {project}/{stack}
         </Link>
-        {waiting === 0 ? null : <span className={styles['waiting']}>{count(waiting, 'waits', 'wait')}</span>}
+        {waiting === 0 ? null : <span className={styles['waiting']}>{queueTexts.waiting(waiting)}</span>}
       </h2>
-      <ol className={styles['runs']} aria-label={`Queue of ${project}/${stack}`}>
+      <ol className={styles['runs']} aria-label={queueTexts.queueOf(project, stack)}>
         {runs.map((run) => (
           <Run key={run.updateId ?? run.placeId} run={run} />
         ))}
@@ -104,12 +100,7 @@ function StackQueue({ runs }: { readonly runs: readonly QueueItem[] }) {
 
 function Run({ run }: { readonly run: QueueItem }) {
   const { organization, project, stack, updateId } = run;
-  const what = (
-    <>
-      {run.kind === null ? 'Run' : viewKind({ kind: run.kind })}
-      {run.by === null ? null : ` by ${run.by}`}
-    </>
-  );
+  const what = queueTexts.runBy(run.kind === null ? queueTexts.run : viewKind({ kind: run.kind }), run.by);
   return (
     <li className={`${styles['run']} ${updateId === null ? '' : styles['holder']}`}>
       <span className={styles['place']}>
@@ -118,7 +109,7 @@ function Run({ run }: { readonly run: QueueItem }) {
         ) : (
           <>
             <CirclePlay size={16} aria-hidden="true" />
-            <span className="unseen">Runs</span>
+            <span className="unseen">{queueTexts.runs}</span>
           </>
         )}
       </span>
@@ -137,7 +128,7 @@ function Run({ run }: { readonly run: QueueItem }) {
       <span className={styles['from']}>
         {run.branch === null ? null : <code>{run.branch}</code>}
         {run.commit === null ? null : <code title={run.commit}>{shortCommit(run.commit)}</code>}
-        {run.ciUrl === null ? null : <ExternalLink href={run.ciUrl}>CI run</ExternalLink>}
+        {run.ciUrl === null ? null : <ExternalLink href={run.ciUrl}>{queueTexts.ciRun}</ExternalLink>}
       </span>
       <span className={styles['why']}>
         {run.cause === null || run.cause === 'lock' ? null : (
@@ -145,10 +136,7 @@ function Run({ run }: { readonly run: QueueItem }) {
             {causes[run.cause].text}
           </Badge>
         )}
-        <span className={styles['since']}>
-          {updateId === null ? 'waits ' : 'for '}
-          <Since at={run.since} />
-        </span>
+        <span className={styles['since']}>{queueTexts.since(updateId === null, <Since at={run.since} />)}</span>
       </span>
       <span className={styles['actions']}>{run.mayStop ? <RunActions run={run} /> : null}</span>
     </li>
@@ -157,10 +145,10 @@ function Run({ run }: { readonly run: QueueItem }) {
 
 function NobodyWaits() {
   return (
-    <Empty title="No stack is locked" icon={<CirclePlay size={20} />}>
-      <p>Runs appear here while they hold a lock or wait for one. A second run is refused unless it may wait:</p>
+    <Empty title={queueTexts.noStackIsLocked} icon={<CirclePlay size={20} />}>
+      <p>{queueTexts.noStackIsLockedHint}</p>
       <Code>pulumi stack tag set lock-wait 30m</Code>
-      <p>Runs start in the order in which they arrived, and each CLI shows why its run waits.</p>
+      <p>{queueTexts.order}</p>
     </Empty>
   );
 }

@@ -5,32 +5,11 @@ import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
+import { runActionsTexts } from '../texts.tsx';
 
 type Way = 'evict' | 'drain' | 'cancel';
 
-const texts = {
-  evict: {
-    title: 'Remove this run from the queue?',
-    description:
-      'Its pulumi command ends with an error that says so. It has changed nothing; the runs behind it move up.',
-    action: 'Remove it',
-    stay: 'Keep it waiting',
-  },
-  drain: {
-    title: 'Drain this update?',
-    description:
-      'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
-    action: 'Drain the update',
-    stay: 'Keep it running',
-  },
-  cancel: {
-    title: 'Cancel this update?',
-    description:
-      'The CLI loses its lock at once. Steps in progress may finish in the cloud without being saved; the stack then has pending operations.',
-    action: 'Cancel the update',
-    stay: 'Keep it running',
-  },
-} as const;
+const texts = runActionsTexts.dialogs;
 
 /** The actions on a run that holds a lock or waits for one. */
 export function RunActions({ run }: { readonly run: QueueItem }) {
@@ -39,16 +18,20 @@ export function RunActions({ run }: { readonly run: QueueItem }) {
   return (
     <>
       {run.updateId === null ? (
-        <Button size="small" aria-label={`Remove number ${run.position} of ${name}`} onClick={() => setAsked('evict')}>
-          Remove
+        <Button
+          size="small"
+          aria-label={runActionsTexts.removeNumber(run.position, name)}
+          onClick={() => setAsked('evict')}
+        >
+          {runActionsTexts.remove}
         </Button>
       ) : (
         <>
-          <Button size="small" aria-label={`Drain ${name}`} onClick={() => setAsked('drain')}>
-            Drain
+          <Button size="small" aria-label={runActionsTexts.drainStack(name)} onClick={() => setAsked('drain')}>
+            {runActionsTexts.drain}
           </Button>
-          <Button size="small" aria-label={`Cancel ${name}`} onClick={() => setAsked('cancel')}>
-            Cancel
+          <Button size="small" aria-label={runActionsTexts.cancelStack(name)} onClick={() => setAsked('cancel')}>
+            {runActionsTexts.cancel}
           </Button>
         </>
       )}
@@ -87,8 +70,8 @@ function Ask({ onClose, run, way }: { readonly run: QueueItem; readonly way: Way
     >
       {way === 'cancel' ? null : (
         <TextField
-          label="Reason"
-          hint={way === 'drain' ? 'For the audit log. Optional.' : 'Its command prints it. Optional.'}
+          label={runActionsTexts.reason}
+          hint={way === 'drain' ? runActionsTexts.drainReasonHint : runActionsTexts.evictReasonHint}
           value={reason}
           maxLength={200}
           onChange={({ target }) => setReason(target.value)}

@@ -2,6 +2,7 @@ import { Plus } from 'lucide-react';
 import { useId } from 'react';
 import { Button } from '../../platform/ui/button.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
+import { freezeFieldsTexts } from '../texts.tsx';
 import styles from './rule-dialog.module.css';
 import type { DraftWindow, SettingsProps } from './rule-draft.ts';
 
@@ -9,9 +10,9 @@ const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const maxWindows = 20;
 
 const presets = [
-  { name: 'Nights', cron: '0 22 * * *', hours: '8' },
-  { name: 'Weekends', cron: '0 17 * * 5', hours: '61' },
-  { name: 'Custom times', cron: '0 9 * * 1-5', hours: '2' },
+  { name: freezeFieldsTexts.nights, cron: '0 22 * * *', hours: '8' },
+  { name: freezeFieldsTexts.weekends, cron: '0 17 * * 5', hours: '61' },
+  { name: freezeFieldsTexts.customTimes, cron: '0 9 * * 1-5', hours: '2' },
 ] as const;
 
 /** When a freeze is in force, and how it treats updates meanwhile. */
@@ -24,18 +25,18 @@ export function FreezeFields({ draft, onChange }: SettingsProps) {
     <>
       <div className={styles['pair']}>
         <SelectField
-          label="Updates"
+          label={freezeFieldsTexts.updates}
           value={draft.mode}
           options={[
-            ['refuse', 'are refused'],
-            ['wait', 'wait in the queue'],
+            ['refuse', freezeFieldsTexts.areRefused],
+            ['wait', freezeFieldsTexts.waitInTheQueue],
           ]}
           onChange={({ target }) => onChange({ mode: target.value })}
         />
         <TextField
-          label="Until"
+          label={freezeFieldsTexts.until}
           type="datetime-local"
-          hint="In your local time. Leave empty to freeze until the rule is removed."
+          hint={freezeFieldsTexts.untilHint}
           value={until}
           onChange={({ target }) => onChange({ until: target.value })}
         />
@@ -51,16 +52,16 @@ export function FreezeFields({ draft, onChange }: SettingsProps) {
           key={at}
           className={styles['window']}
         >
-          <legend className="unseen">Window {at + 1}</legend>
+          <legend className="unseen">{freezeFieldsTexts.window(at + 1)}</legend>
           <div className={styles['pair']}>
             <TextField
-              label="Starts (cron)"
-              hint="Minute, hour, day, month, day of the week."
+              label={freezeFieldsTexts.startsCron}
+              hint={freezeFieldsTexts.cronHint}
               value={window.cron}
               onChange={({ target }) => put(at, { cron: target.value })}
             />
             <TextField
-              label="Hours"
+              label={freezeFieldsTexts.hours}
               type="number"
               min={0}
               step="any"
@@ -68,7 +69,7 @@ export function FreezeFields({ draft, onChange }: SettingsProps) {
               onChange={({ target }) => put(at, { hours: target.value })}
             />
             <TextField
-              label="Time zone"
+              label={freezeFieldsTexts.timeZone}
               list={zones}
               value={window.timeZone}
               onChange={({ target }) => put(at, { timeZone: target.value })}
@@ -80,14 +81,14 @@ export function FreezeFields({ draft, onChange }: SettingsProps) {
               kind="quiet"
               onClick={() => onChange({ windows: windows.filter((_, each) => each !== at) })}
             >
-              Remove this window
+              {freezeFieldsTexts.removeThisWindow}
             </Button>
           </div>
         </fieldset>
       ))}
       {windows.length >= maxWindows ? null : (
         <div className={styles['presets']}>
-          <span>{windows.length === 0 ? 'Always in force, or only:' : 'And also:'}</span>
+          <span>{windows.length === 0 ? freezeFieldsTexts.alwaysOr : freezeFieldsTexts.andAlso}</span>
           {presets.map(({ cron, hours, name }) => (
             <Button
               key={name}

@@ -7,6 +7,7 @@ import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit } from '../../platform/app/use-edit.ts';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
+import { ruleDialogTexts } from '../texts.tsx';
 import styles from './rule-dialog.module.css';
 import { draftOf, keptByDefault, type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
 import { declaredKind, describeEstimate, isOfRetention, type RuleKind, ruleKinds } from './rule-labels.ts';
@@ -58,13 +59,15 @@ export function RuleDialog({
   return (
     <ManagedDialog
       managed={{ organization, kind: declaredKind(draft.kind), object: base?.id ?? replaces }}
-      title={!isNew ? `Edit: ${name}` : isFreeze ? `Freeze ${target ?? 'stacks'}` : 'Add a rule'}
-      description={
-        isFreeze
-          ? 'Updates, imports, renaming and deletion are refused. Previews and running updates go on.'
-          : ruleKinds[draft.kind].about
+      title={
+        !isNew
+          ? ruleDialogTexts.editTitle(name)
+          : isFreeze
+            ? ruleDialogTexts.freezeTitle(target)
+            : ruleDialogTexts.addARule
       }
-      action={!isNew ? 'Save' : isFreeze ? 'Freeze' : 'Add the rule'}
+      description={isFreeze ? ruleDialogTexts.freezeDescription : ruleKinds[draft.kind].about}
+      action={!isNew ? ruleDialogTexts.save : isFreeze ? ruleDialogTexts.freeze : ruleDialogTexts.addTheRule}
       isReady={rule !== null && isLookedUp}
       {...dialog(isNew ? set : changed)}
       onClose={onClose}
@@ -72,7 +75,7 @@ export function RuleDialog({
     >
       {isNew && kinds.length > 1 ? (
         <SelectField
-          label="Kind"
+          label={ruleDialogTexts.kind}
           value={draft.kind}
           options={kinds.map((kind) => [kind, ruleKinds[kind].name])}
           onChange={({ target }) =>
@@ -87,25 +90,20 @@ export function RuleDialog({
       {stack === undefined ? <ScopeFields organization={organization} draft={draft} onChange={change} /> : null}
       <RuleSettings draft={draft} onChange={change} />
       <TextField
-        label="Note"
-        hint={isFreeze ? 'Shown in the terminal of refused updates.' : 'The reason, shown to other users.'}
+        label={ruleDialogTexts.note}
+        hint={isFreeze ? ruleDialogTexts.freezeNoteHint : ruleDialogTexts.noteHint}
         value={draft.note}
         maxLength={500}
         onChange={({ target }) => change({ note: target.value })}
       />
       <Preview {...preview} />
-      {replaces === null ? null : <p role="status">It replaces the rule of this kind for the same stacks.</p>}
+      {replaces === null ? null : <p role="status">{ruleDialogTexts.replaces}</p>}
       {isOfRetention(draft.kind) ? <Estimate organization={organization} rule={rule} ruleId={base?.id} /> : null}
     </ManagedDialog>
   );
 }
 
-const scopeNames: Readonly<Record<ScopeKind, string>> = {
-  organization: 'All stacks of the organization',
-  project: 'Stacks of a project',
-  stack: 'One stack',
-  tag: 'Stacks with a tag',
-};
+const scopeNames: Readonly<Record<ScopeKind, string>> = ruleDialogTexts.scopeNames;
 
 function ScopeFields({
   draft,
@@ -124,7 +122,7 @@ function ScopeFields({
   return (
     <div className={styles['group']}>
       <SelectField
-        label="Applies to"
+        label={ruleDialogTexts.appliesTo}
         value={scope}
         options={Object.entries(scopeNames)}
         onChange={({ target }) => onChange({ scope: target.value as ScopeKind })}
@@ -133,13 +131,15 @@ function ScopeFields({
         <div className={styles['pair']}>
           {scope === 'tag' ? (
             <>
-              <TagNameField {...field('Tag', 'tagName', 'env')} />
-              <TagValueField {...field('Value', 'tagValue', 'prod')} tag={draft.tagName.trim()} />
+              <TagNameField {...field(ruleDialogTexts.tag, 'tagName', 'env')} />
+              <TagValueField {...field(ruleDialogTexts.value, 'tagValue', 'prod')} tag={draft.tagName.trim()} />
             </>
           ) : null}
-          <ProjectField {...field(scope === 'tag' ? 'Of a project only' : 'Project', 'project')} />
+          <ProjectField
+            {...field(scope === 'tag' ? ruleDialogTexts.ofAProjectOnly : ruleDialogTexts.project, 'project')}
+          />
           {scope === 'stack' ? (
-            <StackField {...field('Stack', 'stack', 'prod')} project={draft.project.trim()} />
+            <StackField {...field(ruleDialogTexts.stack, 'stack', 'prod')} project={draft.project.trim()} />
           ) : null}
         </div>
       )}
@@ -177,13 +177,13 @@ function Preview({ isAsked, query }: ReturnType<typeof useRulePreview>) {
       {error ? (
         <p className={styles['problem']}>{error.message}</p>
       ) : data === undefined ? (
-        <p>Looking for its stacks…</p>
+        <p>{ruleDialogTexts.lookingForStacks}</p>
       ) : (
         <>
           <p>
             {data.stackCount === 0
-              ? 'No stack matches now.'
-              : `For ${data.hasMoreStacks ? `more than ${data.stackCount.toLocaleString()}` : data.stackCount.toLocaleString()} ${data.stackCount === 1 ? 'stack' : 'stacks'}:`}{' '}
+              ? ruleDialogTexts.noStackMatches
+              : ruleDialogTexts.forStacks(data.stackCount, data.hasMoreStacks)}{' '}
             {data.stacks.map(({ project, stack }) => `${project}/${stack}`).join(', ')}
             {data.stackCount > data.stacks.length ? ' …' : ''}
           </p>
@@ -220,7 +220,7 @@ function Estimate({
   if (settled === null || query.error || (data === undefined && !query.isFetching)) return null;
   return (
     <div className={styles['preview']} aria-live="polite" aria-busy={query.isFetching}>
-      <p>{data == null ? 'Counting what it deletes…' : describeEstimate(data)}</p>
+      <p>{data == null ? ruleDialogTexts.counting : describeEstimate(data)}</p>
     </div>
   );
 }

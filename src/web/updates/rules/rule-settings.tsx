@@ -1,4 +1,5 @@
 import { SelectField, TextArea, TextField } from '../../platform/ui/field.tsx';
+import { ruleSettingsTexts } from '../texts.tsx';
 import { FreezeFields } from './freeze-fields.tsx';
 import styles from './rule-dialog.module.css';
 import type { SettingsProps } from './rule-draft.ts';
@@ -34,13 +35,13 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
       onChange={({ target }) => onChange({ [name]: target.value })}
     />
   );
-  const journal = choice('Updates that send no journal', 'withoutJournal', [
-    ['allow', 'are allowed: the rule cannot be enforced for them'],
-    ['refuse', 'are refused'],
+  const journal = choice(ruleSettingsTexts.withoutJournal, 'withoutJournal', [
+    ['allow', ruleSettingsTexts.areAllowed],
+    ['refuse', ruleSettingsTexts.areRefused],
   ]);
-  const approvers = choice('Changes beyond the limit are approved by', 'approvers', [
-    ['people', 'people'],
-    ['tokens', 'people, and tokens of teams, organizations and services'],
+  const approvers = choice(ruleSettingsTexts.approvers, 'approvers', [
+    ['people', ruleSettingsTexts.people],
+    ['tokens', ruleSettingsTexts.peopleAndTokens],
   ]);
   switch (draft.kind) {
     case 'freeze':
@@ -48,35 +49,35 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
     case 'concurrency':
       return (
         <div className={styles['pair']}>
-          {number('Maximum updates at once', 'most', 100_000)}
-          {choice('Counted', 'per', [
-            ['all', 'together'],
-            ['user', 'for each user'],
-            ['project', 'for each project'],
+          {number(ruleSettingsTexts.most, 'most', 100_000)}
+          {choice(ruleSettingsTexts.counted, 'per', [
+            ['all', ruleSettingsTexts.together],
+            ['user', ruleSettingsTexts.forEachUser],
+            ['project', ruleSettingsTexts.forEachProject],
           ])}
         </div>
       );
     case 'lock-wait':
-      return number('Seconds', 'seconds', 86_400, '0: updates do not wait.');
+      return number(ruleSettingsTexts.seconds, 'seconds', 86_400, ruleSettingsTexts.noWaitHint);
     case 'wait-alert':
-      return number('Seconds', 'seconds', 86_400, 'Once for each update.');
+      return number(ruleSettingsTexts.seconds, 'seconds', 86_400, ruleSettingsTexts.alertHint);
     case 'supersede':
-      return choice('A newer commit of', 'by', [
-        ['branch', 'the same branch'],
-        ['pull-request', 'the same pull request'],
-        ['nothing', 'nothing: runs are never superseded'],
+      return choice(ruleSettingsTexts.newerCommitOf, 'by', [
+        ['branch', ruleSettingsTexts.sameBranch],
+        ['pull-request', ruleSettingsTexts.samePullRequest],
+        ['nothing', ruleSettingsTexts.nothing],
       ]);
     case 'consumers':
-      return choice('Updates that remove outputs', 'mode', [
-        ['warn', 'get a warning'],
-        ['refuse', 'are refused'],
+      return choice(ruleSettingsTexts.removingOutputs, 'mode', [
+        ['warn', ruleSettingsTexts.getAWarning],
+        ['refuse', ruleSettingsTexts.areRefused],
       ]);
     case 'change-limit':
       return (
         <>
           <div className={styles['pair']}>
-            {number('Maximum deletes and replacements', 'changes', 100_000)}
-            {number('Percentage of the stack', 'percent', 100)}
+            {number(ruleSettingsTexts.maximumChanges, 'changes', 100_000)}
+            {number(ruleSettingsTexts.percentage, 'percent', 100)}
           </div>
           {approvers}
           {journal}
@@ -86,9 +87,9 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
       return (
         <>
           <TextArea
-            label="Types of resources"
-            hint="One per line; * matches any characters."
-            placeholder="aws:rds/*"
+            label={ruleSettingsTexts.typesOfResources}
+            hint={ruleSettingsTexts.typesHint}
+            placeholder={ruleSettingsTexts.typesExample}
             spellCheck={false}
             value={draft.types}
             onChange={({ target }) => onChange({ types: target.value })}
@@ -101,29 +102,29 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
       return (
         <>
           <div className={styles['pair']}>
-            {number('The newest versions', 'newest', 1_000_000)}
-            {number('All of the last days', 'days', 36_500)}
+            {number(ruleSettingsTexts.newest, 'newest', 1_000_000)}
+            {number(ruleSettingsTexts.lastDays, 'days', 36_500)}
           </div>
           <div className={styles['pair']}>
-            {number('The last of each day, for days', 'daily', 36_500)}
-            {number('The last of each month, for months', 'monthly', 1_200)}
+            {number(ruleSettingsTexts.daily, 'daily', 36_500)}
+            {number(ruleSettingsTexts.monthly, 'monthly', 1_200)}
           </div>
         </>
       );
     case 'keep-events':
     case 'keep-previews':
-      return number('Days', 'days', 36_500);
+      return number(ruleSettingsTexts.days, 'days', 36_500);
     case 'require-preview':
       return (
         <>
-          {choice('Without a preview of the commit', 'mode', [
-            ['warn', 'users are warned'],
-            ['refuse', 'updates are refused'],
-            ['off', 'nothing happens'],
+          {choice(ruleSettingsTexts.withoutPreview, 'mode', [
+            ['warn', ruleSettingsTexts.usersAreWarned],
+            ['refuse', ruleSettingsTexts.updatesAreRefused],
+            ['off', ruleSettingsTexts.nothingHappens],
           ])}
-          {choice('The preview that up and destroy start with', 'ownPreview', [
-            ['counts', 'counts'],
-            ['ignored', 'does not count'],
+          {choice(ruleSettingsTexts.ownPreview, 'ownPreview', [
+            ['counts', ruleSettingsTexts.counts],
+            ['ignored', ruleSettingsTexts.doesNotCount],
           ])}
           {journal}
         </>

@@ -6,6 +6,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { ManagedBadge } from '../../platform/ui/managed-badge.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { ruleTableTexts } from '../texts.tsx';
 import { describeSettings, describeWindow, type FreezeWindow, nameOfKind } from './rule-labels.ts';
 import styles from './rules.module.css';
 import { NextWindows } from './window-times.tsx';
@@ -28,13 +29,13 @@ export function RuleTable({ empty, ...list }: RuleTableProps & { readonly label:
     <EditableRules
       {...list}
       title={{
-        name: 'Rule',
+        name: ruleTableTexts.rule,
         cell: ({ isManaged, kind }) => <Managed isManaged={isManaged}>{nameOfKind(kind)}</Managed>,
       }}
       columns={[
-        { name: 'Applies to', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
+        { name: ruleTableTexts.appliesTo, cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
         {
-          name: 'Setting',
+          name: ruleTableTexts.setting,
           cell: ({ kind, note, settings }) => (
             <div className={styles['says']}>
               {describeSettings(kind, settings)}
@@ -62,9 +63,9 @@ export function FreezeTable({ items, ...list }: RuleTableProps) {
     <EditableRules
       {...list}
       items={items && inOrder(items)}
-      label="Freezes"
+      label={ruleTableTexts.freezes}
       title={{
-        name: 'Applies to',
+        name: ruleTableTexts.appliesTo,
         cell: ({ isManaged, scope }) => (
           <Managed isManaged={isManaged}>
             <span className={styles['scope']}>{scope}</span>
@@ -72,8 +73,11 @@ export function FreezeTable({ items, ...list }: RuleTableProps) {
         ),
       }}
       columns={[
-        { name: 'State', cell: (rule) => <FreezeState rule={rule} /> },
-        { name: 'Note', cell: ({ note }) => (note === '' ? <span className={styles['none']}>none</span> : note) },
+        { name: ruleTableTexts.state, cell: (rule) => <FreezeState rule={rule} /> },
+        {
+          name: ruleTableTexts.note,
+          cell: ({ note }) => (note === '' ? <span className={styles['none']}>{ruleTableTexts.none}</span> : note),
+        },
       ]}
       details={({ freeze, settings }) => {
         const windows = settings['windows'] as readonly FreezeWindow[] | undefined;
@@ -118,18 +122,18 @@ function EditableRules({
       ),
     },
     ...columns,
-    { name: 'Set by', isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
+    { name: ruleTableTexts.setBy, isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
     {
-      name: 'Actions',
+      name: ruleTableTexts.actions,
       isActions: true,
       cell: (rule) => {
         const isFreeze = rule.kind === 'freeze';
-        const removal = isFreeze ? 'Thaw' : 'Remove';
-        const name = `${isFreeze ? 'the freeze' : nameOfKind(rule.kind)} of ${rule.scope}`;
+        const removal = isFreeze ? ruleTableTexts.thaw : ruleTableTexts.remove;
+        const name = ruleTableTexts.nameOf(isFreeze, nameOfKind(rule.kind), rule.scope);
         return (
           <span className={styles['buttons']}>
-            <Button size="small" kind="quiet" aria-label={`Edit ${name}`} onClick={() => onEdit(rule)}>
-              Edit
+            <Button size="small" kind="quiet" aria-label={ruleTableTexts.editRule(name)} onClick={() => onEdit(rule)}>
+              {ruleTableTexts.edit}
             </Button>
             <Button
               size="small"
@@ -149,11 +153,7 @@ function EditableRules({
 
 /** The author of a rule, and the time it was set. */
 function SetBy({ rule: { setAt, setBy } }: { readonly rule: Rule }) {
-  return (
-    <span className={styles['set']}>
-      {setBy ?? 'an operator'}, <Time at={setAt} />
-    </span>
-  );
+  return <span className={styles['set']}>{ruleTableTexts.setByAt(setBy, <Time at={setAt} />)}</span>;
 }
 
 /** Marks the rule that a link has led to, and shows it. */
@@ -166,7 +166,7 @@ function ChosenMark({ chosen, rule }: { readonly rule: Rule; readonly chosen: st
   if (!isChosen) return null;
   return (
     <span ref={mark} className={styles['chosen']}>
-      <Badge tone="accent">Linked rule</Badge>
+      <Badge tone="accent">{ruleTableTexts.linkedRule}</Badge>
     </span>
   );
 }
@@ -178,19 +178,15 @@ function inOrder(freezes: readonly Rule[]): Rule[] {
 }
 
 function FreezeState({ rule: { freeze, settings } }: { readonly rule: Rule }) {
-  const waits = settings['mode'] === 'wait' ? ', updates wait' : '';
+  const isWaiting = settings['mode'] === 'wait';
   if (freeze?.inForce != null) {
     const { until } = freeze.inForce;
     return (
       <span className={styles['state']}>
         <Badge tone="running" icon={<Snowflake aria-hidden="true" />}>
-          In force
+          {ruleTableTexts.inForce}
         </Badge>
-        <span>
-          {until === null ? 'until it is removed' : 'ends '}
-          {until === null ? null : <Time at={until} />}
-          {waits}
-        </span>
+        <span>{ruleTableTexts.ends(until === null ? null : <Time at={until} />, isWaiting)}</span>
       </span>
     );
   }
@@ -198,18 +194,15 @@ function FreezeState({ rule: { freeze, settings } }: { readonly rule: Rule }) {
   if (next === undefined)
     return (
       <Badge tone="neutral" icon={<Sun aria-hidden="true" />}>
-        Ended
+        {ruleTableTexts.ended}
       </Badge>
     );
   return (
     <span className={styles['state']}>
       <Badge tone="neutral" icon={<CalendarClock aria-hidden="true" />}>
-        Scheduled
+        {ruleTableTexts.scheduled}
       </Badge>
-      <span>
-        starts <Time at={next.from} />
-        {waits}
-      </span>
+      <span>{ruleTableTexts.starts(<Time at={next.from} />, isWaiting)}</span>
     </span>
   );
 }

@@ -13,6 +13,7 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Time } from '../../platform/ui/time.tsx';
+import { rulesTexts } from '../texts.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
 import { emptyDraft } from './rule-draft.ts';
 import {
@@ -44,7 +45,7 @@ export function RulesPage() {
   const [removed, setRemoved] = useState<Rule | null>(null);
   const add = (kinds: readonly RuleKind[]): void => setEdited({ rule: null, kinds });
   const edit = (rule: Rule): void => setEdited({ rule, kinds: [rule.kind as RuleKind] });
-  usePageAction('Freeze stacks', () => add(['freeze']));
+  usePageAction(rulesTexts.freezeStacks, () => add(['freeze']));
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
   const changeLimits = useRules(organization, limitedKinds);
@@ -52,22 +53,14 @@ export function RulesPage() {
   const problem = useProblem(freezes, queues, changeLimits, kept);
   if (problem) return <Problem {...problem} />;
   return (
-    <Page
-      title="Rules"
-      lead="What updates may do, and when. For most kinds, the most specific rule applies: stack, tag, project, organization."
-    >
+    <Page title={rulesTexts.title} lead={rulesTexts.lead}>
       <Section
-        title="Freezes"
-        lead={
-          <>
-            In an emergency, a user who can manage the stack can bypass a freeze with{' '}
-            <code className={styles['command']}>pulumi up -m "break-glass: why"</code>.
-          </>
-        }
+        title={rulesTexts.freezes}
+        lead={rulesTexts.freezesLead(<code className={styles['command']}>pulumi up -m "break-glass: why"</code>)}
         actions={
           <Button kind="main" onClick={() => add(['freeze'])}>
             <Snowflake size={15} aria-hidden="true" />
-            Freeze
+            {rulesTexts.freeze}
           </Button>
         }
       >
@@ -77,57 +70,52 @@ export function RulesPage() {
           onEdit={edit}
           onRemove={setRemoved}
           empty={
-            <Empty title="Nothing is frozen">
-              <p>Freeze stacks for a release, a sale or each weekend. Users who run an update then see the reason.</p>
+            <Empty title={rulesTexts.nothingIsFrozen}>
+              <p>{rulesTexts.nothingIsFrozenHint}</p>
             </Empty>
           }
         />
       </Section>
       <Section
-        title="Queues"
-        lead="How many updates run at once, how long others wait, and which waiting runs are superseded."
-        actions={<Button onClick={() => add(queueKinds)}>Add a queue rule</Button>}
+        title={rulesTexts.queues}
+        lead={rulesTexts.queuesLead}
+        actions={<Button onClick={() => add(queueKinds)}>{rulesTexts.addQueueRule}</Button>}
       >
         <RuleTable
           {...pagedList(queues)}
-          label="Queues"
+          label={rulesTexts.queues}
           chosen={chosen}
           onEdit={edit}
           onRemove={setRemoved}
-          empty={
-            <p>
-              No rules: each stack runs one update at a time, and the settings of the server decide how long others
-              wait.
-            </p>
-          }
+          empty={<p>{rulesTexts.noQueueRules}</p>}
         />
       </Section>
       <Section
-        title="Change limits"
-        lead="Changes that updates may not make without a preview or an approval."
-        actions={<Button onClick={() => add(limitedKinds)}>Add a change limit</Button>}
+        title={rulesTexts.changeLimits}
+        lead={rulesTexts.changeLimitsLead}
+        actions={<Button onClick={() => add(limitedKinds)}>{rulesTexts.addChangeLimit}</Button>}
       >
         <RuleTable
           {...pagedList(changeLimits)}
-          label="Change limits"
+          label={rulesTexts.changeLimits}
           chosen={chosen}
           onEdit={edit}
           onRemove={setRemoved}
-          empty={<p>No change limits: anyone who can update a stack can delete all of it.</p>}
+          empty={<p>{rulesTexts.noChangeLimits}</p>}
         />
       </Section>
       <Section
-        title="Retention"
-        lead="How long versions, logs and previews are kept. Older ones are deleted for good, within hours."
-        actions={<Button onClick={() => add(retentionKinds)}>Add a retention rule</Button>}
+        title={rulesTexts.retention}
+        lead={rulesTexts.retentionLead}
+        actions={<Button onClick={() => add(retentionKinds)}>{rulesTexts.addRetentionRule}</Button>}
       >
         <RuleTable
           {...pagedList(kept)}
-          label="Retention"
+          label={rulesTexts.retention}
           chosen={chosen}
           onEdit={edit}
           onRemove={setRemoved}
-          empty={<p>No rules: everything is kept.</p>}
+          empty={<p>{rulesTexts.noRetentionRules}</p>}
         />
       </Section>
       {edited === null ? null : (
@@ -183,22 +171,14 @@ export function RemoveDialog({
   return (
     <ManagedDialog
       managed={{ organization, kind: declaredKind(kind), object: rule.id }}
-      title={isFreeze ? 'Thaw?' : `Remove the rule ${nameOfKind(kind)}?`}
+      title={isFreeze ? rulesTexts.thawQuestion : rulesTexts.removeTheRule(nameOfKind(kind))}
       description={
-        <>
-          {isFreeze ? 'Updates are allowed again at once, and its windows are removed: ' : 'It no longer applies to '}
-          {scope}
-          {isFreeze ? null : ` (${describeSettings(kind, settings)})`}
-          {typeof until === 'string' ? (
-            <>
-              , which it would hold until <Time at={until} />
-            </>
-          ) : null}
-          {note === '' ? '.' : `: ${note}`}
-        </>
+        isFreeze
+          ? rulesTexts.thawDescription(scope, typeof until === 'string' ? <Time at={until} /> : null, note)
+          : rulesTexts.removalDescription(scope, describeSettings(kind, settings), note)
       }
-      action={isFreeze ? 'Thaw' : 'Remove'}
-      stay="Keep it"
+      action={isFreeze ? rulesTexts.thaw : rulesTexts.remove}
+      stay={rulesTexts.keepIt}
       isDanger={!isFreeze}
       {...dialog(remove)}
       onClose={onClose}

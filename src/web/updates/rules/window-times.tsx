@@ -1,6 +1,7 @@
 import type { RulePreview } from '../../platform/app/contract.ts';
 import { Time } from '../../platform/ui/time.tsx';
 import { useTimeDisplay, zoneOf } from '../../platform/ui/time-display.ts';
+import { windowTimesTexts } from '../texts.tsx';
 import styles from './window-times.module.css';
 
 const parts = { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const;
@@ -22,19 +23,15 @@ export function NextWindows({
   return (
     <div className={styles['times']}>
       {inForce === null || !isStateShown ? null : (
-        <p>
-          In force
-          {inForce.until === null ? ' until it is removed.' : ', ends '}
-          {inForce.until === null ? null : <Time at={inForce.until} />}
-        </p>
+        <p>{windowTimesTexts.inForce(inForce.until === null ? null : <Time at={inForce.until} />)}</p>
       )}
       {next.length === 0 ? (
         inForce === null ? (
-          <p>It will not be in force again.</p>
+          <p>{windowTimesTexts.neverAgain}</p>
         ) : null
       ) : (
         <>
-          <p>Next windows, in {timeZone ?? 'your time'}:</p>
+          <p>{windowTimesTexts.nextWindows(timeZone)}</p>
           <ul className={styles['windows']}>
             {next.map(({ from, until }) => (
               <li key={`${from} ${until}`}>{days.formatRange(new Date(from), new Date(until))}</li>

@@ -12,6 +12,7 @@ import { duration } from '../../platform/ui/relative-time.ts';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { stackTrendsTexts } from '../texts.tsx';
 import { viewKind, viewStatus } from '../update-status.ts';
 import { findOutliers } from './outliers.ts';
 import styles from './stack-trends.module.css';
@@ -36,8 +37,8 @@ export function StackTrends({ stack }: { readonly stack: StackRef }) {
   const { days, isCut, items } = query.data;
   if (items.length === 0)
     return (
-      <Empty title={`No updates in the last ${days} days`} icon={<ChartNoAxesColumn size={20} />}>
-        <p>Updates, refreshes and destroys count here when they end.</p>
+      <Empty title={stackTrendsTexts.noUpdates(days)} icon={<ChartNoAxesColumn size={20} />}>
+        <p>{stackTrendsTexts.noUpdatesHint}</p>
       </Empty>
     );
   return (
@@ -48,8 +49,8 @@ export function StackTrends({ stack }: { readonly stack: StackRef }) {
       </div>
       <Outliers stack={stack} items={items} />
       <Section
-        title="Updates"
-        lead={isCut ? `The last ${items.length} updates.` : `The last ${days} days.`}
+        title={stackTrendsTexts.updates}
+        lead={isCut ? stackTrendsTexts.lastUpdates(items.length) : stackTrendsTexts.lastDays(days)}
         actions={<CsvButton fileName={`${stack.project}-${stack.stack}-updates.csv`} read={() => linesOf(items)} />}
       >
         <UpdateTable stack={stack} items={items} />
@@ -72,16 +73,16 @@ function Durations({ days, items }: { readonly days: number; readonly items: rea
     label: [
       `${nameOf(item)}: ${duration(item.seconds)}`,
       viewStatus(item.status).word.toLowerCase(),
-      ...(found?.outliers.includes(item) ? ['unusually long'] : []),
+      ...(found?.outliers.includes(item) ? [stackTrendsTexts.unusuallyLong] : []),
     ].join(', '),
     tone: tones[item.status] ?? (found?.outliers.includes(item) ? ('warning' as const) : ('accent' as const)),
   }));
   return (
     <PointChart
-      title="Duration"
-      total={found ? `median ${duration(found.median)}` : ''}
+      title={stackTrendsTexts.duration}
+      total={found ? stackTrendsTexts.median(duration(found.median)) : ''}
       points={points}
-      ends={[`${days} days ago`, 'Now']}
+      ends={[stackTrendsTexts.daysAgo(days), stackTrendsTexts.now]}
       format={duration}
     />
   );
@@ -95,15 +96,15 @@ function Resources({ items }: { readonly items: readonly UpdateTrend[] }) {
     key: `${index}`,
     at: known.length === 1 ? 1 : index / (known.length - 1),
     value: item.resources,
-    label: `Version ${item.version ?? '–'}: ${item.resources.toLocaleString()}`,
+    label: stackTrendsTexts.resourcesOf(item.version ?? '–', item.resources),
     tone: 'accent' as const,
   }));
   return (
     <PointChart
-      title="Resources by version"
-      total={`now ${last.resources.toLocaleString()}`}
+      title={stackTrendsTexts.resourcesByVersion}
+      total={stackTrendsTexts.nowOf(last.resources)}
       points={points}
-      ends={[`Version ${known[0]?.version ?? '–'}`, `Version ${last.version ?? '–'}`]}
+      ends={[stackTrendsTexts.version(known[0]?.version ?? '–'), stackTrendsTexts.version(last.version ?? '–')]}
       format={(value) => value.toLocaleString()}
       hasLine
     />
@@ -125,11 +126,15 @@ function Outliers({ items, stack }: { readonly stack: StackRef; readonly items: 
   if (found === null || found.outliers.length === 0) return null;
   const [low, high] = found.usual.map(duration);
   return (
-    <Section title="Unusually long" lead={`Half of the updates took ${low === high ? low : `${low} to ${high}`}.`}>
+    <Section title={stackTrendsTexts.unusuallyLongTitle} lead={stackTrendsTexts.halfTook(low, high)}>
       <ul className={styles['outliers']}>
         {found.outliers.slice(0, maxNamed).map((item) => (
           <li key={item.endedAt}>
-            <UpdateLink stack={stack} item={item} /> took {duration(item.seconds)}, <Time at={item.endedAt} />
+            {stackTrendsTexts.took(
+              <UpdateLink stack={stack} item={item} />,
+              duration(item.seconds),
+              <Time at={item.endedAt} />,
+            )}
           </li>
         ))}
       </ul>
@@ -140,24 +145,24 @@ function Outliers({ items, stack }: { readonly stack: StackRef; readonly items: 
 function UpdateTable({ items, stack }: { readonly stack: StackRef; readonly items: readonly UpdateTrend[] }) {
   const outliers = findOutliers(items)?.outliers ?? [];
   const columns: readonly Column<UpdateTrend>[] = [
-    { name: 'Update', isTitle: true, cell: (item) => <UpdateLink stack={stack} item={item} /> },
-    { name: 'Status', cell: ({ status }) => viewStatus(status).word },
+    { name: stackTrendsTexts.update, isTitle: true, cell: (item) => <UpdateLink stack={stack} item={item} /> },
+    { name: stackTrendsTexts.status, cell: ({ status }) => viewStatus(status).word },
     {
-      name: 'Duration',
+      name: stackTrendsTexts.duration,
       align: 'right',
-      cell: (item) => `${duration(item.seconds)}${outliers.includes(item) ? ', unusually long' : ''}`,
+      cell: (item) => stackTrendsTexts.durationOf(duration(item.seconds), outliers.includes(item)),
     },
     {
-      name: 'Time in queue',
+      name: stackTrendsTexts.timeInQueue,
       align: 'right',
       cell: ({ waitedSeconds }) => (waitedSeconds === 0 ? '–' : duration(waitedSeconds)),
     },
-    { name: 'Resources', align: 'right', cell: ({ resources }) => resources?.toLocaleString() ?? '–' },
-    { name: 'Ended', align: 'right', cell: ({ endedAt }) => <Time at={endedAt} /> },
+    { name: stackTrendsTexts.resources, align: 'right', cell: ({ resources }) => resources?.toLocaleString() ?? '–' },
+    { name: stackTrendsTexts.ended, align: 'right', cell: ({ endedAt }) => <Time at={endedAt} /> },
   ];
   return (
     <Table
-      label="Updates"
+      label={stackTrendsTexts.updates}
       columns={columns}
       items={items.toReversed()}
       keyOf={({ endedAt, version }) => `${version} ${endedAt}`}

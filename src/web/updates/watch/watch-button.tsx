@@ -3,6 +3,7 @@ import { useState } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
 import { useMe } from '../../platform/app/me.ts';
 import { Button } from '../../platform/ui/button.tsx';
+import { watchButtonTexts } from '../texts.tsx';
 import { isSameWatch, unwatch, useWatched, watch } from './watched.ts';
 
 /** Turns notifications in this browser on or off: when updates of the stack end, or when this update ends. */
@@ -24,18 +25,18 @@ export function WatchButton({
     if (isWatched) return unwatch(subject);
     const isGranted = (await Notification.requestPermission()) === 'granted';
     const found = !isGranted
-      ? 'The browser blocks notifications of this site.'
+      ? watchButtonTexts.blocked
       : canNotify(`${project}/${name}`)
         ? null
-        : 'This browser cannot show notifications.';
+        : watchButtonTexts.impossible;
     setProblem(found);
     if (found === null) watch({ ...subject, endedAt: null });
   };
   const label = isWatched
-    ? 'Stop watching'
+    ? watchButtonTexts.stopWatching
     : updateId === null
-      ? 'Notify me when an update ends'
-      : 'Notify me when it ends';
+      ? watchButtonTexts.notifyOfUpdates
+      : watchButtonTexts.notifyOfEnd;
   return (
     <>
       <Button

@@ -7,10 +7,11 @@ import { Button } from '../../platform/ui/button.tsx';
 import { Code } from '../../platform/ui/code.tsx';
 import { Dialog, DialogActions } from '../../platform/ui/dialog.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { embedListTexts } from '../texts.tsx';
 import styles from './embed-list.module.css';
 import { type EmbedOwner, useCreation, useEmbeds, useRevocation } from './embed-owner.ts';
 
-const names = { badge: 'Badge', feed: 'Feed' } as const;
+const names = embedListTexts.names;
 
 /** Creates badges and feeds of an owner, and lists those that can be revoked. */
 export function EmbedList({ owner }: { readonly owner: EmbedOwner }) {
@@ -32,11 +33,11 @@ export function EmbedList({ owner }: { readonly owner: EmbedOwner }) {
       <div className={styles['actions']}>
         {'stack' in owner ? (
           <Button size="small" disabled={creation.isPending} onClick={() => create('badge')}>
-            Create a badge
+            {embedListTexts.createABadge}
           </Button>
         ) : null}
         <Button size="small" disabled={creation.isPending} onClick={() => create('feed')}>
-          Create a feed
+          {embedListTexts.createAFeed}
         </Button>
       </div>
       {problem ? (
@@ -48,20 +49,17 @@ export function EmbedList({ owner }: { readonly owner: EmbedOwner }) {
         <ul className={styles['list']}>
           {data.items.map((item) => (
             <li key={item.id}>
-              <span>
-                {names[item.kind]}
-                {item.createdBy === null ? null : ` of ${item.createdBy}`}, <Time at={item.createdAt} />
-              </span>
+              <span>{embedListTexts.createdBy(names[item.kind], item.createdBy, <Time at={item.createdAt} />)}</span>
               <Button
                 size="small"
                 kind="quiet"
-                aria-label={`Revoke the ${item.kind}${item.createdBy === null ? '' : ` of ${item.createdBy}`}`}
+                aria-label={embedListTexts.revokeOf(item.kind, item.createdBy)}
                 onClick={() => {
                   creation.reset();
                   setRevoked(item);
                 }}
               >
-                Revoke
+                {embedListTexts.revoke}
               </Button>
             </li>
           ))}
@@ -103,21 +101,19 @@ function MadeDialog({
       : `${base}/api/embeds/updates.atom?token=${token}`;
   return (
     <Dialog
-      title={kind === 'badge' ? 'The badge' : 'The feed'}
-      description={
-        kind === 'badge'
-          ? 'Paste this Markdown into a README. Everyone who has the address sees the status of the stack, and nothing else.'
-          : 'Add this address to a feed reader. Everyone who has it sees the updates that you may read, until you may no longer.'
-      }
+      title={kind === 'badge' ? embedListTexts.theBadge : embedListTexts.theFeed}
+      description={kind === 'badge' ? embedListTexts.badgeDescription : embedListTexts.feedDescription}
       isOpen
       onClose={onClose}
     >
-      {kind === 'badge' ? <img className={styles['badge']} src={badge} alt="The badge" height={20} /> : null}
+      {kind === 'badge' ? (
+        <img className={styles['badge']} src={badge} alt={embedListTexts.theBadge} height={20} />
+      ) : null}
       <Code>{text}</Code>
-      <p className={styles['note']}>The address is shown only this once.</p>
+      <p className={styles['note']}>{embedListTexts.shownOnce}</p>
       <DialogActions>
         <Button kind="main" onClick={onClose}>
-          Done
+          {embedListTexts.done}
         </Button>
       </DialogActions>
     </Dialog>
@@ -136,13 +132,9 @@ function RevokeDialog({
   const { error, isPending, revoke } = useRevocation(owner, thenRefresh(onClose));
   return (
     <ActionDialog
-      title={`Revoke the ${item.kind}?`}
-      description={
-        item.kind === 'badge'
-          ? 'Pages that show it get a badge that says “unknown”, after a minute at most.'
-          : 'Its readers get no more updates.'
-      }
-      action={`Revoke the ${item.kind}`}
+      title={embedListTexts.revokeQuestion(item.kind)}
+      description={item.kind === 'badge' ? embedListTexts.badgeRevoked : embedListTexts.feedRevoked}
+      action={embedListTexts.revokeKind(item.kind)}
       isDanger
       error={error}
       isPending={isPending}

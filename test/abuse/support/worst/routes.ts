@@ -105,7 +105,7 @@ const samples: Readonly<Record<string, Samples>> = {
     { body: Array.from({ length: 10_000 }, (_, at) => ({ addStack: { name: `s${at}`, routingProject: 'proj' } })) },
     {
       body: Array.from({ length: 200 }, (_, at) => ({
-        addPolicyPack: { name: `pack${at % 2}`, version: 1, ...(at === 0 ? { config: packConfig } : {}) },
+        addPolicyPack: { name: `pack${at % 2}`, version: 1, config: at === 0 ? packConfig : { all: 'advisory' } },
       })),
     },
   ],

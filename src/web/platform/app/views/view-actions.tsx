@@ -7,6 +7,7 @@ import type { OwnedView, ViewedPage } from '../contract.ts';
 import { useMayManage } from '../organization-pages.ts';
 import { trpc } from '../trpc.ts';
 import { maxNameChars, thenReadViews } from './saved-views.ts';
+import { viewTexts } from './texts.ts';
 import { isSameView } from './viewed-page.ts';
 import styles from './views-dialog.module.css';
 
@@ -43,7 +44,7 @@ export function ViewActions({ view, viewed }: { readonly view: OwnedView; readon
     <>
       <div className={styles['actions']}>
         <IconButton
-          text="Pin"
+          text={viewTexts.pin}
           name={name}
           isPressed={isPinned}
           onClick={unlessPending(() => pin.mutate({ organization, id, isPinned: !isPinned }))}
@@ -53,7 +54,7 @@ export function ViewActions({ view, viewed }: { readonly view: OwnedView; readon
         {isOwn ? (
           <>
             <IconButton
-              text="Share"
+              text={viewTexts.share}
               name={name}
               isPressed={isShared}
               onClick={unlessPending(() => change.mutate({ organization, id, isShared: !isShared }))}
@@ -61,12 +62,12 @@ export function ViewActions({ view, viewed }: { readonly view: OwnedView; readon
               <Users size={15} aria-hidden="true" fill={isShared ? 'currentColor' : 'none'} />
             </IconButton>
             {page === viewed.page && !isSameView(view, viewed) ? (
-              <IconButton text="Update" name={name} onClick={() => show('replace')}>
+              <IconButton text={viewTexts.update} name={name} onClick={() => show('replace')}>
                 <Save size={15} aria-hidden="true" />
               </IconButton>
             ) : null}
             <IconButton
-              text="Rename"
+              text={viewTexts.rename}
               name={name}
               onClick={() => {
                 setDraft(name);
@@ -78,7 +79,7 @@ export function ViewActions({ view, viewed }: { readonly view: OwnedView; readon
           </>
         ) : null}
         {isOwn || mayManage ? (
-          <IconButton text="Delete" name={name} onClick={() => show('delete')}>
+          <IconButton text={viewTexts.delete} name={name} onClick={() => show('delete')}>
             <Trash2 size={15} aria-hidden="true" />
           </IconButton>
         ) : null}
@@ -92,40 +93,38 @@ export function ViewActions({ view, viewed }: { readonly view: OwnedView; readon
           }}
         >
           <TextField
-            label="New name"
+            label={viewTexts.newName}
             autoFocus
             value={draft}
             maxLength={maxNameChars}
             onChange={({ target }) => setDraft(target.value)}
           />
-          <Button onClick={close}>Cancel</Button>
+          <Button onClick={close}>{viewTexts.cancel}</Button>
           <Button type="submit" disabled={draft.trim() === '' || isPending}>
-            Rename
+            {viewTexts.rename}
           </Button>
         </form>
       ) : null}
       {open === 'replace' ? (
         <div className={styles['question']}>
-          <p>
-            {isShared ? 'All members then see the filters of this page.' : 'Replace it by the filters of this page?'}
-          </p>
-          <Button onClick={close}>Cancel</Button>
+          <p>{isShared ? viewTexts.allSee : viewTexts.askReplace}</p>
+          <Button onClick={close}>{viewTexts.cancel}</Button>
           <Button
             kind="main"
             disabled={isPending}
             autoFocus
             onClick={() => change.mutate({ organization, id, viewed }, { onSuccess: close })}
           >
-            Update the view
+            {viewTexts.updateView}
           </Button>
         </div>
       ) : null}
       {open === 'delete' ? (
         <div className={styles['question']}>
-          <p>{isShared ? 'All members lose this view.' : 'Delete this view?'}</p>
-          <Button onClick={close}>Cancel</Button>
+          <p>{isShared ? viewTexts.allLose : viewTexts.askDelete}</p>
+          <Button onClick={close}>{viewTexts.cancel}</Button>
           <Button kind="danger" disabled={isPending} autoFocus onClick={() => remove.mutate({ organization, id })}>
-            Delete the view
+            {viewTexts.deleteView}
           </Button>
         </div>
       ) : null}
@@ -156,7 +155,7 @@ function IconButton({
       kind="quiet"
       size="icon"
       className={styles['action']}
-      aria-label={`${text} ${name}`}
+      aria-label={viewTexts.ofView(text, name)}
       aria-pressed={isPressed}
       title={text}
       onClick={onClick}

@@ -4,6 +4,7 @@ import { Button } from '../../ui/button.tsx';
 import { lazyPart } from '../../ui/chunks.tsx';
 import type { SavedView } from '../contract.ts';
 import { useViewOwners } from './saved-views.ts';
+import { viewTexts } from './texts.ts';
 import { viewOf } from './viewed-page.ts';
 
 const ViewsDialog = lazyPart(async () => (await import('./views-dialog.tsx')).default);
@@ -24,7 +25,7 @@ export function ViewsButton({
     <>
       <Button kind="quiet" size="small" onPointerEnter={ViewsDialog.preload} onClick={() => setIsOpen(true)}>
         <Bookmark size={15} aria-hidden="true" />
-        Views
+        {viewTexts.views}
       </Button>
       {isOpen ? <ViewsDialog owners={owners} viewed={viewOf(page, search)} onClose={() => setIsOpen(false)} /> : null}
     </>

@@ -6,13 +6,12 @@ import { CutName } from '../../ui/cut-name.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../../ui/field.tsx';
 import { SubmitBlock } from '../../ui/submit-block.ts';
-import type { SavedView, ViewedPage } from '../contract.ts';
+import type { ViewedPage } from '../contract.ts';
 import { trpc } from '../trpc.ts';
 import { maxNameChars, thenReadViews, useSavedViews, viewLink } from './saved-views.ts';
+import { viewTexts } from './texts.ts';
 import { ViewActions } from './view-actions.tsx';
 import styles from './views-dialog.module.css';
-
-const pageNames: Readonly<Record<SavedView['page'], string>> = { stacks: 'Stacks', activity: 'Activity', ci: 'CI' };
 
 /** Saves the view of the page, and lists the saved ones. `owners`: the organizations whose views are offered. */
 export default function ViewsDialog({
@@ -27,12 +26,7 @@ export default function ViewsDialog({
   const { error, items = [] } = useSavedViews(owners);
   const halt = useContext(SubmitBlock) ?? error?.message ?? null;
   return (
-    <Dialog
-      title="Views"
-      description="A view keeps the filters of a page. Pinned views are in the side bar."
-      isOpen
-      onClose={onClose}
-    >
+    <Dialog title={viewTexts.views} description={viewTexts.lead} isOpen onClose={onClose}>
       <SaveForm owners={owners} viewed={viewed} />
       {halt === null ? null : (
         <p className={styles['error']} role="alert">
@@ -40,7 +34,7 @@ export default function ViewsDialog({
         </p>
       )}
       {items.length === 0 ? null : (
-        <ul className={styles['views']} aria-label="Saved views">
+        <ul className={styles['views']} aria-label={viewTexts.saved}>
           {items.map((view) => (
             <li key={view.id} className={styles['view']}>
               <div className={styles['about']}>
@@ -48,9 +42,11 @@ export default function ViewsDialog({
                   <CutName text={view.name} />
                 </Link>
                 <span className={styles['note']}>
-                  {owners.length > 1 ? `${view.organization}: ` : ''}
-                  {pageNames[view.page]}
-                  {view.isOwn ? (view.isShared ? ', shared' : '') : `, shared by ${view.author}`}
+                  {viewTexts.about({
+                    ...view,
+                    organization: owners.length > 1 ? view.organization : null,
+                    page: viewTexts[view.page],
+                  })}
                 </span>
               </div>
               <ViewActions view={view} viewed={viewed} />
@@ -89,16 +85,16 @@ function SaveForm({ owners, viewed }: { readonly owners: readonly string[]; read
     >
       {owners.length === 1 ? null : (
         <SelectField
-          label="Organization"
-          hint="The view lists the stacks of this organization."
+          label={viewTexts.organization}
+          hint={viewTexts.organizationHint}
           value={chosen}
-          options={[['', 'Choose one'], ...owners.map((owner) => [owner, owner] as const)]}
+          options={[['', viewTexts.chooseOne], ...owners.map((owner) => [owner, owner] as const)]}
           onChange={({ target }) => setChosen(target.value)}
         />
       )}
       <div className={styles['fields']}>
         <TextField
-          label="Name of this view"
+          label={viewTexts.name}
           value={name}
           maxLength={maxNameChars}
           onChange={({ target }) => {
@@ -107,11 +103,11 @@ function SaveForm({ owners, viewed }: { readonly owners: readonly string[]; read
           }}
         />
         <Button type="submit" kind="main" disabled={!isReady}>
-          Save
+          {viewTexts.save}
         </Button>
       </div>
       <CheckboxField
-        label={`Share with the members of ${organization || 'the organization'}`}
+        label={viewTexts.shareWith(organization)}
         checked={isShared}
         onChange={({ target }) => setIsShared(target.checked)}
       />

@@ -13,6 +13,7 @@ import { GraphOutline } from './graph-outline.tsx';
 import { GraphSearch } from './graph-search.tsx';
 import { listOfMore, membersShown } from './graph-view.ts';
 import type { GraphDrawing } from './graph-worker.ts';
+import { graphTexts } from './texts.ts';
 import { useDrawing } from './use-drawing.ts';
 
 type RoutedEdge = Edge<{ readonly path: string } & Record<string, unknown>, 'routed'>;
@@ -27,8 +28,8 @@ const minForMap = 15;
 const clickPx = 6;
 const mapSize = { width: 160, height: 110 };
 const nearOrAll = [
-  { value: 'near', label: 'Neighbourhood' },
-  { value: 'all', label: 'All' },
+  { value: 'near', label: graphTexts.neighbourhood },
+  { value: 'all', label: graphTexts.all },
 ] as const;
 
 interface FlowGraphProps {
@@ -85,10 +86,10 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
     <BoxActionsContext value={actions}>
       <figure ref={figure} className={styles['graph']} aria-label={label} aria-busy={drawing === null && !hasFailed}>
         <div className={styles['bar']}>
-          <GraphSearch data={data} label={`Search in: ${label}`} onPick={onPick ?? setPicked} />
+          <GraphSearch data={data} label={graphTexts.searchIn(label)} onPick={onPick ?? setPicked} />
           {focus === null ? null : (
             <Segments
-              label="What is shown"
+              label={graphTexts.whatIsShown}
               options={nearOrAll}
               value={isNear ? 'near' : 'all'}
               onChange={(value) => setChoice({ ...choice, isNear: value === 'near', isRevealed: true })}
@@ -96,13 +97,13 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
           )}
           {chosen === null && picked !== null ? (
             <Button size="small" kind="quiet" onClick={() => setPicked(null)}>
-              Clear
+              {graphTexts.clear}
             </Button>
           ) : null}
         </div>
         {hasFailed ? (
           <p className={styles['failed']} role="alert">
-            The graph cannot be drawn. <Button onClick={retry}>Try again</Button>
+            {graphTexts.cannotBeDrawn} <Button onClick={retry}>{graphTexts.tryAgain}</Button>
           </p>
         ) : drawing === null ? (
           <div className={styles['canvas']}>
@@ -118,16 +119,12 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
         )}
         <figcaption className={styles['caption']}>
           {caption}
-          {drawing !== null && drawing.view.omittedBoxes > 0
-            ? ` ${drawing.view.omittedBoxes.toLocaleString('en')} boxes are left out: collapse some.`
-            : ''}
-          {drawing !== null && drawing.view.omittedEdges > 0
-            ? ` ${drawing.view.omittedEdges.toLocaleString('en')} lines of single dependencies are left out.`
-            : ''}
+          {drawing !== null && drawing.view.omittedBoxes > 0 ? graphTexts.boxesLeftOut(drawing.view.omittedBoxes) : ''}
+          {drawing !== null && drawing.view.omittedEdges > 0 ? graphTexts.linesLeftOut(drawing.view.omittedEdges) : ''}
         </figcaption>
         {drawing === null ? null : (
           <details className={styles['outline']}>
-            <summary>Outline</summary>
+            <summary>{graphTexts.outline}</summary>
             <GraphOutline view={drawing.view} />
           </details>
         )}
@@ -226,7 +223,7 @@ function MapOfGraph({ layout }: { readonly layout: GraphLayout }) {
   const width = useStore((state) => state.width);
   const height = useStore((state) => state.height);
   if (width === 0 || zoomToFit(layout, { width, height }) >= readableZoom) return null;
-  return <MiniMap style={mapSize} pannable zoomable maskStrokeWidth={2} ariaLabel="Map of the graph" />;
+  return <MiniMap style={mapSize} pannable zoomable maskStrokeWidth={2} ariaLabel={graphTexts.map} />;
 }
 
 function RoutedLine({ data, id, markerStart }: EdgeProps<RoutedEdge>) {

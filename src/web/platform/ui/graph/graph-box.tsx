@@ -3,6 +3,7 @@ import { ChevronDown, ChevronRight } from 'lucide-react';
 import { createContext, useContext } from 'react';
 import styles from './flow-graph.module.css';
 import type { GraphBox } from './graph-data.ts';
+import { graphBoxTexts } from './texts.ts';
 
 /** What can be done with a box. */
 export interface BoxActions {
@@ -51,7 +52,7 @@ export function BoxOfGraph({ data: { box } }: NodeProps<BoxNode>) {
           type="button"
           className={styles['toggle']}
           aria-expanded={box.isExpanded}
-          aria-label={box.isExpanded ? `Collapse ${box.name}` : `Expand ${box.name}`}
+          aria-label={box.isExpanded ? graphBoxTexts.collapseBox(box.name) : graphBoxTexts.expandBox(box.name)}
           onClick={() => toggle(box)}
         >
           {box.isExpanded ? <ChevronDown size={15} /> : <ChevronRight size={15} />}

@@ -2,6 +2,7 @@ import { type ReactNode, useContext, useMemo } from 'react';
 import styles from './flow-graph.module.css';
 import { BoxActionsContext } from './graph-box.tsx';
 import type { GraphBox, GraphView } from './graph-data.ts';
+import { graphBoxTexts } from './texts.ts';
 
 const maxNamed = 10;
 
@@ -56,15 +57,12 @@ function Item({ box, needs }: { readonly box: GraphBox; readonly needs: readonly
       <span className={styles['detail']}>{box.detail}</span>
       {box.isExpanded === null || box.shape === 'group' ? null : (
         <button type="button" className={styles['link']} aria-expanded={box.isExpanded} onClick={() => toggle(box)}>
-          {box.isExpanded ? 'Collapse' : 'Expand'}
+          {box.isExpanded ? graphBoxTexts.collapse : graphBoxTexts.expand}
           <span className="unseen"> {box.name}</span>
         </button>
       )}
       {needs.length === 0 ? null : (
-        <span className={styles['detail']}>
-          needs {needs.slice(0, maxNamed).join(', ')}
-          {more > 0 ? ` and ${more} more` : ''}
-        </span>
+        <span className={styles['detail']}>{graphBoxTexts.needs(needs.slice(0, maxNamed), more)}</span>
       )}
     </div>
   );

@@ -2,6 +2,7 @@ import { useMemo, useState } from 'react';
 import { ListSearch } from '../list-bar.tsx';
 import styles from './flow-graph.module.css';
 import type { GraphData } from './graph-data.ts';
+import { graphSearchTexts } from './texts.ts';
 
 const maxFound = 20;
 
@@ -24,15 +25,15 @@ export function GraphSearch({
   };
   return (
     <search className={styles['search']} onKeyDown={({ key }) => (key === 'Escape' ? setText('') : undefined)}>
-      <ListSearch label={label} placeholder="Find by name or type" value={text} onText={setText} />
+      <ListSearch label={label} placeholder={graphSearchTexts.field} value={text} onText={setText} />
       {found === null || data === undefined ? null : (
         <div className={styles['found']}>
           <p role="status" className={styles['count']}>
             {found.count === 0
-              ? 'Nothing matches'
+              ? graphSearchTexts.nothing
               : found.count > maxFound
-                ? `The first ${maxFound} of ${found.count.toLocaleString('en')} matches`
-                : `${found.count} ${found.count === 1 ? 'match' : 'matches'}`}
+                ? graphSearchTexts.firstOf(maxFound, found.count)
+                : graphSearchTexts.matches(found.count)}
           </p>
           <ul>
             {found.first.map((thing) => (

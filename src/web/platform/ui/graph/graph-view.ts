@@ -1,5 +1,6 @@
 import type { GraphBox, GraphChoice, GraphEdge, GraphView } from './graph-data.ts';
 import type { GraphTree } from './graph-tree.ts';
+import { graphBoxTexts } from './texts.ts';
 
 /** Members of a box that are shown at first, and that each click adds. */
 export const membersShown = 25;
@@ -123,7 +124,7 @@ function moreId(list: string): string {
 }
 
 function moreBox(id: string, count: number, parent: string | null): GraphBox {
-  const name = `${count.toLocaleString('en')} more`;
+  const name = graphBoxTexts.more(count);
   return { id, shape: 'more', thing: null, name, detail: '', parent, isExpanded: null, isFaint: false };
 }
 
@@ -167,9 +168,9 @@ function boxOf(
 ): GraphBox {
   const kind = tree.data.kinds[tree.data.kindOf[things[0] as number] as number] ?? '';
   const below = things.reduce((sum, at) => sum + (tree.below[at] as number), 0);
-  const inside = below === 0 ? '' : `${below.toLocaleString('en')} inside`;
+  const inside = below === 0 ? '' : graphBoxTexts.inside(below);
   if (thing === null) {
-    const detail = [`${things.length.toLocaleString('en')} resources`, inside].filter(Boolean).join(', ');
+    const detail = [graphBoxTexts.resources(things.length), inside].filter(Boolean).join(', ');
     return { id, shape: 'group', thing, name: kind, detail, parent, isExpanded, isFaint: false };
   }
   return {

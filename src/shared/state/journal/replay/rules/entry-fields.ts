@@ -1,5 +1,5 @@
 import { type JsonKind, JsonScanner, JsonSyntaxError } from '../../../../platform/json/json-scanner.ts';
-import type { JsonSpan } from '../../../../platform/json/json-text.ts';
+import { type JsonSpan, scanJson } from '../../../../platform/json/json-text.ts';
 import { MalformedDeploymentError, type PendingOperation } from '../../../deployments/deployment-parts.ts';
 import { ResourceReader, type ResourceText } from '../../../deployments/resource.ts';
 import type { JournalEntryText } from '../../journal-batch.ts';
@@ -17,6 +17,7 @@ export const JournalEntryKind = {
   rebuiltBaseState: 7,
   extensionParameterize: 8,
   snippets: 9,
+  stateMigration: 10,
 } as const;
 
 /**
@@ -83,6 +84,18 @@ export class EntryFields {
     const value = this.integer(name);
     if (value === null) throw this.malformed(`"${name}" is missing`);
     return value;
+  }
+
+  /** Reads the elements of a list one by one, as raw JSON. An absent list is the same as an empty one. */
+  elements<T>(name: string, read: (text: Buffer, at: number) => T): T[] {
+    const text = this.raw(name);
+    const values: T[] = [];
+    if (!text) return values;
+    scanJson(text, 1, (path, { kind, start, end }) => {
+      if (path.length === 1) values.push(read(text.subarray(start, end), values.length));
+      else if (kind !== 'array') throw this.malformed(`"${name}" is not a list`);
+    });
+    return values;
   }
 
   flag(name: string): boolean {

@@ -4,6 +4,8 @@ export type JournalReplayErrorCode =
   | 'position-out-of-range'
   | 'write-after-changes'
   | 'late-entry'
+  | 'unknown-version'
+  | 'invalid-migration'
   | 'alias-conflict'
   | 'unexpected';
 

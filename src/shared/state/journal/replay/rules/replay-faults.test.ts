@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { loadRefusedMigrations } from '../../../../../../test/fixtures/journal/journal-cases.ts';
 import { replayJournal } from '../../../../../../test/support/replay-journal.ts';
 import type { JournalEntryText } from '../../journal-batch.ts';
 import { JournalReplay } from './replay.ts';
@@ -42,6 +43,19 @@ describe('an invalid entry', () => {
     ['malformed-entry', '"kind":6,"secretsProvider":"b64"'],
     ['malformed-entry', '"kind":8,"extensionRef":"x"'],
     ['malformed-entry', '"kind":8,"extensionRef":1,"extension":{}'],
+    ['malformed-entry', '"kind":10'],
+    ['malformed-entry', '"kind":10,"version":1'],
+    ['malformed-entry', '"kind":10,"version":2,"states":{}'],
+    ['malformed-entry', '"kind":10,"version":2,"states":[1]'],
+    ['malformed-entry', '"kind":10,"version":2,"layout":{}'],
+    ['malformed-entry', '"kind":10,"version":2,"layout":[null]'],
+    ['malformed-entry', '"kind":10,"version":2,"layout":[{"baseIndex":0.5}]'],
+    ['malformed-entry', '"kind":10,"version":2,"layout":[{"baseIndex":0,"stateIndex":0}]'],
+    ['malformed-entry', '"kind":10,"version":2,"baseStatePatches":[{"index":0}]'],
+    ['malformed-entry', '"kind":10,"version":2,"newStatePatches":[{"operationID":"1","state":{}}]'],
+    ['invalid-migration', '"kind":10,"version":2,"states":[{"urn":"urn:pulumi:s::p::t::c","type":"t","custom":true}]'],
+    ['unknown-version', '"kind":9,"version":3,"snippets":[]'],
+    ['malformed-entry', '"kind":9,"version":"2","snippets":[]'],
     ['malformed-entry', '"kind":"begin"'],
     ['malformed-entry', '"operationID":1'],
     ['malformed-entry', '"kind":1,'],
@@ -59,6 +73,19 @@ describe('an invalid entry', () => {
     expect(thrown).toMatchObject({ code, sequenceId: 2 });
     expect(replay.snapshot().equals(before)).toBe(true);
   });
+
+  test.each(loadRefusedMigrations().map((refused) => [refused.name, refused] as const))(
+    'a migration of the state is rejected and changes nothing: %s',
+    (_, { base: before, entries }) => {
+      const replay = new JournalReplay(before);
+      const [last, ...earlier] = [...entries].reverse();
+      for (const each of earlier.reverse()) replay.apply(each);
+      const snapshot = replay.snapshot();
+      const error = { name: 'JournalReplayError', sequenceId: last?.sequenceId };
+      expect(() => replay.apply(last as JournalEntryText)).toThrow(expect.objectContaining(error));
+      expect(replay.snapshot().equals(snapshot)).toBe(true);
+    },
+  );
 
   test('a new base after changes to the old one is rejected', () => {
     const write = entry(3, '"kind":5,"newSnapshot":{"resources":[{"urn":"z"}]}');
@@ -100,11 +127,11 @@ describe('an entry that can be passed over', () => {
   });
 
   test('an unknown kind is counted, its other fields are ignored', () => {
-    const unknown = entry(1, '"kind":10,"operationID":"x","removeOld":99,"state":7,"newField":{}');
+    const unknown = entry(1, '"kind":11,"operationID":"x","removeOld":99,"state":7,"newField":{}');
     expect(urnsAfter(unknown)).toEqual(['a', 'b']);
     const replay = new JournalReplay(base);
     replay.apply(unknown);
-    expect(replay.unknownKinds).toEqual({ count: 1, sequenceId: 1, kind: 10 });
+    expect(replay.unknownKinds).toEqual({ count: 1, sequenceId: 1, kind: 11 });
   });
 
   test('fields that a kind does not use are not validated', () => {

@@ -6,8 +6,9 @@ import {
 } from '../../../deployments/deployment-parts.ts';
 import { flagResource, type ResourceText } from '../../../deployments/resource.ts';
 import { type ManifestSource, writeDocument } from '../../../deployments/write-document.ts';
-import type { JournalEntryText } from '../../journal-batch.ts';
+import { type JournalEntryText, newestJournalVersion } from '../../journal-batch.ts';
 import { EntryFields, JournalEntryKind } from './entry-fields.ts';
+import { migrateState } from './migrate-state.ts';
 import { type RebuiltDeployment, rebuildDeployment } from './rebuild-deployment.ts';
 import { JournalReplayError } from './replay-error.ts';
 import { decodeReplayState, encodeReplayState } from './replay-snapshot.ts';
@@ -90,6 +91,11 @@ export class JournalReplay {
       throw new JournalReplayError('late-entry', `arrived after entry ${this.#state.lastSequenceId}`, sequenceId);
     }
     const fields = new EntryFields(entry);
+    const version = fields.integer('version') ?? newestJournalVersion;
+    if (version > newestJournalVersion) {
+      const message = `has version ${version}, but this release knows versions up to ${newestJournalVersion}`;
+      throw new JournalReplayError('unknown-version', message, sequenceId);
+    }
     this.#applyKind(fields);
     if (fields.flag('requiresByteString')) this.#state.requiresByteString = true;
     markApplied(this.#state, sequenceId);
@@ -149,6 +155,9 @@ export class JournalReplay {
       }
       case JournalEntryKind.snippets:
         this.#setBaseMember('snippets', fields.raw('snippets'), false);
+        return;
+      case JournalEntryKind.stateMigration:
+        Object.assign(state, migrateState(state, fields));
         return;
       default: {
         const { count, ...first } = this.#unknownKinds ?? { count: 0, sequenceId: fields.sequenceId, kind };

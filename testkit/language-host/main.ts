@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setInterval } from 'node:timers';
 import { serveGrpc } from './grpc-server.ts';
+import { runProgram } from './program.ts';
 import { encode, fieldOf } from './protobuf.ts';
 
 /**
- * A language host of the CLI for policy packs in the language of the tests: `policy.json` in the pack's directory names a type of
- * resource that is not allowed. Implements what the CLI calls of pulumirpc.LanguageRuntime and pulumirpc.Analyzer.
+ * A language host of the CLI for policy packs and programs in the language of the tests: `policy.json` in the pack's directory names a type of
+ * resource that is not allowed; for programs, see program.ts. Implements what the CLI calls of pulumirpc.LanguageRuntime and pulumirpc.Analyzer.
  */
 interface Pack {
   readonly name: string;
@@ -26,6 +27,8 @@ console.log(
   await serveGrpc({
     GetPluginInfo: () => [encode([[1, '1.0.0']])],
     InstallDependencies: () => [],
+    GetRequiredPackages: () => [Buffer.alloc(0)],
+    Run: runProgram,
     RunPlugin: runPack,
     Cancel: () => [Buffer.alloc(0)],
   }),

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 export type Method = (request: Buffer) => AsyncIterable<Buffer> | Iterable<Buffer>;
 
 const unimplemented = '12';
-const headerBytes = 5;
+export const headerBytes = 5;
 
 /** Serves gRPC methods by their name, such as `Analyze`. Returns the port. */
 export async function serveGrpc(methods: Readonly<Record<string, Method>>): Promise<number> {
@@ -37,7 +37,8 @@ async function answer(
   stream.end();
 }
 
-function framed(message: Buffer): Buffer {
+/** The message with the header of gRPC. */
+export function framed(message: Buffer): Buffer {
   const header = Buffer.alloc(headerBytes);
   header.writeUInt32BE(message.length, 1);
   return Buffer.concat([header, message]);

@@ -1,0 +1,56 @@
+import { formatStackRef } from '../../shared/stacks/names.ts';
+import type { LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
+import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
+import type { UpdateRow } from '../../shared/updates/update-repository.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+
+/** A lease that its client has not received. */
+export interface UnknownLease {
+  readonly hash: Buffer;
+  /** When it was to end; not given: it cannot have been renewed. */
+  readonly expiresAt?: Date;
+}
+
+/** Whether the update still has this lease, and nobody has renewed it or written with it. */
+function isUnused(update: UpdateRow, { expiresAt, hash }: UnknownLease): boolean {
+  const isRenewed = expiresAt !== undefined && update.expiresAt > expiresAt;
+  const written = update.entryCount + update.checkpointSequence + update.fullCommitted;
+  return update.leaseHash?.equals(hash) === true && !isRenewed && written === 0;
+}
+
+/** Ends an update that was not started, or that was started with the given lease, which nobody has. Changes no other update. */
+export async function withdrawUpdate(
+  { db, metrics }: ApiContext,
+  {
+    lease,
+    reason,
+    updateId,
+  }: { readonly updateId: string; readonly reason: string; readonly lease?: UnknownLease | undefined },
+  audit: AuditTrail,
+): Promise<void> {
+  const ended = await db.inTransaction(async (tx) => {
+    const locked = await lockUpdate(tx, updateId);
+    if (!locked) return null;
+    const { kind, status } = locked.update;
+    const isStarted = status === 'running' && lease !== undefined && isUnused(locked.update, lease);
+    if (status !== 'not started' && !isStarted) return null;
+    await cancelUpdate(tx, locked, 'cancelled');
+    await audit.record(tx, { action: 'update.cancel', ...endOf(locked, { reason }) });
+    return isStarted ? kind : null;
+  });
+  if (ended) metrics.updatesEnded.labels(ended, 'cancelled').inc();
+}
+
+/** The event of an update that ends, with what it has written. */
+export function endOf(locked: LockedUpdate, details: Readonly<Record<string, unknown>>) {
+  const { stack, update } = locked;
+  const { dryRun, entryCount, id, kind, stackVersion } = update;
+  const written = { journalEntries: entryCount, checkpoints: update.checkpointSequence + update.fullCommitted };
+  return {
+    organization: stack.organization,
+    object: formatStackRef(stack),
+    updateId: id,
+    details: { stackId: stack.id, kind, dryRun, stackVersion, ...written, ...describeGap(locked), ...details },
+  };
+}

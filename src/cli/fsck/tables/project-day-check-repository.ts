@@ -1,0 +1,66 @@
+import { type SqlFragment, sql } from '../../../shared/platform/db/sql.ts';
+import { oldestDay } from './stack-check-repository.ts';
+import { idTypes, type TableCheck } from './table-check-repository.ts';
+
+const sums = (longest: SqlFragment): SqlFragment => sql.fragment`
+  d.day, sum(d.runs) as runs, sum(d.failed) as failed, sum(d.cancelled) as cancelled, sum(d.previews) as previews,
+  sum(d.failed_previews) as failed_previews, sum(d.waits) as waits, sum(d.run_ms) as run_ms, sum(d.waited_ms) as waited_ms, ${longest}`;
+
+const columns = sql.fragment`organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms,
+  longest_ms, left_ms`;
+
+/** By how much the kept sums of a project must change to be those of its stacks, with what is still to be added. As of one moment. */
+const differences = (organizationId: SqlFragment, project: SqlFragment): SqlFragment => sql.fragment`
+  (
+    select ${organizationId} as organization_id, coalesce(c.day, k.day) as day, ${project} as project_name,
+      coalesce(c.runs, 0) - coalesce(k.runs, 0) as runs, coalesce(c.failed, 0) - coalesce(k.failed, 0) as failed,
+      coalesce(c.cancelled, 0) - coalesce(k.cancelled, 0) as cancelled, coalesce(c.previews, 0) - coalesce(k.previews, 0) as previews,
+      coalesce(c.failed_previews, 0) - coalesce(k.failed_previews, 0) as failed_previews, coalesce(c.waits, 0) - coalesce(k.waits, 0) as waits,
+      coalesce(c.run_ms, 0) - coalesce(k.run_ms, 0) as run_ms, coalesce(c.waited_ms, 0) - coalesce(k.waited_ms, 0) as waited_ms,
+      coalesce(c.longest_ms, 0) as longest_ms,
+      -- If one has left, a worker is yet to look for the longest of the others.
+      case when k.longest_ms > coalesce(c.longest_ms, 0) and k.left_ms = 0 then k.longest_ms else 0 end as left_ms,
+      coalesce(c.longest_ms, 0) > coalesce(k.longest_ms, 0) as is_longer
+    from (
+      select ${sums(sql.fragment`max(d.longest_ms) as longest_ms`)}
+      from stack_changes s cross join lateral days_of_stack(s.organization_id, s.stack_id) d
+      where s.organization_id = ${organizationId} and s.project_name = ${project} and d.day >= ${oldestDay}
+      group by 1
+    ) c full join (
+      select ${sums(sql.fragment`max(d.longest_ms) as longest_ms, max(d.left_ms) as left_ms`)}
+      from (select ${columns} from project_days union all select ${columns} from project_day_changes) d
+      where d.organization_id = ${organizationId} and d.project_name = ${project} and d.day >= ${oldestDay}
+      group by 1
+    ) k on k.day = c.day
+  )`;
+
+const isWrong = sql.fragment`f.is_longer or f.left_ms > 0
+  or (f.runs, f.failed, f.cancelled, f.previews, f.failed_previews, f.waits, f.run_ms, f.waited_ms) <> (0, 0, 0, 0, 0, 0, 0, 0)`;
+
+/** The sums of projects. */
+export const projectDayChecks: readonly TableCheck[] = [
+  {
+    name: 'projects with their sums',
+    from: sql.fragment`(
+      select distinct organization_id, project_name from project_days union select organization_id, project_name from project_day_changes
+      union select organization_id, project_name from stack_changes) r join organizations o on o.id = r.organization_id`,
+    id: sql.fragment`(r.organization_id || '/' || r.project_name)`,
+    idType: idTypes.text,
+    object: sql.fragment`o.name || '/' || r.project_name`,
+    problems: [
+      {
+        kind: 'project-counter',
+        when: sql.fragment`exists (
+          select 1 from ${differences(sql.fragment`r.organization_id`, sql.fragment`r.project_name`)} f where ${isWrong})`,
+        // A worker adds it, as it adds what ending updates note meanwhile.
+        repair: (id) => {
+          const [organizationId = '', project = ''] = id.split('/');
+          return [
+            sql.fragment`insert into project_day_changes (${columns})
+              select ${columns} from ${differences(sql.fragment`${organizationId}::uuid`, sql.fragment`${project}::text`)} f where ${isWrong}`,
+          ];
+        },
+      },
+    ],
+  },
+];

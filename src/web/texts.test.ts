@@ -1,0 +1,111 @@
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { parse } from '@babel/parser';
+import { expect, test } from '@jest/globals';
+
+/** Folders whose texts are all in their texts file. */
+const folders = ['audit', 'drift', 'policies', 'search', 'statistics', 'updates', 'webhooks'];
+
+interface Node {
+  readonly type: string;
+  readonly loc?: { readonly start: { readonly line: number } };
+  readonly [part: string]: unknown;
+}
+
+/** What they hold are commands and names, the same in every language. */
+const codeTags = new Set(['code', 'Code', 'kbd', 'pre']);
+/** Attributes that are neither seen nor heard. */
+const hidden =
+  /^(align|as|autoCapitalize|autoComplete|autoCorrect|className|d|data-.*|dateTime|download|fileName|fill|from|href|htmlFor|id|inputMode|key|kind|lang|list|page|params|pattern|placement|rel|role|scope|search|side|size|step|stroke|style|target|to|tone|type|viewBox|value|width|aria-(controls|current|describedby|errormessage|hidden|labelledby|live|owns|sort|haspopup|expanded|autocomplete|activedescendant|orientation|busy|invalid|checked|selected))$/;
+/** Properties of columns, options and such that are shown. */
+const shown = /^(about|action|description|heading|hint|label|lead|legend|note|placeholder|stay|title)$/;
+const letter = /\p{L}/u;
+
+/** Texts that a source shows and that it does not take from a texts file. */
+function findTexts(source: string): string[] {
+  const found: string[] = [];
+  const report = (node: Node, text: string): void => {
+    if (letter.test(text)) found.push(`${node.loc?.start.line}: ${text.trim().replaceAll(/\s+/g, ' ')}`);
+  };
+  /** Strings that an expression results in. */
+  const results = (node: Node | null | undefined): void => {
+    if (node?.type === 'StringLiteral') report(node, node['value'] as string);
+    else if (node?.type === 'TemplateLiteral') {
+      const { expressions, quasis } = node as unknown as {
+        readonly expressions: readonly Node[];
+        readonly quasis: readonly (Node & { readonly value: { readonly cooked: string } })[];
+      };
+      report(node, quasis.map(({ value }) => value.cooked).join(' '));
+      for (const each of expressions) results(each);
+    } else if (node?.type === 'ConditionalExpression') {
+      results(node['consequent'] as Node);
+      results(node['alternate'] as Node);
+    } else if (node?.type === 'LogicalExpression') {
+      if (node['operator'] !== '&&') results(node['left'] as Node);
+      results(node['right'] as Node);
+    } else if (node?.type.startsWith('TS') || node?.type === 'ParenthesizedExpression')
+      results(node['expression'] as Node | undefined);
+  };
+  const walk = (node: Node): void => {
+    if (node.type === 'JSXText') report(node, node['value'] as string);
+    if (node.type === 'JSXElement') {
+      const opening = node['openingElement'] as Node & { readonly name: Node };
+      if (codeTags.has(String(opening.name['name']))) {
+        walk(opening);
+        return;
+      }
+    }
+    for (const child of (node['children'] as readonly Node[] | undefined) ?? [])
+      if (child.type === 'JSXExpressionContainer') results(child['expression'] as Node);
+    if (node.type === 'JSXAttribute') {
+      const value = node['value'] as Node | null;
+      if (!hidden.test(nameOf(node['name'] as Node)))
+        results(value?.type === 'JSXExpressionContainer' ? (value['expression'] as Node) : value);
+    }
+    if (node.type === 'ObjectProperty' && shown.test(nameOf(node['key'] as Node))) results(node['value'] as Node);
+    for (const part of Object.values(node).flat()) if (isNode(part)) walk(part);
+  };
+  walk(parse(source, { sourceType: 'module', plugins: ['typescript', 'jsx'] }).program as unknown as Node);
+  return found;
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && typeof (value as Node).type === 'string';
+}
+
+/** Of an attribute or a key; "aria-label" is one, and `aria:label` is not used. */
+function nameOf({ name, value }: Node): string {
+  return String(name ?? value);
+}
+
+test.each([
+  ['text', '<p>Deleted</p>'],
+  ['text beside elements', '<p><b /> by {login}</p>'],
+  ['a string', "<p>{isOpen ? 'Close' : null}</p>"],
+  ['a template', `<>{\`\${count} stacks\`}</>`],
+  ['a template in one', `<p>{\`\${count}\${isCut ? ' or more' : ''}\`}</p>`],
+  ['an alternative', "<p>{login ?? 'an operator'}</p>"],
+  ['an attribute', '<Page title="Locks" />'],
+  ['an attribute that chooses', `<Button aria-label={isOpen ? 'Close' : \`Open \${name}\`} />`],
+  ['a property', "columns({ label: 'Stack' as const })"],
+])('%s in a component is found', (_, source) => {
+  expect(findTexts(`const x = ${source};`)).not.toEqual([]);
+});
+
+test.each([
+  ['texts of a texts file', '<p title={lockTexts.title}>{lockTexts.heldBy(login)}</p>'],
+  ['commands', `<Code>{\`pulumi up --stack \${name}\`}</Code>`],
+  ['names of styles, addresses and comparisons', `<a className="x" href="/y">{kind === 'up' ? count : '–'}</a>`],
+])('%s are not', (_, source) => {
+  expect(findTexts(`const x = ${source};`)).toEqual([]);
+});
+
+test('components take their texts from the texts file of their folder', () => {
+  const files = folders.flatMap((folder) => globSync(`${folder}/**/*.tsx`, { cwd: import.meta.dirname }));
+  const sources = files.filter((file) => path.basename(file) !== 'texts.tsx');
+  expect(sources.length).toBeGreaterThan(folders.length);
+  const found = sources.flatMap((file) =>
+    findTexts(readFileSync(path.join(import.meta.dirname, file), 'utf8')).map((text) => `${file}:${text}`),
+  );
+  expect(found).toEqual([]);
+});

@@ -1,0 +1,114 @@
+import type { ReactNode } from 'react';
+
+export const deliveryTableTexts = {
+  event: 'Event',
+  sourceOf: (isManual: boolean, stack: string | null, project: string | null) =>
+    `${isManual ? 'manual' : ''} ${stack === null ? '' : `of ${project}/${stack}`}`,
+  result: 'Result',
+  duration: 'Duration',
+  milliseconds: (durationMs: number) => `${durationMs} ms`,
+  sent: 'Sent',
+  actions: 'Actions',
+  showOrHide: (isShown: boolean, event: string) => `${isShown ? 'Hide' : 'Show'} the delivery of ${event}`,
+  hide: 'Hide',
+  show: 'Show',
+  sendEventAgain: (event: string) => `Send again: ${event}`,
+  sendAgain: 'Send again',
+  deliveries: 'Deliveries',
+  noDeliveriesYet: 'No deliveries yet',
+  sendAPing: 'Send a ping to check whether the receiver responds.',
+  retryingAfter: (status: number) => `Retrying after ${status}`,
+  nothing: 'empty',
+  attempts: (attempts: number) => `${attempts} attempts`,
+  request: 'Request',
+  noResponse: 'No response',
+  response: (responseStatus: number) => `Response ${responseStatus}`,
+  asText: (title: string) => `${title}, as text`,
+} as const;
+
+export const embedListTexts = {
+  names: { badge: 'Badge', feed: 'Feed' },
+  createABadge: 'Create a badge',
+  createAFeed: 'Create a feed',
+  createdBy: (kind: string, createdBy: string | null, time: ReactNode) => (
+    <>
+      {kind}
+      {createdBy === null ? '' : ` of ${createdBy}`}, {time}
+    </>
+  ),
+  revokeOf: (kind: string, createdBy: string | null) =>
+    `Revoke the ${kind}${createdBy === null ? '' : ` of ${createdBy}`}`,
+  revoke: 'Revoke',
+  theBadge: 'The badge',
+  theFeed: 'The feed',
+  badgeDescription:
+    'Paste this Markdown into a README. Everyone who has the address sees the status of the stack, and nothing else.',
+  feedDescription:
+    'Add this address to a feed reader. Everyone who has it sees the updates that you may read, until you may no longer.',
+  shownOnce: 'The address is shown only this once.',
+  done: 'Done',
+  revokeQuestion: (kind: string) => `Revoke the ${kind}?`,
+  badgeRevoked: 'Pages that show it get a badge that says “unknown”, after a minute at most.',
+  feedRevoked: 'Its readers get no more updates.',
+  revokeKind: (kind: string) => `Revoke the ${kind}`,
+} as const;
+
+export const webhookDialogTexts = {
+  addAWebhook: 'Add a webhook',
+  editWebhook: (displayName: string) => `Edit ${displayName}`,
+  addTheWebhook: 'Add the webhook',
+  save: 'Save',
+  name: 'Name',
+  url: 'URL',
+  urlExample: 'https://',
+  tokenHint: 'An API token of the code host.',
+  format: 'Format',
+  codeHostToken: 'Code host token',
+  signingSecret: 'Signing secret',
+  secretIsSet: 'The secret is set and never shown. Leave empty to keep it. A different server needs a new one.',
+  neverShownAgain: 'Never shown again.',
+  removeTheSecret: 'Remove the secret',
+  active: 'Active',
+  events: 'Events',
+  allEvents: 'all events',
+  someEvents: 'some events',
+} as const;
+
+export const webhookListTexts = {
+  name: 'Name',
+  format: 'Format',
+  events: 'Events',
+  state: 'State',
+  webhooks: 'Webhooks',
+  noWebhooksYet: 'No webhooks yet',
+  emptyHint: 'Send events to Slack, Microsoft Teams, commit statuses, or any server that accepts JSON.',
+  addAWebhook: 'Add a webhook',
+  active: 'Active',
+  paused: 'Paused',
+} as const;
+
+export const webhookTexts = {
+  waitingForResponse: 'Waiting for the response…',
+  sendAPing: 'Send a ping',
+  edit: 'Edit',
+  remove: 'Remove',
+  state: 'State',
+  format: 'Format',
+  events: 'Events',
+  secret: 'Secret',
+  setNeverShown: 'set, never shown',
+  notSigned: 'none: requests are not signed',
+  deliveries: 'Deliveries',
+  lead: 'The newest first. Failed deliveries are retried for a day.',
+  removeQuestion: (displayName: string) => `Remove ${displayName}?`,
+  removalDescription: (url: ReactNode) => <>No more events are sent to {url}, and its deliveries are deleted.</>,
+  keepIt: 'Keep it',
+} as const;
+
+export const webhooksTexts = {
+  title: 'Webhooks',
+  lead: 'Webhooks notify other systems about updates, drift, freezes and approvals of all stacks. Webhooks of a single stack are on its page.',
+  feeds: 'Feeds',
+  feedsLead:
+    'A feed lists the last updates of all stacks for a feed reader (Atom). A badge or feed of a single stack is on its page.',
+} as const;

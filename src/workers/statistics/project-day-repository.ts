@@ -1,0 +1,64 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
+
+const CountRow = Type.Object({ count: Type.Integer() });
+
+/** Sums of the days of live stacks, by project: table `project_days`. */
+export function createProjectDayRepository(db: Queryable) {
+  return {
+    /** Adds up to `limit` changes to the sums, in one statement: readers see each change once. Returns how many. */
+    addChanges: async (limit: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* projectDays.addChanges */
+        with taken as (
+          delete from project_day_changes where id in (
+            select id from project_day_changes order by id limit ${limit} for update skip locked) returning *),
+        added as (
+          insert into project_days as k (organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms,
+            waited_ms, longest_ms, left_ms)
+          select organization_id, day, project_name, sum(runs), sum(failed), sum(cancelled), sum(previews), sum(failed_previews), sum(waits),
+            sum(run_ms), sum(waited_ms), max(longest_ms), max(left_ms)
+          from taken group by 1, 2, 3 order by 1, 2, 3
+          on conflict (organization_id, day, project_name) do update set runs = k.runs + excluded.runs, failed = k.failed + excluded.failed,
+            cancelled = k.cancelled + excluded.cancelled, previews = k.previews + excluded.previews,
+            failed_previews = k.failed_previews + excluded.failed_previews, waits = k.waits + excluded.waits,
+            run_ms = k.run_ms + excluded.run_ms, waited_ms = k.waited_ms + excluded.waited_ms,
+            longest_ms = greatest(k.longest_ms, excluded.longest_ms), left_ms = greatest(k.left_ms, excluded.left_ms))
+        select count(*)::int as count from taken`);
+      return count;
+    },
+
+    /**
+     * Looks up the longest run of up to `limit` days of projects whose longest one may have left. Returns how many were looked up. A change
+     * that it does not see yet is added later.
+     */
+    findLongest: async (limit: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* projectDays.findLongest */
+        with found as (
+          update project_days d set left_ms = 0, longest_ms = case when d.left_ms < d.longest_ms then d.longest_ms else coalesce((
+            select max(k.longest_ms) from stack_listings l cross join lateral (
+              select s.longest_ms from stack_days s
+              where s.organization_id = d.organization_id and s.day = d.day and s.stack_id = l.stack_id offset 0) k
+            where l.organization_id = d.organization_id and l.tag_name = '' and l.project_name = d.project_name), 0) end
+          where (d.organization_id, d.day, d.project_name) in (
+            select organization_id, day, project_name from project_days where left_ms > 0 limit ${limit})
+          returning 1)
+        select count(*)::int as count from found`);
+      return count;
+    },
+
+    /** Deletes up to `limit` sums of earlier days. Returns how many. */
+    deleteOld: async (days: number, limit: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* projectDays.deleteOld */
+        with old as (
+          delete from project_days d using (
+            select organization_id, day, project_name from project_days
+            where day < (statement_timestamp() at time zone 'UTC')::date - ${days}::int order by day limit ${limit}) o
+          where d.organization_id = o.organization_id and d.day = o.day and d.project_name = o.project_name returning 1)
+        select count(*)::int as count from old`);
+      return count;
+    },
+  };
+}

@@ -1,0 +1,16 @@
+import type { AppContext } from '../../shared/context.ts';
+import { createProjectDayRepository } from './project-day-repository.ts';
+
+const changesAtOnce = 5_000;
+const lookupsAtOnce = 100;
+
+/** Adds to the sums of projects what ended updates, and stacks that came or left, have changed. Returns how many changes. */
+export async function sumProjectDays({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
+  const days = createProjectDayRepository(db);
+  let all = 0;
+  for (let count = changesAtOnce; count === changesAtOnce && !signal.aborted; all += count)
+    count = await days.addChanges(changesAtOnce);
+  for (let count = lookupsAtOnce; count === lookupsAtOnce && !signal.aborted; )
+    count = await days.findLongest(lookupsAtOnce);
+  return all;
+}
