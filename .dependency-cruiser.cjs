@@ -197,7 +197,7 @@ module.exports = {
       name: 'opentelemetry-loaded-on-demand',
       comment: 'A process that does not trace does not load the SDK.',
       severity: 'error',
-      from: { path: '^src/' },
+      from: { path: '^src/', pathNot: test },
       to: { path: '^src/shared/platform/tracing/otlp-tracing\\.ts$', dynamic: false },
     },
     onlyIn('metrics-in-telemetry', 'prom-client', ['^src/shared/platform/telemetry/']),

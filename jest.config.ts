@@ -3,7 +3,6 @@ import { rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from 'jest';
-import { bundlePackages } from './testkit/bundles/bundled-packages.ts';
 import { bundleServer } from './testkit/bundles/bundled-server.ts';
 
 // Read by testkit/holdfast-program.ts in the processes that run tests.
@@ -14,28 +13,11 @@ const references = join(tmpdir(), `holdfast-references-${randomUUID()}`);
 process.env['HOLDFAST_TEST_REFERENCES'] ??= references;
 process.once('exit', () => rmSync(references, { recursive: true, force: true }));
 
+// Node loads modules, not Jest: testkit/native-jest. Sources need no transform, because they have only erasable types.
 const base = {
-  testEnvironment: 'node',
-  moduleNameMapper: await bundlePackages(),
-  extensionsToTreatAsEsm: ['.ts', '.tsx'],
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
-    ],
-    // Texts of the web UI.
-    '^.+\\.tsx$': [
-      '@swc/jest',
-      {
-        jsc: {
-          target: 'es2024',
-          parser: { syntax: 'typescript', tsx: true },
-          transform: { react: { runtime: 'automatic' } },
-        },
-        module: { type: 'es6' },
-      },
-    ],
-  },
+  testEnvironment: '<rootDir>/testkit/native-jest/native-environment.ts',
+  runtime: '<rootDir>/testkit/native-jest/native-runtime.ts',
+  transform: {},
 } satisfies Config;
 
 const withDatabase = {
@@ -58,8 +40,8 @@ function testsIn(folder: string): Pick<Config, 'testMatch'> {
 const config: Config = {
   // Every file has its own database, so files can run in parallel. The shared Postgres has connections for eight.
   maxWorkers: Math.min(availableParallelism(), 8),
-  // Workers keep about 20 MB of modules of each file: after 200 files, most of their time would go into garbage collection. This is
-  // looked at between files; a new worker starts then.
+  // Workers keep the test code of each file, and what tests leave behind. This is looked at between files; a new worker starts
+  // then.
   workerIdleMemoryLimit: '1GB',
   testSequencer: '<rootDir>/testkit/slow-first.ts',
   // Each concurrent test of a file runs several programs at once.

@@ -3,6 +3,7 @@ import { copyFile, readFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import PQueue from 'p-queue';
 import { parse } from 'yaml';
@@ -19,7 +20,8 @@ import { sendCall } from './support/send-call.ts';
  * The break-glass bundle of stacks with secrets: written, used without the server, and returned.
  * Every state and configuration is decrypted and compared, and for some stacks the CLI finds no changes and updates them. Then,
  * `holdfast bundle return`, with some stacks that moved on both sides. Ends with an error if a secret or a version is lost, or a conflict is not named.
- * Usage: npm run bench bundle -- [--stacks 1000] [--cli 20] [--conflicts 3] [--resources 10]
+ * With --steady, the lag of a bundle that is written while so many updates a second end, evenly spread over the stacks; nothing is returned.
+ * Usage: npm run bench bundle -- [--stacks 1000] [--cli 20] [--conflicts 3] [--resources 10] [--steady 2 --minutes 5]
  */
 const { values } = parseArgs({
   options: {
@@ -27,6 +29,8 @@ const { values } = parseArgs({
     cli: { type: 'string', default: '20' },
     conflicts: { type: 'string', default: '3' },
     resources: { type: 'string', default: '10' },
+    steady: { type: 'string', default: '0' },
+    minutes: { type: 'string', default: '5' },
   },
 });
 const [stacks, resources] = [Number(values.stacks), Number(values.resources)];
@@ -119,7 +123,7 @@ const made = await secondsOf(() =>
   }),
 );
 note('stacks made, s', made);
-const lags: number[] = [];
+let lags: number[] = [];
 const isWritten = async (): Promise<boolean> => {
   const found = JSON.parse(await runHoldfast(server, settings, 'bundle', 'status', '--json').catch(() => '{}'));
   if (found.errors?.length > 0) throw new Error(JSON.stringify(found.errors));
@@ -132,6 +136,44 @@ const written = await secondsOf(() =>
 note('bundle written after that, s', written);
 note('longest lag, s', percentile(lags, 1));
 note('CPU of the server until then, s', (await cpuSecondsOf(server.pid())) - cpuBefore);
+if (Number(values.steady) > 0) await runSteadily(Number(values.steady), Number(values.minutes));
+
+/** Runs updates at this rate, and notes how far the bundle is behind meanwhile. */
+async function runSteadily(perSecond: number, minutes: number): Promise<void> {
+  lags = [];
+  const busy = new Map<string, Promise<void>>();
+  const began = performance.now();
+  let [started, late] = [0, 0];
+  const watching = { isOver: false };
+  const watch = (async () => {
+    while (!watching.isOver) {
+      await isWritten();
+      await sleep(2_000);
+    }
+  })();
+  while (performance.now() - began < minutes * 60_000) {
+    const name = all[started % stacks] as string;
+    if (busy.has(name)) late++;
+    await busy.get(name);
+    const running = update(name, 'steady').finally(() => busy.delete(name));
+    busy.set(name, running);
+    started++;
+    await sleep(Math.max(0, began + (started * 1000) / perSecond - performance.now()));
+  }
+  await Promise.all(busy.values());
+  watching.isOver = true;
+  await watch;
+  note('updates', String(started));
+  note('updates a second', started / ((performance.now() - began) / 1000));
+  note('updates that waited for the one before', String(late));
+  for (const [label, at] of [
+    ['p50', 0.5],
+    ['p99', 0.99],
+    ['longest', 1],
+  ] as const)
+    note(`lag in steady work, ${label}, s`, percentile(lags, at));
+  note('load', await loadAverage());
+}
 
 /** A document with the plaintext of each secret, as the crypter gives it. */
 function decrypted(value: unknown, decrypt: (ciphertext: string) => string): unknown {
@@ -171,6 +213,13 @@ async function compare(name: string): Promise<void> {
 
 await server.stop();
 note(`${stacks} states and configurations decrypted and equal, s`, await secondsOf(() => onAll(all, compare)));
+if (Number(values.steady) > 0) {
+  printTable(['figure', 'value'], measured);
+  agent.destroy();
+  await workspace[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+  process.exit();
+}
 
 const env = {
   PULUMI_BACKEND_URL: `file://${root}`,

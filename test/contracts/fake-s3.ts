@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { types } from 'node:util';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import type { S3Options } from '../../src/shared/platform/blobs/s3-client.ts';
 
@@ -102,17 +101,4 @@ export function sendPutAnswer(response: ServerResponse, operation: Operation, ke
   } else {
     response.writeHead(operation === 'GiveUp' || operation === 'Delete' ? 204 : 200, { etag: '"e"' }).end();
   }
-}
-
-/**
- * Makes `instanceof Error` true for errors of Node's core too. Jest runs tests in their own realm, where the SDK does
- * not recognize network errors: it then wraps them, loses their codes, and does not retry.
- */
-export function shareErrorWithCore(): void {
-  const inherited = Function.prototype[Symbol.hasInstance];
-  Object.defineProperty(Error, Symbol.hasInstance, {
-    value(this: unknown, value: unknown): boolean {
-      return this === Error ? types.isNativeError(value) : inherited.call(this, value);
-    },
-  });
 }

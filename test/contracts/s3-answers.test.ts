@@ -3,17 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { BlobNotFoundError, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
-import {
-  type Answer,
-  type FakeS3,
-  type Operation,
-  sendError,
-  sendPutAnswer,
-  shareErrorWithCore,
-  startFakeS3,
-} from './fake-s3.ts';
-
-shareErrorWithCore();
+import { type Answer, type FakeS3, type Operation, sendError, sendPutAnswer, startFakeS3 } from './fake-s3.ts';
 
 let fake: FakeS3 | undefined;
 

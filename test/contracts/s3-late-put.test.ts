@@ -3,10 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, it } from '@jest/globals';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { chunksOf, readAll } from './blob-store-suite.ts';
-import { shareErrorWithCore } from './fake-s3.ts';
 import { describeOnS3 } from './s3-under-test.ts';
-
-shareErrorWithCore();
 
 /** A proxy that buffers all data until it thaws, then delivers all of it, even if the clients are gone. */
 async function openFrozenProxy(endpoint: string) {

@@ -6,9 +6,6 @@ import type { S3Options } from '../../src/shared/platform/blobs/s3-client.ts';
 import type { S3Server } from '../../testkit/s3-server.ts';
 import { startStopwatch } from '../support/running-time.ts';
 import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
-import { shareErrorWithCore } from './fake-s3.ts';
-
-shareErrorWithCore();
 
 /** Far above two attempts of three seconds each plus overhead, and far below the default time limits. */
 const limitMs = 25_000;

@@ -10,7 +10,7 @@ import { runDoctor } from '../../src/cli/doctor/run-doctor.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { type RedisServer, startRedisServer } from '../../testkit/redis-server.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
-import { sendError, shareErrorWithCore } from '../contracts/fake-s3.ts';
+import { sendError } from '../contracts/fake-s3.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { createTestAuthority, type TestAuthority } from '../support/certificates.ts';
 import {
@@ -24,8 +24,6 @@ import { type Fault, type MemoryS3, startMemoryS3 } from '../support/memory-s3.t
 import { SmallDisk } from '../support/small-disk.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { configOf } from '../support/test-settings.ts';
-
-shareErrorWithCore();
 
 type Settings = Readonly<Record<`HOLDFAST_${string}`, string>>;
 const accessKeys = { AWS_ACCESS_KEY_ID: 'doctor-key', AWS_SECRET_ACCESS_KEY: 'doctor-secret-key' };

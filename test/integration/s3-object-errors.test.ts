@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { beginReconcile, reconcile } from '../../src/shared/state/blobs/reconcile-blobs.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
-import { sendError, shareErrorWithCore } from '../contracts/fake-s3.ts';
+import { sendError } from '../contracts/fake-s3.ts';
 import { query } from '../support/database.ts';
 import {
   createEncoder,
@@ -16,8 +16,6 @@ import { type Fault, type MemoryS3, startMemoryS3 } from '../support/memory-s3.t
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { complete, saveVerbatim } from '../support/update-calls.ts';
-
-shareErrorWithCore();
 
 const secret = 'secret-access-key-of-the-test';
 let s3: MemoryS3;

@@ -1,9 +1,5 @@
-import { afterAll, afterEach } from '@jest/globals';
-// First: it notes which listeners there are before other modules are loaded.
-import { removeAddedListeners } from './process-listeners.ts';
+import { afterEach } from '@jest/globals';
 import { listOpenApps } from './test-app.ts';
-
-afterAll(removeAddedListeners);
 
 const settleLimitMs = 60_000;
 

@@ -28,6 +28,8 @@ const DueRow = Type.Object({
   changedAt: Type.String(),
   /** False: only unfinished writes are to be looked for. */
   isChanged: Type.Boolean(),
+  /** Since the change; null: the bundle lacks the stack. */
+  waitedSeconds: Nullable(Type.Number()),
   /** The stack that the bundle has there. */
   bundledId: Nullable(Type.String()),
   ...bundled,
@@ -102,7 +104,8 @@ export function createBundleRepository(db: Queryable) {
       db.any(sql.rows(DueRow)`
         /* bundledStacks.listDue */
         select o.name as organization, c.project_name as project, c.stack_name as stack, c.stack_id as "stackId",
-          c.changed_at::text as "changedAt", ${isChanged} as "isChanged", b.stack_id as "bundledId", b.stack_version as "stackVersion",
+          c.changed_at::text as "changedAt", ${isChanged} as "isChanged",
+          case when b.stack_version is not null then extract(epoch from clock_timestamp() - c.changed_at)::float8 end as "waitedSeconds", b.stack_id as "bundledId", b.stack_version as "stackVersion",
           b.tags, b.entry, b.sha256, coalesce(b.attempts, '{}') as attempts
         from ${live} left join bundled_stacks b on ${sameAddress}
         where ${isReady} and (${isChanged} or (b.attempts <> '{}'

@@ -1,5 +1,6 @@
 import { createRoute, redirect } from '@tanstack/react-router';
 import { rootRoute } from '../platform/app/root-route.tsx';
+import { pageTexts } from '../platform/texts.tsx';
 import { lazyPage } from '../platform/ui/chunks.tsx';
 import { parseResourceSearch } from './search-terms.ts';
 
@@ -10,7 +11,7 @@ const search = createRoute({
   path: '/~/search',
   component: searchPage,
   validateSearch: parseResourceSearch,
-  staticData: { crumb: 'Search' },
+  staticData: { crumb: pageTexts.search },
 });
 
 const organizationSearch = createRoute({
@@ -18,7 +19,7 @@ const organizationSearch = createRoute({
   path: '/$organization/~/search',
   component: searchPage,
   validateSearch: parseResourceSearch,
-  staticData: { crumb: 'Search' },
+  staticData: { crumb: pageTexts.search },
 });
 
 /** The link that `pulumi org search` prints. */
@@ -36,7 +37,7 @@ const references = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/~/references',
   component: lazyPage(() => import('./references/references-page.tsx'), 'ReferencesPage'),
-  staticData: { crumb: 'References' },
+  staticData: { crumb: pageTexts.references },
 });
 
 /** Pages about all stacks. */

@@ -6,6 +6,9 @@ export interface Choice {
   readonly id: string;
 }
 
+/** No decision yet. */
+export const undecided: Choice = { action: 'keep', id: '' };
+
 interface Step {
   readonly operation: string;
   readonly urn: string;

@@ -15,7 +15,7 @@ import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { CommitLink } from '../updates/commit-link.tsx';
 import { viewEndReason, viewKind, viewStatus } from '../updates/update-status.ts';
-import { type Choice, chosenRepairs, isComplete, settlingCommands } from './pending-choices.ts';
+import { type Choice, chosenRepairs, isComplete, settlingCommands, undecided } from './pending-choices.ts';
 import styles from './pending-repair.module.css';
 import { pendingTexts } from './stack/texts.tsx';
 
@@ -125,7 +125,7 @@ function Repair({
               {mayRepair ? (
                 <StepChoice
                   step={step}
-                  choice={choices[index] ?? { action: 'keep', id: '' }}
+                  choice={choices[index] ?? undecided}
                   onChange={(choice) => setChoices((before) => ({ ...before, [index]: choice }))}
                 />
               ) : null}

@@ -1,6 +1,7 @@
 import { createRoute } from '@tanstack/react-router';
 import { parseCiSearch } from '../platform/app/ci-search.ts';
 import { rootRoute } from '../platform/app/root-route.tsx';
+import { pageTexts } from '../platform/texts.tsx';
 import { lazyPage } from '../platform/ui/chunks.tsx';
 import { parseActivitySearch } from './activity/activity-search.ts';
 
@@ -9,7 +10,7 @@ const ci = createRoute({
   path: '/$organization/~/ci',
   component: lazyPage(() => import('./ci-page.tsx'), 'CiPage'),
   validateSearch: parseCiSearch,
-  staticData: { crumb: 'CI' },
+  staticData: { crumb: pageTexts.ci },
 });
 
 const activity = createRoute({
@@ -17,7 +18,7 @@ const activity = createRoute({
   path: '/$organization/~/activity',
   component: lazyPage(() => import('./activity/activity-page.tsx'), 'ActivityPage'),
   validateSearch: parseActivitySearch,
-  staticData: { crumb: 'Activity' },
+  staticData: { crumb: pageTexts.activity },
 });
 
 /** The pages about the runs of an organization. */

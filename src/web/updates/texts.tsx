@@ -448,7 +448,6 @@ export const ruleTableTexts = {
 } as const;
 
 export const rulesTexts = {
-  freezeStacks: 'Freeze stacks',
   title: 'Rules',
   lead: 'What updates may do, and when. For most kinds, the most specific rule applies: stack, tag, project, organization.',
   freezes: 'Freezes',
@@ -651,6 +650,7 @@ export const watchButtonTexts = {
   blocked: 'The browser blocks notifications of this site.',
   impossible: 'This browser cannot show notifications.',
   stopWatching: 'Stop watching',
+  youWillBeNotified: 'You will be notified here.',
   notifyOfUpdates: 'Notify me when an update ends',
   notifyOfEnd: 'Notify me when it ends',
 } as const;

@@ -76,6 +76,7 @@ export const webhookDialogTexts = {
 
 export const webhookListTexts = {
   name: 'Name',
+  url: 'URL',
   format: 'Format',
   events: 'Events',
   state: 'State',

@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react';
 import type { Webhook } from '../platform/app/contract.ts';
 import { usePageAction } from '../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { pageActionTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
@@ -28,7 +29,7 @@ export function WebhookList({
   if (problem) return <Problem {...problem} />;
   const columns: Column<Webhook>[] = [
     { name: webhookListTexts.name, isTitle: true, cell: linkTo },
-    { name: 'URL', cell: ({ url }) => <span className={styles['url']}>{url}</span> },
+    { name: webhookListTexts.url, cell: ({ url }) => <span className={styles['url']}>{url}</span> },
     { name: webhookListTexts.format, isMinor: true, cell: ({ format }) => nameOfFormat(format) },
     { name: webhookListTexts.events, isMinor: true, cell: describeEvents },
     { name: webhookListTexts.state, cell: ({ isActive }) => <ActiveBadge isActive={isActive} /> },
@@ -57,7 +58,7 @@ export function AddWebhook({
   readonly onMade: (name: string) => void;
 }) {
   const [isAdding, setIsAdding] = useState(false);
-  usePageAction(webhookListTexts.addAWebhook, () => setIsAdding(true));
+  usePageAction(pageActionTexts.addWebhook, () => setIsAdding(true));
   return (
     <>
       <Button kind="main" onClick={() => setIsAdding(true)}>

@@ -14,19 +14,12 @@ import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 import { BundleWriter, ClaimLostError } from './bundle-writer.ts';
+import { pauseMs } from './pace.ts';
 
 type Parts = Pick<AppContext, 'cipher' | 'config' | 'db' | 'logger' | 'metrics' | 'stacks' | 'states'>;
 
 const everySeconds = 5;
 const pageRows = 100;
-/**
- * The bundle takes a twentieth of the processor time of a process. The time is estimated, in ms: for each stack, and by the bytes of its state,
- * which is read and encrypted twice, compressed once, and read back before the next write.
- */
-const stackMs = 12;
-const bytesPerMs = 14_000;
-const share = 20;
-const maxPauseMs = 30_000;
 /** After this many failed stacks in a row, the bundle itself is checked. */
 const maxFailures = 3;
 
@@ -102,7 +95,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
   let failures = 0;
   let done = 0;
   const attempt = async (
-    where: BundleLocation & { stackId: string; changedAt: string | null },
+    where: BundleLocation & { stackId: string; changedAt: string | null; waitedSeconds: number | null },
     work: () => Promise<number | null>,
   ): Promise<void> => {
     const began = performance.now();
@@ -111,9 +104,8 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
       failures = 0;
       if (bytes === null) return;
       done++;
-      const pauseMs = (stackMs + bytes / bytesPerMs) * share - (performance.now() - began);
-      if (isPaced && pauseMs > 0)
-        await sleep(Math.min(pauseMs, maxPauseMs), undefined, { signal }).catch(() => undefined);
+      const pause = pauseMs(bytes, performance.now() - began, where.waitedSeconds);
+      if (isPaced && pause > 0) await sleep(pause, undefined, { signal }).catch(() => undefined);
     } catch (error) {
       if (signal.aborted || error instanceof ClaimLostError) throw error;
       const { changedAt, organization, project, stack, stackId } = where;
@@ -138,7 +130,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
   for (const row of signal.aborted ? [] : await rows.listLeft(pageRows)) {
     if (signal.aborted) break;
     const target = await folderOf(row.organization);
-    await attempt({ ...row, changedAt: null }, async () => {
+    await attempt({ ...row, changedAt: null, waitedSeconds: null }, async () => {
       await writer.remove(target, row);
       return 0;
     });

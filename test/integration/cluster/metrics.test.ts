@@ -5,7 +5,6 @@ import { parseConfig } from '../../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
 import { startWorker } from '../../../src/workers/main.ts';
 import { chunksOf, readAll } from '../../contracts/blob-store-suite.ts';
-import { shareErrorWithCore } from '../../contracts/fake-s3.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
@@ -15,8 +14,6 @@ import { until } from '../../support/until.ts';
 import { append, saveState, saveVerbatim } from '../../support/update-calls.ts';
 
 await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], () => {
-  shareErrorWithCore();
-
   let cluster: Cluster;
   let app: TestApp;
   let worker: Awaited<ReturnType<typeof startWorker>>;

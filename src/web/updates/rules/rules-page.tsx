@@ -8,6 +8,7 @@ import { usePageAction } from '../../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { apiClient, every, queryClient, trpc } from '../../platform/app/trpc.ts';
 import { useRemoval } from '../../platform/app/use-edit.ts';
+import { pageActionTexts } from '../../platform/texts.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
@@ -45,7 +46,7 @@ export function RulesPage() {
   const [removed, setRemoved] = useState<Rule | null>(null);
   const add = (kinds: readonly RuleKind[]): void => setEdited({ rule: null, kinds });
   const edit = (rule: Rule): void => setEdited({ rule, kinds: [rule.kind as RuleKind] });
-  usePageAction(rulesTexts.freezeStacks, () => add(['freeze']));
+  usePageAction(pageActionTexts.freezeStacks, () => add(['freeze']));
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
   const changeLimits = useRules(organization, limitedKinds);
