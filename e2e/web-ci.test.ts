@@ -97,6 +97,7 @@ await suite('pages about CI and for operators', {
       expect((await newer.done).exitCode).toBe(0);
       await again.getByRole('heading', { name: 'No stack is locked' }).waitFor();
 
+      const until = '2099-01-01T12:00:00.000Z';
       const response = await fetch(`${url}/api/orgs/${organization}/update-rules`, {
         method: 'POST',
         headers: {
@@ -104,14 +105,14 @@ await suite('pages about CI and for operators', {
           accept: 'application/vnd.pulumi+8',
           'content-type': 'application/json',
         },
-        body: JSON.stringify({ kind: 'freeze', project, stack: 'dev', settings: {}, note: 'release week' }),
+        body: JSON.stringify({ kind: 'freeze', project, stack: 'dev', settings: { until }, note: 'release week' }),
       });
       expect(response.ok).toBe(true);
       await expectFailure(workspace, up, '[409] Frozen: updates of stack');
 
       await again.goto(`${ciUrl}?view=refusals`);
       const refusals = again.getByRole('table', { name: 'Refused runs' });
-      await refusals.getByText('release week').waitFor();
+      await refusals.getByText('are not allowed until Jan 1, 2099: release week').waitFor();
       await refusals.getByRole('row', { name: second }).getByText('Superseded').waitFor();
       expect(await findBarriers(again)).toEqual([]);
       await again

@@ -7,6 +7,7 @@ import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
 import { filePage } from '../testkit/web-session.ts';
@@ -109,9 +110,21 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
   test(
     'after the first update, an admin sees what a team needs next, done or not, until it is dismissed',
     async () => {
+      let isAsked = false;
+      const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+      await page.route(/setup\.list/, async (route) => {
+        isAsked = true;
+        await answered;
+        await route.continue();
+      });
       await page.goto(`${server.url}/${organization}`);
+      await pollUntil('the steps are asked for', () => isAsked);
+      // They would move a list that is shown.
+      expect(await page.locator('[data-row]').count()).toBe(0);
+      answer();
       const steps = page.getByRole('region', { name: 'Next steps' });
       await steps.waitFor();
+      await page.unroute(/setup\.list/);
       const texts = async () => (await steps.getByRole('listitem').allInnerTexts()).map((text) => text.trim());
       expect(await texts()).toEqual([
         expect.stringMatching(/^Invite your team/),

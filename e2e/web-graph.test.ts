@@ -127,6 +127,61 @@ await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, 
     scenarioTimeoutMs,
   );
 
+  test(
+    'no click is lost while the picture is laid out, nor by a hand that is not still',
+    async () => {
+      const [size] = sizes;
+      // Questions to the worker wait in `heldBack`, if it is there.
+      await page.addInitScript(`
+        const { postMessage } = Worker.prototype;
+        window.answers = 0;
+        Worker.prototype.postMessage = function (...values) {
+          if (!this.isCounted) this.addEventListener('message', () => { window.answers += 1; });
+          this.isCounted = true;
+          const send = () => postMessage.apply(this, values);
+          if (window.heldBack) window.heldBack.push(send);
+          else send();
+        };`);
+      const holdBack = () => page.evaluate('window.heldBack = []');
+      const goOn = () =>
+        page.evaluate(
+          '(() => { const held = window.heldBack; window.heldBack = null; for (const send of held) send(); })()',
+        );
+      const answers = () => page.evaluate('window.answers') as Promise<number>;
+      await open(size);
+      const group = box(/acme:shop:Service/);
+      await group.hover();
+      const at = await group.boundingBox();
+      await page.mouse.down();
+      await page.mouse.move((at?.x ?? 0) + (at?.width ?? 0) / 2 + 4, (at?.y ?? 0) + (at?.height ?? 0) / 2 + 2);
+      await page.mouse.up();
+      await box('575 more').waitFor();
+
+      await holdBack();
+      await box('Expand service-100').press('Enter');
+      await box('Expand service-101').press('Enter');
+      await goOn();
+      await box('Collapse service-101').waitFor();
+      await box('Collapse service-100').waitFor();
+      for (const name of ['service-100', 'service-101']) {
+        await box(`Collapse ${name}`).press('Enter');
+        await box(`Expand ${name}`).waitFor();
+      }
+
+      await holdBack();
+      await box('Expand service-100').press('Enter');
+      await box('Expand service-101').hover();
+      await page.mouse.down();
+      const before = await answers();
+      await goOn();
+      await pollUntil('the picture is laid out', async () => (await answers()) > before);
+      await page.mouse.up();
+      await box('Collapse service-100').waitFor();
+      await box('Collapse service-101').waitFor();
+    },
+    scenarioTimeoutMs,
+  );
+
   /** Resources that the index finds. */
   const countFound = async (query: string): Promise<number> => {
     const path = `${server.url}/api/orgs/${server.organization}/search/resources?query=${encodeURIComponent(query)}`;

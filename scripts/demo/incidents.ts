@@ -162,5 +162,16 @@ async function deleteStack(
     clientOf('ada'),
     Date.now() - 60_000,
   );
-  await clientOf('ada').once('DELETE', `/api/stacks/${organization}/${ref.project}/${stack}?force=true`);
+  // Refused while other states are not indexed yet: they may read its outputs.
+  const remove = (): Promise<boolean> =>
+    clientOf('ada')
+      .once('DELETE', `/api/stacks/${organization}/${ref.project}/${stack}?force=true`)
+      .then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof ResponseError && error.status === 409) return false;
+          throw error;
+        },
+      );
+  await pollUntil('the stack is deleted', remove, { timeoutMs: 600_000, everyMs: 1_000 });
 }

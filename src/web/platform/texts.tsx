@@ -36,6 +36,8 @@ export const pageTexts = {
   trustPolicies: 'Trust policies',
   webhook: 'Webhook',
   webhooks: 'Webhooks',
+  /** A page of an organization or a stack. */
+  pageOf: (page: string, whole: string) => `${page} of ${whole}`,
   /** The title of the browser's tab. */
   tabTitle: (page: string) => `${page} - Holdfast`,
 } as const;

@@ -12,20 +12,33 @@ import { nextStepTexts } from './texts.tsx';
 
 const staleMs = 60_000;
 
-/** What a team needs after its first update, for admins, until all is done or the list is dismissed. */
-export function NextSteps({ organization }: { readonly organization: string }) {
-  const isWanted = !useIsDismissed(organization);
-  const mayManage = useMayManage(organization);
-  const { data } = useQuery(
-    trpc.setup.list.queryOptions({ organization }, { enabled: mayManage && isWanted, staleTime: staleMs }),
+/** The steps that a team needs after its first update, for admins. Null: there are none to show. Undefined: it is not known yet. */
+export function useNextSteps(organization: string | undefined) {
+  const isDismissed = useIsDismissed(organization ?? '');
+  const mayManage = useMayManage(organization ?? '');
+  const isWanted = organization !== undefined && mayManage && !isDismissed;
+  const { data, failureCount } = useQuery(
+    trpc.setup.list.queryOptions({ organization: organization ?? '' }, { enabled: isWanted, staleTime: staleMs }),
   );
-  if (!isWanted || !data?.items.some(({ isDone }) => !isDone)) return null;
-  const done = data.items.filter(({ isDone }) => isDone).length;
+  if (!isWanted) return null;
+  if (data === undefined) return failureCount > 0 ? null : undefined;
+  return data.items.some(({ isDone }) => !isDone) ? data.items : null;
+}
+
+/** What a team needs after its first update, until all is done or the list is dismissed. */
+export function NextSteps({
+  items,
+  organization,
+}: {
+  readonly organization: string;
+  readonly items: NonNullable<ReturnType<typeof useNextSteps>>;
+}) {
+  const done = items.filter(({ isDone }) => isDone).length;
   return (
     <section className={styles['steps']} aria-label={nextStepTexts.title}>
       <header className={styles['head']}>
         <h2>{nextStepTexts.title}</h2>
-        <span className={styles['count']}>{nextStepTexts.doneOf(done, data.items.length)}</span>
+        <span className={styles['count']}>{nextStepTexts.doneOf(done, items.length)}</span>
         <Button
           kind="quiet"
           size="icon"
@@ -37,7 +50,7 @@ export function NextSteps({ organization }: { readonly organization: string }) {
         </Button>
       </header>
       <ul className={styles['list']}>
-        {data.items.map(({ isDone, step }) => (
+        {items.map(({ isDone, step }) => (
           <li key={step} className={styles['step']}>
             {isDone ? (
               <CircleCheck size={16} className={styles['done']} role="img" aria-label={nextStepTexts.done} />

@@ -4,6 +4,7 @@ import { Star } from 'lucide-react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
 import { useCopyAction } from '../platform/app/page-actions.ts';
+import { usePageTitle } from '../platform/app/page-title.ts';
 import { useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
@@ -45,6 +46,7 @@ export function StackPage() {
   const { organization, project, stack: name } = route.useParams();
   const stack = { organization, project, stack: name };
   const search = route.useSearch();
+  usePageTitle(`${project}/${name}`);
   const isLive = useLive(`stack:${organization}/${project}/${name}`, () => {
     for (const shown of [
       trpc.stacks.get,

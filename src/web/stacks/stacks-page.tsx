@@ -11,7 +11,7 @@ import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { PrintNote } from '../platform/ui/print-note.tsx';
 import { FirstStackNotice, FirstSteps, useFirstStack } from './first-steps.tsx';
-import { NextSteps } from './next-steps.tsx';
+import { NextSteps, useNextSteps } from './next-steps.tsx';
 import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
 import { StackFilterBar } from './stack-filter-bar.tsx';
@@ -56,6 +56,7 @@ export function StacksPage() {
   const hasSeveral = (me?.organizations.length ?? 0) > 1;
   const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const columns = useMemo(() => chosenColumns(search.columns), [search.columns]);
+  const steps = useNextSteps(organization);
   const greeting = useFirstStack(query.isSuccess ? items : null);
   const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
   const clear = () => void navigate({ to: '.', search: {} });
@@ -72,10 +73,13 @@ export function StacksPage() {
       </header>
       <StackFilterBar items={items} />
       {greeting === null || isFiltered ? null : <FirstStackNotice stack={greeting} />}
-      {organization === undefined || items.length === 0 ? null : <NextSteps organization={organization} />}
+      {organization === undefined || items.length === 0 || !steps ? null : (
+        <NextSteps organization={organization} items={steps} />
+      )}
       {problem ? (
         <Problem {...problem} />
-      ) : query.isPending ? (
+      ) : query.isPending || steps === undefined ? (
+        // The steps would move the list down.
         <StackTableSkeleton />
       ) : items.length > 0 ? (
         <>

@@ -12,7 +12,7 @@ import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
-import { Time } from '../platform/ui/time.tsx';
+import { TextWithTimes, Time } from '../platform/ui/time.tsx';
 import { shortCommit, viewKind } from '../updates/update-status.ts';
 import { isStop, viewReason } from './refusal-labels.ts';
 import styles from './refusals-view.module.css';
@@ -57,7 +57,11 @@ export function RefusalsView({
         {...list}
         items={isCounting ? undefined : list.items}
         keyOf={({ id }) => id}
-        details={({ message }) => <p className={styles['message']}>{message}</p>}
+        details={({ message }) => (
+          <p className={styles['message']}>
+            <TextWithTimes text={message} />
+          </p>
+        )}
         empty={
           <Empty title={refusalsTexts.noRunRefused(days)} icon={<Ban size={20} />}>
             <p>{refusalsTexts.noRunRefusedHint}</p>

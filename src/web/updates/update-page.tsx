@@ -1,8 +1,10 @@
 import { getRouteApi, Navigate } from '@tanstack/react-router';
 import type { StackRef } from '../platform/app/contract.ts';
 import { useCopyAction } from '../platform/app/page-actions.ts';
+import { usePageTitle } from '../platform/app/page-title.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
+import { breadcrumbTexts, pageTexts } from '../platform/texts.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import { ApprovalNotice } from './approvals/approval-notice.tsx';
 import { EventList } from './event-list.tsx';
@@ -54,6 +56,8 @@ interface UpdateOfProps {
 
 function UpdateOf({ choice, search, stack }: UpdateOfProps) {
   const query = useUpdate(stack, choice);
+  const title = 'version' in choice ? breadcrumbTexts.update(String(choice.version)) : breadcrumbTexts.run;
+  usePageTitle(pageTexts.pageOf(title, `${stack.project}/${stack.stack}`));
   const problem = useProblem(query);
   if (problem) return <StackProblem stack={stack} {...problem} />;
   if (query.data === undefined) return <UpdateHeaderSkeleton />;

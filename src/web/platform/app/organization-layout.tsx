@@ -1,12 +1,15 @@
-import { Outlet, useParams } from '@tanstack/react-router';
-import { listTexts } from '../texts.tsx';
+import { Outlet, useMatches, useParams } from '@tanstack/react-router';
+import { listTexts, pageTexts } from '../texts.tsx';
 import { useMe } from './me.ts';
 import { organizationPages, useMayManage } from './organization-pages.ts';
+import { usePageTitle } from './page-title.ts';
 import { SectionLayout } from './section-layout.tsx';
 
 /** The pages of an organization, with links to the pages that the user may see. */
 export function OrganizationLayout() {
   const { organization } = useParams({ from: '/$organization/~' });
+  const crumb = useMatches().findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
+  usePageTitle(crumb === undefined ? organization : pageTexts.pageOf(crumb, organization));
   const isKnown = useMe() !== undefined;
   const isAdmin = useMayManage(organization);
   // Until it is known, the links take up space but are invisible.

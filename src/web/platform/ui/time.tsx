@@ -39,6 +39,24 @@ export function Time({ at }: { readonly at: string }) {
   );
 }
 
+const isoTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
+
+/** A text of the server, with its times as the user wants to see them. They are never relative: the text around them fits no other. */
+export function TextWithTimes({ text }: { readonly text: string }) {
+  const display = useTimeDisplay();
+  const now = useNow();
+  return text.split(isoTime).map((part, at) => {
+    if (at % 2 === 0) return part;
+    const time = new Date(part);
+    return (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the position identifies a part.
+      <time key={at} dateTime={part} title={exactTime(time)}>
+        {shortTime(time, display === 'relative' ? 'local' : display, now)}
+      </time>
+    );
+  });
+}
+
 /** How long something has lasted, as of now. */
 export function Since({ at }: { readonly at: string }) {
   const time = new Date(at);

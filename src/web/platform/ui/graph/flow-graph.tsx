@@ -1,4 +1,4 @@
-import { BaseEdge, Controls, type Edge, type EdgeProps, MarkerType, MiniMap, ReactFlow } from '@xyflow/react';
+import { BaseEdge, Controls, type Edge, type EdgeProps, MarkerType, MiniMap, ReactFlow, useStore } from '@xyflow/react';
 import '@xyflow/react/dist/style.css';
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { Button } from '../button.tsx';
@@ -6,8 +6,9 @@ import { Segments } from '../segments.tsx';
 import { Skeleton } from '../skeleton.tsx';
 import styles from './flow-graph.module.css';
 import { type BoxActions, BoxActionsContext, type BoxNode, BoxOfGraph } from './graph-box.tsx';
-import { GraphCamera } from './graph-camera.tsx';
+import { GraphCamera, readableZoom, zoomToFit } from './graph-camera.tsx';
 import { boxSize, type GraphBox, type GraphChoice, type GraphData } from './graph-data.ts';
+import type { GraphLayout } from './graph-layout.ts';
 import { GraphOutline } from './graph-outline.tsx';
 import { GraphSearch } from './graph-search.tsx';
 import { listOfMore, membersShown } from './graph-view.ts';
@@ -23,6 +24,8 @@ const edgeTypes = { routed: RoutedLine };
 const maxAlwaysDrawn = 100;
 /** Fewer boxes need no map. */
 const minForMap = 15;
+/** A hand is not still: a press that moves less is a click. */
+const clickPx = 6;
 const mapSize = { width: 160, height: 110 };
 const nearOrAll = [
   { value: 'near', label: graphTexts.neighbourhood },
@@ -49,14 +52,21 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
   });
   // Another thing is another picture.
   if (choice.focus !== focus) setChoice({ ...choice, focus, isRevealed: true, isNear: focus !== null });
-  const { drawing, hasFailed, retry } = useDrawing(data, choice);
-  const [held, setHeld] = useState<string | null>(null);
   const figure = useRef<HTMLElement>(null);
-  const expanded = drawing?.view.boxes.flatMap(({ id, isExpanded }) => (isExpanded ? [id] : [])) ?? [];
+  const { drawn, hasFailed, retry } = useDrawing(data, choice, figure);
+  const drawing = drawn?.drawing ?? null;
+  const [held, setHeld] = useState<string | null>(null);
+  // What has been chosen since the last drawing counts, too.
+  const isBehind = drawn !== null && drawn.choice !== choice;
+  const expanded =
+    isBehind && (choice.expanded !== null || drawn.choice.isNear)
+      ? choice.expanded
+      : (drawing?.view.boxes.flatMap(({ id, isExpanded }) => (isExpanded ? [id] : [])) ?? []);
   const toggle = (box: GraphBox): void => {
     setHeld(box.id);
-    const next = box.isExpanded ? expanded.filter((id) => id !== box.id) : [...expanded, box.id];
-    setChoice({ ...choice, expanded: next, isRevealed: false });
+    const others = (expanded ?? []).filter((id) => id !== box.id);
+    const next = box.isExpanded ? others : [...others, box.id];
+    setChoice({ ...choice, expanded: next, isRevealed: isBehind && choice.isRevealed });
   };
   const activate = (box: GraphBox): void => {
     setHeld(box.id);
@@ -192,6 +202,7 @@ function Picture({ centre, drawing, held, subject }: PictureProps) {
         edgeTypes={edgeTypes}
         minZoom={0.1}
         maxZoom={2}
+        paneClickDistance={clickPx}
         nodesDraggable={false}
         nodesConnectable={false}
         nodesFocusable={false}
@@ -201,12 +212,18 @@ function Picture({ centre, drawing, held, subject }: PictureProps) {
       >
         <GraphCamera drawing={drawing} centre={centre} held={held} subject={subject} />
         <Controls showInteractive={false} />
-        {nodes.length >= minForMap ? (
-          <MiniMap style={mapSize} pannable zoomable maskStrokeWidth={2} ariaLabel={graphTexts.map} />
-        ) : null}
+        {nodes.length >= minForMap ? <MapOfGraph layout={drawing.layout} /> : null}
       </ReactFlow>
     </div>
   );
+}
+
+/** A picture that is in view as a whole needs no map, which would cover boxes. */
+function MapOfGraph({ layout }: { readonly layout: GraphLayout }) {
+  const width = useStore((state) => state.width);
+  const height = useStore((state) => state.height);
+  if (width === 0 || zoomToFit(layout, { width, height }) >= readableZoom) return null;
+  return <MiniMap style={mapSize} pannable zoomable maskStrokeWidth={2} ariaLabel={graphTexts.map} />;
 }
 
 function RoutedLine({ data, id, markerStart }: EdgeProps<RoutedEdge>) {

@@ -1,6 +1,7 @@
 import { type ReactFlowInstance, useReactFlow, useStore, type Viewport } from '@xyflow/react';
 import { useEffect, useRef } from 'react';
 import { boxSize } from './graph-data.ts';
+import type { GraphLayout } from './graph-layout.ts';
 import type { GraphDrawing } from './graph-worker.ts';
 
 /** Smaller text is hard to read: 12 pixels become 11. */
@@ -45,8 +46,7 @@ export function GraphCamera({
       else centreOn(flow, now);
       return;
     }
-    const fit = Math.min((width - 2 * margin) / layout.width, (height - 2 * margin) / layout.height);
-    const zoom = Math.min(1, Math.max(readableZoom, fit));
+    const zoom = Math.min(1, Math.max(readableZoom, zoomToFit(layout, { width, height })));
     const box = boxIn(drawing, centre);
     // The first column of a picture that does not fit is in view, unless `centre` would be out of it.
     const isFar = box !== undefined && (box.x + boxSize.width) * zoom > width - 2 * margin;
@@ -72,6 +72,11 @@ export function GraphCamera({
     return () => canvas?.removeEventListener('focusin', onFocus);
   }, [canvas, drawing, flow, height, width]);
   return null;
+}
+
+/** The zoom at which all of a picture is in view. */
+export function zoomToFit(layout: GraphLayout, { height, width }: { width: number; height: number }): number {
+  return Math.min((width - 2 * margin) / layout.width, (height - 2 * margin) / layout.height);
 }
 
 /** Whether all of a box is in view. */

@@ -1,25 +1,42 @@
-import { useEffect, useRef, useState } from 'react';
+import { type RefObject, useCallback, useEffect, useRef, useState } from 'react';
 import type { GraphChoice, GraphData } from './graph-data.ts';
 import type { GraphDrawing, GraphQuestion } from './graph-worker.ts';
 
-/** What a worker has laid out: the layout of a large graph would block the page. `drawing`: the last one, until the next is there. */
+interface Drawn {
+  readonly drawing: GraphDrawing;
+  /** What it shows. The page may have asked for something else since. */
+  readonly choice: GraphChoice;
+}
+
+/**
+ * What a worker has laid out: the layout of a large graph would block the page. `drawn`: the last one, until the next is there. While a
+ * button is pressed in `figure`, the picture stays: a box that moved away would lose the click.
+ */
 export function useDrawing(
   data: GraphData | undefined,
   choice: GraphChoice,
-): { readonly drawing: GraphDrawing | null; readonly hasFailed: boolean; readonly retry: () => void } {
-  const [drawing, setDrawing] = useState<GraphDrawing | null>(null);
+  figure: RefObject<HTMLElement | null>,
+): { readonly drawn: Drawn | null; readonly hasFailed: boolean; readonly retry: () => void } {
+  const [drawn, setDrawn] = useState<Drawn | null>(null);
   const [hasFailed, setHasFailed] = useState(false);
   const [attempt, setAttempt] = useState(0);
   const worker = useRef<Worker | null>(null);
-  const sent = useRef<{ data: GraphData | null; number: number }>({ data: null, number: 0 });
+  const sent = useRef<{ data: GraphData | null; number: number; choice: GraphChoice }>({
+    data: null,
+    number: 0,
+    choice,
+  });
+  const show = useCallback((answer: GraphDrawing): void => {
+    const { choice: asked, number } = sent.current;
+    if (answer.number === number) setDrawn({ drawing: answer, choice: asked });
+  }, []);
+  const take = useWhileReleased(figure, show);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt is a new worker.
   useEffect(() => {
     const made = new Worker(new URL('./graph-worker.ts', import.meta.url), { type: 'module' });
     worker.current = made;
-    sent.current = { data: null, number: 0 };
-    made.onmessage = ({ data: answer }: MessageEvent<GraphDrawing>) => {
-      if (answer.number === sent.current.number) setDrawing(answer);
-    };
+    sent.current = { ...sent.current, data: null, number: 0 };
+    made.onmessage = ({ data: answer }: MessageEvent<GraphDrawing>) => take(answer);
     made.onerror = () => setHasFailed(true);
     return () => made.terminate();
   }, [attempt]);
@@ -28,12 +45,41 @@ export function useDrawing(
     if (data === undefined) return;
     const number = sent.current.number + 1;
     const question: GraphQuestion = { number, data: sent.current.data === data ? null : data, choice };
-    sent.current = { data, number };
+    sent.current = { data, number, choice };
     worker.current?.postMessage(question);
   }, [attempt, data, choice]);
   const retry = (): void => {
     setHasFailed(false);
     setAttempt(attempt + 1);
   };
-  return { drawing, hasFailed, retry };
+  return { drawn, hasFailed, retry };
+}
+
+/** Calls `act` at once, or with the last value once no button is pressed in `figure`. */
+function useWhileReleased<T>(figure: RefObject<HTMLElement | null>, act: (value: T) => void): (value: T) => void {
+  const state = useRef<{ isPressed: boolean; late: T | null }>({ isPressed: false, late: null });
+  useEffect(() => {
+    const press = ({ target }: PointerEvent): void => {
+      state.current.isPressed = figure.current?.contains(target as Node) ?? false;
+    };
+    // The click comes after the release.
+    const release = (): void =>
+      void setTimeout(() => {
+        const { late } = state.current;
+        state.current = { isPressed: false, late: null };
+        if (late !== null) act(late);
+      });
+    document.addEventListener('pointerdown', press, true);
+    document.addEventListener('pointerup', release, true);
+    document.addEventListener('pointercancel', release, true);
+    return () => {
+      document.removeEventListener('pointerdown', press, true);
+      document.removeEventListener('pointerup', release, true);
+      document.removeEventListener('pointercancel', release, true);
+    };
+  }, [act, figure]);
+  return (value) => {
+    if (state.current.isPressed) state.current.late = value;
+    else act(value);
+  };
 }
