@@ -5,7 +5,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = pathToFileURL(join(import.meta.dirname, '../../')).href;
 const packages = `${root}node_modules/`;
-const sources = `${root}src/`;
+/** Modules that keep no state. Most of the web UI's have one per page. */
+const shared = new RegExp(`^${RegExp.escape(root)}src/(?!web/)(?!.*\\.test\\.ts$)`);
 const parameter = '?file=';
 const globalsUrl = 'jest:globals';
 const globalsKey = Symbol.for('holdfast.test.globals');
@@ -30,7 +31,8 @@ export type TestGlobals = Readonly<Record<string, unknown>>;
 
 /**
  * Imports modules for one test file. Its own modules, test support and test kit are loaded anew, so that they register
- * their hooks and begin with their first state; packages and `src` are loaded once per process.
+ * their hooks and begin with their first state; packages and `src` (but for the web UI) are loaded once per
+ * process.
  */
 export function createImporter(): (path: string, globals: TestGlobals) => Promise<unknown> {
   files += 1;
@@ -51,7 +53,7 @@ function isOfProject(url: string): boolean {
 }
 
 function isOfTestFile(url: string): boolean {
-  return isOfProject(url) && (!url.startsWith(sources) || url.endsWith('.test.ts'));
+  return isOfProject(url) && !shared.test(url);
 }
 
 function readStripped(url: string): string {
