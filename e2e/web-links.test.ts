@@ -115,9 +115,11 @@ await suite('links to pages, and pages without a server', {
       );
       await page.goto(`${stack}?tab=updates`);
       await passPauses(page, page.getByRole('heading', { name: 'Something went wrong' }));
-      await page.getByText('Something failed on the server').waitFor();
+      // If another call went with this one, the top of the page says so, too.
+      const updates = page.getByRole('region', { name: 'Updates' });
+      await updates.getByText('Something failed on the server').waitFor();
       await page.unroute(/updates\.list/);
-      await page.getByRole('button', { name: 'Try again' }).click();
+      await updates.getByRole('button', { name: 'Try again' }).click();
       await page.getByRole('link', { name: /^Update 1/ }).waitFor();
 
       // What is shown stays, and the page says that it may be old.
