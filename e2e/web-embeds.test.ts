@@ -195,7 +195,7 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
   );
 
   test(
-    'a filter is saved as a view, shared, opened from the side bar, renamed and deleted',
+    'a filter is saved as a view, shared, opened from the sidebar, renamed and deleted',
     async () => {
       // What is not a filter is not saved.
       await page.goto(`${server.url}/${organization}?status=failed&text=web&from=chat`);

@@ -141,7 +141,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await page.getByRole('button', { name: 'Create a token' }).click();
     await dialog().getByLabel('Name').fill('robot');
     await dialog().getByRole('button', { name: 'Create the token' }).click();
-    await dialog().getByText('It is shown only this once').waitFor();
+    await dialog().getByText('It is shown only once').waitFor();
     const token = (await dialog().locator('pre').textContent()) ?? '';
     expect(token).toMatch(/^hf-/);
     expect(await statusWith(server, token)).toBe(200);

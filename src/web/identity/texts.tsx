@@ -19,7 +19,7 @@ export const memberDialogTexts = {
   addLead: (organization: string) => `A user with an account on this server gets the role in ${organization} at once.`,
   changeRole: (login: string) => `Change the role of ${login}`,
   changeRoleAction: 'Change the role',
-  changeRoleLead: (login: string, role: string) => `${login} is ${role}.`,
+  changeRoleLead: (login: string, role: string) => `The role of ${login} is ${role}.`,
   invite: 'Invite a member',
   inviteAction: 'Invite',
   inviteHint:
@@ -168,7 +168,7 @@ export const tokenDialogTexts = {
 } as const;
 
 export const tokenValueTexts = {
-  lead: 'It is shown only this once. Store it where you keep secrets.',
+  lead: 'It is shown only once. Store it where you keep secrets.',
   previousEnded: 'The previous value is no longer valid.',
   previousUntil: (time: ReactNode) => <>The previous value stays valid until {time}.</>,
   stored: 'I have stored it',
