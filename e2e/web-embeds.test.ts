@@ -54,6 +54,8 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
   async function create(kind: 'badge' | 'feed'): Promise<string> {
     await page.getByRole('button', { name: `Create a ${kind}`, exact: true }).click();
     const text = await dialog().locator('pre').innerText();
+    // Not stretched to the width of the dialog.
+    if (kind === 'badge') expect((await dialog().locator('img').boundingBox())?.width).toBeLessThan(250);
     await expectSound(page);
     await dialog().getByRole('button', { name: 'Done' }).click();
     return text;

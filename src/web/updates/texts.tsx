@@ -35,9 +35,9 @@ export const approvalTableTexts = {
   ciRun: 'CI run',
   valid: 'Valid',
   expired: 'Expired',
-  until: (isValid: boolean, time: ReactNode) => (
+  ends: (isValid: boolean, time: ReactNode) => (
     <>
-      {isValid ? 'until ' : ''}
+      {isValid ? 'ends ' : ''}
       {time}
     </>
   ),
@@ -473,9 +473,9 @@ export const rulesTexts = {
   noRetentionRules: 'No rules: everything is kept.',
   thawDescription: (scope: string, until: ReactNode, note: string) => (
     <>
-      Updates are allowed again at once, and its windows are removed: {scope}
-      {until === null ? null : <>, which it would hold until {until}</>}
-      {note === '' ? '.' : `: ${note}`}
+      Updates are allowed again at once, and its windows are removed: {scope}.
+      {until === null ? null : <> The freeze would end {until}.</>}
+      {note === '' ? '' : ` Note: ${note}`}
     </>
   ),
   removalDescription: (scope: string, settings: string, note: string) =>
