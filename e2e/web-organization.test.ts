@@ -372,6 +372,10 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
           addresses.add((await link.getAttribute('href')) ?? '');
     }
     expect(addresses.size).toBeGreaterThan(30);
+    // It is the address of no page, and of no stack of a project "~".
+    await page.goto(`${server.url}/${organization}/~/nowhere`);
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
+    expect(await page.getByRole('navigation', { name: 'Where you are' }).textContent()).not.toContain('~');
     await open('tokens');
     await page.getByRole('button', { name: 'Create a token' }).click();
     await dialog().waitFor();
