@@ -1,8 +1,5 @@
 -- Two workers that record two runs of one commit at once count its lead time once.
 
--- The keys of the resources that the update's journal has inserted into its state by migrations.
-alter table update_limits add column if not exists migrated_keys text[] not null default '{}';
-
 create or replace function count_delivery() returns trigger language plpgsql as $$
 declare
   own record;
