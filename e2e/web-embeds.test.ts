@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
@@ -119,14 +119,19 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
         await answered;
         await route.continue();
       });
-      await page.goto(`${server.url}/${organization}`);
-      await pollUntil('the steps are asked for', () => isAsked);
-      // They would move a list that is shown.
-      expect(await page.locator('[data-row]').count()).toBe(0);
-      answer();
+      const row = page.getByRole('row').filter({ hasText: 'web/prod' });
       const steps = page.getByRole('region', { name: 'Next steps' });
+      const top = async (part: Locator) => (await part.boundingBox())?.y ?? Number.NaN;
+      await page.goto(`${server.url}/${organization}`);
+      // The list does not wait for the steps, and they do not move it when they come.
+      await row.waitFor();
+      await pollUntil('the steps are asked for', () => isAsked);
+      const shown = await top(row);
+      answer();
       await steps.waitFor();
       await page.unroute(/setup\.list/);
+      expect(await top(row)).toBe(shown);
+      expect(await top(steps)).toBeGreaterThan(shown);
       const texts = async () => (await steps.getByRole('listitem').allInnerTexts()).map((text) => text.trim());
       expect(await texts()).toEqual([
         expect.stringMatching(/^Invite your team/),
@@ -145,10 +150,12 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
       await steps.getByRole('link', { name: 'Trust your CI' }).click();
       await page.getByRole('heading', { name: 'Trust policies' }).waitFor();
       await page.goBack();
+      await row.waitFor();
+      expect(await top(steps)).toBeLessThan(await top(row));
       await steps.getByRole('button', { name: 'Dismiss the next steps' }).click();
       await steps.waitFor({ state: 'detached' });
       await page.reload();
-      await page.getByRole('row').filter({ hasText: 'web/prod' }).waitFor();
+      await row.waitFor();
       expect(await steps.count()).toBe(0);
       expect(complaints).toEqual([]);
     },

@@ -107,7 +107,7 @@ export function clusterS3Kind(): S3ServerKind {
 /** Starts all processes and waits until the proxy is ready. Cleans up if the startup fails. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-cluster-'));
-  const removeHome = (): void => rmSync(home, { recursive: true, force: true });
+  const removeHome = (): void => rmSync(home, { recursive: true, force: true, maxRetries: 5 });
   process.once('exit', removeHome);
   const parts: ClusterProcess[] = [];
   const stop = async (): Promise<void> => {

@@ -25,7 +25,7 @@ export interface PostgresPair extends AsyncDisposable {
 /** Starts both servers with throw-away data. Unless `isSynchronous` is false, every commit waits for the second. */
 export async function startPostgresPair({ isSynchronous = true } = {}): Promise<PostgresPair> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-pair-'));
-  const removeHome = (): void => rmSync(home, { recursive: true, force: true });
+  const removeHome = (): void => rmSync(home, { recursive: true, force: true, maxRetries: 5 });
   process.once('exit', removeHome);
   const started: ClusterProcess[] = [];
   const dispose = async (): Promise<void> => {

@@ -17,7 +17,22 @@ const hidden =
   /^(align|as|autoCapitalize|autoComplete|autoCorrect|centre|className|d|data-.*|dateTime|download|fileName|fill|from|href|holders|htmlFor|id|inputMode|key|kind|lang|list|page|params|part|pattern|placement|position|preserveAspectRatio|rel|role|scope|search|side|size|step|stroke|strokeLinecap|style|target|to|tone|type|viewBox|value|width|aria-(controls|current|describedby|errormessage|hidden|keyshortcuts|labelledby|live|owns|sort|haspopup|expanded|autocomplete|activedescendant|orientation|busy|invalid|checked|selected))$/;
 /** Properties of columns, options and such that are shown. */
 const shown = /^(about|action|body|crumb|description|heading|hint|label|lead|legend|note|placeholder|stay|title)$/;
+/** They hold labels, or actions of the API. */
+const labels = new Set([
+  'access/access-labels.ts',
+  'platform/ui/relative-time.ts',
+  'stacks/pending-choices.ts',
+  'updates/engine-event.ts',
+  'updates/provider-changes.ts',
+  'updates/rules/rule-labels.ts',
+  'updates/update-status.ts',
+  'webhooks/webhook-labels.ts',
+]);
+/** Functions that show what they get. */
+const showing = /^(usePageAction|setProblem)$/;
 const letter = /\p{L}/u;
+/** More than a name of the code, or a number with its unit. */
+const words = /\p{L}{2}.*\s|\s.*\p{L}{2}/u;
 const capital = /^\p{Lu}/u;
 
 /** Texts that a source shows and that it does not take from a texts file. */
@@ -45,7 +60,17 @@ function findTexts(source: string): string[] {
     } else if (node?.type.startsWith('TS') || node?.type === 'ParenthesizedExpression')
       results(node['expression'] as Node | undefined);
   };
+  /** Values that may be of the code. */
+  const sayings = (node: Node | null): void => {
+    const known = found.length;
+    results(node);
+    const added = found.splice(known);
+    found.push(...added.filter((text) => words.test(text.replace(/^\d+: /, ''))));
+  };
   const walk = (node: Node): void => {
+    if (node.type === 'ReturnStatement') sayings(node['argument'] as Node | null);
+    if (node.type === 'CallExpression' && showing.test(nameOf(node['callee'] as Node)))
+      for (const argument of node['arguments'] as readonly Node[]) results(argument);
     if (node.type === 'JSXText') report(node, node['value'] as string);
     if (node.type === 'JSXElement') {
       const opening = node['openingElement'] as Node & { readonly name: Node };
@@ -93,6 +118,8 @@ test.each([
   ['an attribute that chooses', `<Button aria-label={isOpen ? 'Close' : \`Open \${name}\`} />`],
   ['a property', "columns({ label: 'Stack' as const })"],
   ['the name of a column', "[{ name: 'Stack', cell }]"],
+  ['an argument of what shows it', "setProblem(isOpen ? 'Closed' : null)"],
+  ['a result', "() => { return 'Not yet'; }"],
 ])('%s in a component is found', (_, source) => {
   expect(findTexts(`const x = ${source};`)).not.toEqual([]);
 });
@@ -101,15 +128,16 @@ test.each([
   ['texts of a texts file', '<p title={lockTexts.title}>{lockTexts.heldBy(login)}</p>'],
   ['fields of the API', "[{ name: 'stack', cell }]"],
   ['commands', `<Code>{\`pulumi up --stack \${name}\`}</Code>`],
+  ['names of the code', "() => { const kind = 'up'; return kind; }"],
   ['names of styles, addresses and comparisons', `<a className="x" href="/y">{kind === 'up' ? count : '–'}</a>`],
 ])('%s are not', (_, source) => {
   expect(findTexts(`const x = ${source};`)).toEqual([]);
 });
 
-test('components take their texts from the texts file of their folder', () => {
-  const files = globSync('**/*.tsx', { cwd: import.meta.dirname });
-  const sources = files.filter((file) => path.basename(file) !== 'texts.tsx');
-  expect(sources.length).toBeGreaterThan(100);
+test('modules take their texts from the texts file of their folder', () => {
+  const files = globSync('**/*.{ts,tsx}', { cwd: import.meta.dirname });
+  const sources = files.filter((file) => !/(^|\/)(texts\.tsx?|.*\.test\.ts)$/.test(file) && !labels.has(file));
+  expect(sources.length).toBeGreaterThan(200);
   const found = sources.flatMap((file) =>
     findTexts(readFileSync(path.join(import.meta.dirname, file), 'utf8')).map((text) => `${file}:${text}`),
   );

@@ -29,7 +29,7 @@ let pipelines: AnyWatched[] = [];
 const crashes: string[] = [];
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'holdfast-restore-'));
-  process.once('exit', () => rmSync(home, { recursive: true, force: true }));
+  process.once('exit', () => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
   spec = await preparePostgres(home, (await findFixedPorts(1))[0] as number);
   postgres = new ClusterProcess(spec, () => {});
   await postgres.start();

@@ -8,14 +8,21 @@ const globals = Object.getOwnPropertyDescriptors(globalThis) as Record<PropertyK
 const { exit } = process;
 const { prepareStackTrace } = Error;
 
-const signalsAndExit = /^(SIG|exit$|beforeExit$)/;
+/** Of Jest, between a worker and its parent. */
+const parentEvents = new Set(['message', 'internalMessage', 'disconnect']);
 /** Jest's keys on the global object, which each test file begins without. */
 const jestKeys =
   /^(JEST_STATE_SYMBOL|EVENT_HANDLERS|TEST_TIMEOUT_SYMBOL|RETRY_|LOG_ERRORS_BEFORE_RETRY|WAIT_BEFORE_RETRY)/;
+/** Keys of packages, which are loaded once. */
+const packageKeys = /^(__|ROARR$|awslambda$)/;
+/** In a worker, the console of the last file remains until the next one: it reports what a file logs after its end. */
+const keptGlobals = new Set<PropertyKey>(process.connected ? ['console'] : []);
+/** Jest sets it when a file logs after its end. */
+const lateLogCode = 1;
 
 /**
  * Runs test files in the process itself instead of a context of their own. Afterwards, it puts back what a file has
- * changed: globals, environment variables, the exit code, and listeners for signals and the exit.
+ * changed: globals, environment variables, the exit code, and listeners of the process.
  */
 export default class NativeEnvironment {
   readonly global = globalThis;
@@ -38,13 +45,16 @@ export default class NativeEnvironment {
 
   teardown(): void {
     this.fakeTimersModern.dispose();
-    this.#endListeners();
-    for (const name of Object.keys(process.env)) if (!(name in this.#variables)) delete process.env[name];
-    for (const [name, value] of Object.entries(this.#variables))
-      if (process.env[name] !== value) process.env[name] = value;
-    process.exitCode = this.#exitCode;
-    process.exit = exit;
-    restoreGlobals();
+    try {
+      this.#endListeners();
+    } finally {
+      for (const name of Object.keys(process.env)) if (!(name in this.#variables)) delete process.env[name];
+      for (const [name, value] of Object.entries(this.#variables))
+        if (process.env[name] !== value) process.env[name] = value;
+      if (process.exitCode !== lateLogCode) process.exitCode = this.#exitCode;
+      process.exit = exit;
+      restoreGlobals();
+    }
   }
 
   getVmContext(): null {
@@ -53,24 +63,35 @@ export default class NativeEnvironment {
 
   /** Listeners for the exit do their work now: they end programs and remove directories that tests have left. */
   #endListeners(): void {
+    const errors: unknown[] = [];
     for (const event of process.eventNames()) {
-      if (typeof event !== 'string' || !signalsAndExit.test(event)) continue;
+      if (parentEvents.has(String(event))) continue;
       for (const listener of process.rawListeners(event)) {
         if (this.#listeners.get(event)?.has(listener)) continue;
         process.off(event, listener as () => void);
-        if (event === 'exit') (listener as (code: number) => void).call(process, 0);
+        if (event !== 'exit') continue;
+        try {
+          (listener as (code: number) => void).call(process, 0);
+        } catch (error) {
+          errors.push(error);
+        }
       }
     }
+    if (errors.length > 0) throw errors[0];
   }
 }
 
 function restoreGlobals(): void {
-  for (const key of Object.getOwnPropertySymbols(globalThis))
-    if (jestKeys.test(key.description ?? '')) Reflect.deleteProperty(globalThis, key);
+  for (const key of Reflect.ownKeys(globalThis)) {
+    // Other symbols are of packages, too.
+    const isAdded =
+      typeof key === 'symbol' ? jestKeys.test(key.description ?? '') : !(key in globals || packageKeys.test(key));
+    if (isAdded) Reflect.deleteProperty(globalThis, key);
+  }
   for (const key of Reflect.ownKeys(globals)) {
     const before = globals[key] as PropertyDescriptor;
     const now = Object.getOwnPropertyDescriptor(globalThis, key);
-    if (before.configurable && (now?.value !== before.value || now?.get !== before.get))
+    if (before.configurable && !keptGlobals.has(key) && (now?.value !== before.value || now?.get !== before.get))
       Object.defineProperty(globalThis, key, before);
   }
 }

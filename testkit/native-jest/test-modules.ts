@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = pathToFileURL(join(import.meta.dirname, '../../')).href;
 const packages = `${root}node_modules/`;
-/** Modules that keep no state. Most of the web UI's have one per page. */
+/** Modules whose state test files put back. Most of the web UI's have one per page. */
 const shared = new RegExp(`^${RegExp.escape(root)}src/(?!web/)(?!.*\\.test\\.ts$)`);
 const parameter = '?file=';
 const globalsUrl = 'jest:globals';

@@ -12,16 +12,15 @@ import { nextStepTexts } from './texts.tsx';
 
 const staleMs = 60_000;
 
-/** The steps that a team needs after its first update, for admins. Null: there are none to show. Undefined: it is not known yet. */
+/** The steps that a team needs after its first update, for admins. Null: there are none to show, or they are not known yet. */
 export function useNextSteps(organization: string | undefined) {
   const isDismissed = useIsDismissed(organization ?? '');
   const mayManage = useMayManage(organization ?? '');
   const isWanted = organization !== undefined && mayManage && !isDismissed;
-  const { data, failureCount } = useQuery(
+  const { data } = useQuery(
     trpc.setup.list.queryOptions({ organization: organization ?? '' }, { enabled: isWanted, staleTime: staleMs }),
   );
-  if (!isWanted) return null;
-  if (data === undefined) return failureCount > 0 ? null : undefined;
+  if (!isWanted || data === undefined) return null;
   return data.items.some(({ isDone }) => !isDone) ? data.items : null;
 }
 

@@ -38,26 +38,26 @@ export function StackFilterBar({ items }: { readonly items: readonly Suggesting[
           </Link>
         ))}
       </nav>
-      <Chip name={stackFilterTexts.parts.project} value={search.project} />
-      <Chip name={stackFilterTexts.parts.tag} value={search.tag} />
+      <Chip part="project" value={search.project} />
+      <Chip part="tag" value={search.tag} />
       <StackListTools />
     </search>
   );
 }
 
 /** A removable part of the filter that came from another page. */
-function Chip({ name, value }: { readonly name: 'project' | 'tag'; readonly value: string | undefined }) {
+function Chip({ part, value }: { readonly part: 'project' | 'tag'; readonly value: string | undefined }) {
   if (value === undefined) return null;
   return (
     <Link
       to="."
-      search={(before) => ({ ...before, [name]: undefined })}
+      search={(before) => ({ ...before, [part]: undefined })}
       activeOptions={{ exact: true }}
       className={styles['chip']}
       activeProps={{}}
-      aria-label={stackFilterTexts.remove(stackFilterTexts.parts[name], value)}
+      aria-label={stackFilterTexts.remove(stackFilterTexts.parts[part], value)}
     >
-      <span className={styles['chipName']}>{stackFilterTexts.parts[name]}</span>
+      <span className={styles['chipName']}>{stackFilterTexts.parts[part]}</span>
       <span className={styles['chipValue']}>{value}</span>
       <X size={13} aria-hidden="true" />
     </Link>

@@ -1,7 +1,7 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Navigate, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { SearchX } from 'lucide-react';
-import { useEffect, useMemo } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import { errorCode } from '../platform/app/api-error.ts';
 import { useMe } from '../platform/app/me.ts';
 import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages.tsx';
@@ -57,6 +57,8 @@ export function StacksPage() {
   const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const columns = useMemo(() => chosenColumns(search.columns), [search.columns]);
   const steps = useNextSteps(organization);
+  const isListed = items.length > 0 && !query.isPlaceholderData;
+  const areStepsAbove = useIsAbove(organization, isListed, steps !== null);
   const greeting = useFirstStack(query.isSuccess ? items : null);
   const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
   const clear = () => void navigate({ to: '.', search: {} });
@@ -65,6 +67,10 @@ export function StacksPage() {
     return <Navigate to="/" replace />;
   // The organization does not exist, or the user is not a member.
   if (problem && errorCode(problem.error) === 'NOT_FOUND') return <NotFoundPage />;
+  const nextSteps =
+    organization === undefined || items.length === 0 || steps === null ? null : (
+      <NextSteps organization={organization} items={steps} />
+    );
   return (
     <div className={styles['page']}>
       <header className={styles['head']}>
@@ -73,13 +79,10 @@ export function StacksPage() {
       </header>
       <StackFilterBar items={items} />
       {greeting === null || isFiltered ? null : <FirstStackNotice stack={greeting} />}
-      {organization === undefined || items.length === 0 || !steps ? null : (
-        <NextSteps organization={organization} items={steps} />
-      )}
+      {nextSteps !== null && areStepsAbove === true ? nextSteps : null}
       {problem ? (
         <Problem {...problem} />
-      ) : query.isPending || steps === undefined ? (
-        // The steps would move the list down.
+      ) : query.isPending ? (
         <StackTableSkeleton />
       ) : items.length > 0 ? (
         <>
@@ -105,8 +108,17 @@ export function StacksPage() {
       ) : (
         <FirstSteps organization={organization} />
       )}
+      {nextSteps !== null && areStepsAbove === false ? nextSteps : null}
     </div>
   );
+}
+
+/** Whether something that is known in time is above the list of this organization: later, it would move the list. Null: no list has been shown. */
+function useIsAbove(organization: string | undefined, isListed: boolean, isKnown: boolean): boolean | null {
+  const [shown, setShown] = useState<{ organization: string | undefined; isAbove: boolean } | null>(null);
+  if (shown !== null && shown.organization === organization) return shown.isAbove;
+  if (isListed) setShown({ organization, isAbove: isKnown });
+  return null;
 }
 
 /** The number of stacks, if the user may see all of them; of many, how many there are at least. */

@@ -12,7 +12,7 @@ const retryMs = 3_000;
 const answerMs = 5_000;
 
 /** What the server says about its build of the web UI. */
-type Server = 'away' | 'same build' | 'other build';
+type Server = 'away' | 'same-build' | 'other-build';
 
 /** Says that a page or a part of it could not be loaded. What is shown stays, and is never loaded anew without need. */
 export function ChunkNotice({ router }: { readonly router: AnyRouter }) {
@@ -48,7 +48,7 @@ function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk
       if (found === 'away') noteReached(false);
       // After a release, the parts of this page have other names. The address is already that of the new page; a page that was
       // just loaded gains nothing from being loaded again, and a part is not worth what has been typed.
-      if (found === 'other build' && isPage && !isFirst) {
+      if (found === 'other-build' && isPage && !isFirst) {
         stop();
         location.reload();
       }
@@ -90,7 +90,7 @@ function messageOf(server: Server, isPage: boolean) {
       children: <p>{isPage ? chunkTexts.pageOpens : chunkTexts.partAppears}</p>,
     };
   }
-  if (server === 'other build') {
+  if (server === 'other-build') {
     const title = chunkTexts.newVersion;
     return { title, icon: <RefreshCw size={18} />, children: <p>{chunkTexts.reloadToGoOn}</p> };
   }
@@ -110,7 +110,7 @@ async function askServer(): Promise<Server> {
     const answer = await fetch('/', { cache: 'no-store', headers: { accept: 'text/html' }, signal });
     const script = /<script type="module"[^>]* src="([^"]+)"/.exec(await answer.text())?.[1];
     if (!answer.ok || script === undefined) return 'away';
-    return script === ownScript ? 'same build' : 'other build';
+    return script === ownScript ? 'same-build' : 'other-build';
   } catch {
     return 'away';
   }

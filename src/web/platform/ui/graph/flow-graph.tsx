@@ -7,11 +7,11 @@ import { Skeleton } from '../skeleton.tsx';
 import styles from './flow-graph.module.css';
 import { type BoxActions, BoxActionsContext, type BoxNode, BoxOfGraph } from './graph-box.tsx';
 import { GraphCamera, readableZoom, zoomToFit } from './graph-camera.tsx';
+import { showMore, toggleBox } from './graph-choice.ts';
 import { boxSize, type GraphBox, type GraphChoice, type GraphData } from './graph-data.ts';
 import type { GraphLayout } from './graph-layout.ts';
 import { GraphOutline } from './graph-outline.tsx';
 import { GraphSearch } from './graph-search.tsx';
-import { listOfMore, membersShown } from './graph-view.ts';
 import type { GraphDrawing } from './graph-worker.ts';
 import { graphTexts } from './texts.ts';
 import { useDrawing } from './use-drawing.ts';
@@ -48,7 +48,7 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
   const [picked, setPicked] = useState<number | null>(null);
   const focus = chosen ?? picked;
   const [choice, setChoice] = useState<GraphChoice>({
-    ...{ expanded: null, more: {}, focus, isRevealed: true, isNear: focus !== null },
+    ...{ expanded: null, added: [], more: {}, focus, isRevealed: true, isNear: focus !== null },
   });
   // Another thing is another picture.
   if (choice.focus !== focus) setChoice({ ...choice, focus, isRevealed: true, isNear: focus !== null });
@@ -56,17 +56,9 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
   const { drawn, hasFailed, retry } = useDrawing(data, choice, figure);
   const drawing = drawn?.drawing ?? null;
   const [held, setHeld] = useState<string | null>(null);
-  // What has been chosen since the last drawing counts, too.
-  const isBehind = drawn !== null && drawn.choice !== choice;
-  const expanded =
-    isBehind && (choice.expanded !== null || drawn.choice.isNear)
-      ? choice.expanded
-      : (drawing?.view.boxes.flatMap(({ id, isExpanded }) => (isExpanded ? [id] : [])) ?? []);
   const toggle = (box: GraphBox): void => {
     setHeld(box.id);
-    const others = (expanded ?? []).filter((id) => id !== box.id);
-    const next = box.isExpanded ? others : [...others, box.id];
-    setChoice({ ...choice, expanded: next, isRevealed: isBehind && choice.isRevealed });
+    setChoice(toggleBox(choice, drawn, box));
   };
   const activate = (box: GraphBox): void => {
     setHeld(box.id);
@@ -74,9 +66,7 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
     else if (box.shape === 'group') toggle(box);
     else {
       setHeld(box.parent);
-      const list = listOfMore(box.id);
-      const more = { ...choice.more, [list]: (choice.more[list] ?? 0) + membersShown };
-      setChoice({ ...choice, more, expanded: choice.isNear ? choice.expanded : expanded });
+      setChoice(showMore(choice, drawn, box));
     }
   };
   useKeptFocus(figure, drawing, focus);

@@ -22,6 +22,8 @@ export interface GraphData {
 export interface GraphChoice {
   /** Null: as much as fits. */
   readonly expanded: readonly string[] | null;
+  /** Expanded besides. */
+  readonly added: readonly string[];
   /** By box: members that are shown beyond the first ones. */
   readonly more: Readonly<Record<string, number>>;
   /** A thing that is chosen. */

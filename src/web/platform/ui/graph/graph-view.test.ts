@@ -1,10 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { GraphChoice, GraphData } from './graph-data.ts';
+import { showMore, toggleBox } from './graph-choice.ts';
+import type { GraphBox, GraphChoice, GraphData } from './graph-data.ts';
 import { growTree } from './graph-tree.ts';
 import { viewNeighbourhood, viewTree } from './graph-view.ts';
 
-const atFirst: GraphChoice = { expanded: null, more: {}, focus: null, isRevealed: true, isNear: false };
+const atFirst: GraphChoice = { expanded: null, added: [], more: {}, focus: null, isRevealed: true, isNear: false };
 
 /** A root with `count` services, each with a database and a bucket that depends on it. */
 function services(count: number): GraphData {
@@ -60,6 +61,24 @@ describe('what a graph shows', () => {
     expect(near.boxes.map(({ name }) => name)).toEqual(expect.arrayContaining(['service-0', 'bucket-0', '88 more']));
     const all = viewNeighbourhood(tree, { ...atFirst, focus: 2, more: { 't2 needed': 88 } }, 2);
     expect(all.boxes).toHaveLength(102);
+  });
+
+  test('a box that is expanded before all is drawn is expanded besides what fits', () => {
+    const tree = growTree(services(3));
+    const near: GraphChoice = { ...atFirst, focus: 2, isNear: true };
+    const shown = { choice: near, drawing: { view: viewNeighbourhood(tree, near, 2) } };
+    const service = shown.drawing.view.boxes.find(({ name }) => name === 'service-0');
+    const names = (choice: GraphChoice) => viewTree(tree, choice).boxes.map(({ name }) => name);
+    const all = names({ ...near, isNear: false });
+    expect(all).toContain('database-2');
+    const expanded = toggleBox({ ...near, isNear: false }, shown, service as GraphBox);
+    expect(names(expanded)).toEqual(all);
+    const more = { ...(service as GraphBox), id: 'm t2 needed' };
+    expect(names(showMore(expanded, shown, more))).toEqual(all);
+    // Then the picture says what is expanded.
+    const next = { choice: expanded, drawing: { view: viewTree(tree, expanded) } };
+    const last = next.drawing.view.boxes.find(({ name }) => name === 'service-2');
+    expect(names(toggleBox(expanded, next, last as GraphBox))).not.toContain('database-2');
   });
 
   test('every thing is counted once, whatever the parents are', () => {

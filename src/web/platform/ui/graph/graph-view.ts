@@ -23,7 +23,7 @@ interface Member {
 
 /** Things with their components and kinds, expanded as chosen. */
 export function viewTree(tree: GraphTree, choice: GraphChoice): GraphView {
-  const expanded = new Set(choice.expanded ?? expandToFit(tree));
+  const expanded = new Set([...(choice.expanded ?? expandToFit(tree)), ...choice.added]);
   if (choice.focus !== null && choice.isRevealed) for (const id of pathTo(tree, choice.focus)) expanded.add(id);
   const boxes: GraphBox[] = [];
   /** By thing: the box that stands for it. */

@@ -55,12 +55,15 @@ export function useDrawing(
   return { drawn, hasFailed, retry };
 }
 
+/** A menu takes the release of the button. */
+const releases = ['pointerup', 'pointercancel', 'contextmenu'];
+
 /** Calls `act` at once, or with the last value once no button is pressed in `figure`. */
 function useWhileReleased<T>(figure: RefObject<HTMLElement | null>, act: (value: T) => void): (value: T) => void {
   const state = useRef<{ isPressed: boolean; late: T | null }>({ isPressed: false, late: null });
   useEffect(() => {
-    const press = ({ target }: PointerEvent): void => {
-      state.current.isPressed = figure.current?.contains(target as Node) ?? false;
+    const press = ({ button, target }: PointerEvent): void => {
+      if (button === 0) state.current.isPressed = figure.current?.contains(target as Node) ?? false;
     };
     // The click comes after the release.
     const release = (): void =>
@@ -70,12 +73,12 @@ function useWhileReleased<T>(figure: RefObject<HTMLElement | null>, act: (value:
         if (late !== null) act(late);
       });
     document.addEventListener('pointerdown', press, true);
-    document.addEventListener('pointerup', release, true);
-    document.addEventListener('pointercancel', release, true);
+    for (const event of releases) document.addEventListener(event, release, true);
+    window.addEventListener('blur', release);
     return () => {
       document.removeEventListener('pointerdown', press, true);
-      document.removeEventListener('pointerup', release, true);
-      document.removeEventListener('pointercancel', release, true);
+      for (const event of releases) document.removeEventListener(event, release, true);
+      window.removeEventListener('blur', release);
     };
   }, [act, figure]);
   return (value) => {
