@@ -54,6 +54,8 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
   async function create(kind: 'badge' | 'feed'): Promise<string> {
     await page.getByRole('button', { name: `Create a ${kind}`, exact: true }).click();
     const text = await dialog().locator('pre').innerText();
+    // Not stretched to the width of the dialog.
+    if (kind === 'badge') expect((await dialog().locator('img').boundingBox())?.width).toBeLessThan(250);
     await expectSound(page);
     await dialog().getByRole('button', { name: 'Done' }).click();
     return text;
@@ -195,7 +197,7 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
   );
 
   test(
-    'a filter is saved as a view, shared, opened from the side bar, renamed and deleted',
+    'a filter is saved as a view, shared, opened from the sidebar, renamed and deleted',
     async () => {
       // What is not a filter is not saved.
       await page.goto(`${server.url}/${organization}?status=failed&text=web&from=chat`);

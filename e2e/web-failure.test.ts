@@ -69,6 +69,9 @@ await suite('a failed run in the web UI', { ownServer: true, tools: ['chromium']
       const compare = errors.getByRole('link', { name: 'Compare resources' });
       expect(await compare.getAttribute('href')).toMatch(/tab=versions&from=1&to=2/);
       expect(await findFlaws(page)).toEqual([]);
+      await page.setViewportSize({ width: 390, height: 844 });
+      expect(await findFlaws(page)).toEqual([]);
+      await page.setViewportSize({ width: 1280, height: 720 });
       await errors.getByRole('button', { name: 'Copy as Markdown' }).click();
       await errors.getByRole('button', { name: 'Copied' }).waitFor();
       expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(

@@ -141,7 +141,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await page.getByRole('button', { name: 'Create a token' }).click();
     await dialog().getByLabel('Name').fill('robot');
     await dialog().getByRole('button', { name: 'Create the token' }).click();
-    await dialog().getByText('It is shown only this once').waitFor();
+    await dialog().getByText('It is shown only once').waitFor();
     const token = (await dialog().locator('pre').textContent()) ?? '';
     expect(token).toMatch(/^hf-/);
     expect(await statusWith(server, token)).toBe(200);
@@ -372,6 +372,10 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
           addresses.add((await link.getAttribute('href')) ?? '');
     }
     expect(addresses.size).toBeGreaterThan(30);
+    // It is the address of no page, and of no stack of a project "~".
+    await page.goto(`${server.url}/${organization}/~/nowhere`);
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
+    expect(await page.getByRole('navigation', { name: 'Where you are' }).textContent()).not.toContain('~');
     await open('tokens');
     await page.getByRole('button', { name: 'Create a token' }).click();
     await dialog().waitFor();

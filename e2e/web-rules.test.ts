@@ -203,7 +203,7 @@ await suite('pages of what an organization has set', {
       await page.getByRole('dialog').getByLabel('Name').fill('audited');
       await page.getByRole('dialog').getByRole('button', { name: 'Add the group' }).click();
       await page.getByRole('link', { name: 'Open audited' }).click();
-      await page.getByText('None: its updates run no policies.').waitFor();
+      await page.getByText('None: updates of its stacks run no policies.').waitFor();
       await expectSafe(page);
       await page.close();
 
@@ -211,7 +211,7 @@ await suite('pages of what an organization has set', {
       await runAdmin(holdfast, 'set-site-admin', 'vera');
       const viewer = await signIn(browser, holdfast.url, 'vera');
       await viewer.page.goto(`${base}/policies?group=audited`);
-      await viewer.page.getByText('None: its updates run no policies.').waitFor();
+      await viewer.page.getByText('None: updates of its stacks run no policies.').waitFor();
       expect(await viewer.page.getByRole('button', { name: /Add|Enable|Disable|Remove/ }).count()).toBe(0);
       await viewer.page.close();
       expect([...refused, ...viewer.refused]).toEqual([]);

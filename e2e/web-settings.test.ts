@@ -244,7 +244,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
         await page.getByRole('button', { name: 'Rotate deploy', exact: true }).click();
         await dialog().getByLabel('The current value stays valid for').selectOption({ label: overlap });
         await dialog().getByRole('button', { name: 'Rotate the token' }).click();
-        await dialog().getByText('It is shown only this once').waitFor();
+        await dialog().getByText('It is shown only once').waitFor();
         const value = await shown();
         await expectSound(page);
         await confirm('I have stored it');

@@ -5,7 +5,7 @@
 alter table stack_changes add column if not exists is_counted boolean not null default false;
 
 -- Next statement
--- Sums of stack_days over the live stacks of a project: what workers have added up of project_day_changes. No foreign keys, as for stack_days.
+-- Sums of stack_days over the live stacks of a project. Workers add the rows of project_day_changes. No foreign keys, as for stack_days.
 create table if not exists project_days (
   organization_id uuid not null,
   day date not null,

@@ -35,7 +35,7 @@ const pictures: readonly Picture[] = [
   { name: 'stacks', path: '/acme', ready: '[role="row"][aria-rowindex="5"]' },
   { name: 'stacks-phone', path: '/acme', ready: '[role="row"][aria-rowindex="5"]', size: phone },
   { name: 'stack', path: '/acme/storefront/staging', ready: 'h2:has-text("Latest updates")' },
-  { name: 'resources', path: '/acme/website/prod?tab=resources&shape=graph', ready: '[data-box]' },
+  { name: 'resources', path: '/acme/storefront/staging?tab=resources&shape=graph', ready: '[data-box]' },
   { name: 'update', path: '', ready: 'main li >> text=/creating|updating|created|updated/', prepare: openRunning },
   { name: 'timing', path: `${stack}/updates/5?view=timing`, ready: 'text=Critical path' },
   { name: 'versions', path: `${stack}?tab=versions&from=3&to=5`, ready: 'main summary' },
@@ -54,6 +54,8 @@ await page.getByLabel('Login').fill('ada');
 await page.getByLabel('Password').fill('kelp holds to rock');
 await page.getByRole('button', { name: 'Sign in', exact: true }).click();
 await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
+await page.goto(`${url}/acme`);
+await page.getByRole('button', { name: 'Dismiss the next steps' }).click();
 for (const picture of pictures) if (only === undefined || only.includes(picture.name)) await take(picture);
 
 async function take({ name, path: address, prepare, ready, size = wide }: Picture): Promise<void> {

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from '@babel/parser';
 import { expect, test } from '@jest/globals';
+import { deliveryTexts, runsTexts } from './statistics/texts.ts';
 
 interface Node {
   readonly type: string;
@@ -113,4 +114,22 @@ test('components take their texts from the texts file of their folder', () => {
     findTexts(readFileSync(path.join(import.meta.dirname, file), 'utf8')).map((text) => `${file}:${text}`),
   );
   expect(found).toEqual([]);
+});
+
+test('numbers have one format', () => {
+  const files = globSync('**/*.{ts,tsx}', { cwd: import.meta.dirname }).filter((file) => !file.includes('.test.'));
+  const others = files.filter((file) =>
+    /toLocaleString\((?!'en'[,)])/.test(readFileSync(path.join(import.meta.dirname, file), 'utf8')),
+  );
+  expect(others).toEqual([]);
+});
+
+test.each([
+  [runsTexts.previews(1), '1 preview'],
+  [runsTexts.failedRuns(1), '1 run'],
+  [runsTexts.failedRuns(1200), '1,200 runs'],
+  [deliveryTexts.changes(1), '1 change'],
+  [deliveryTexts.failedOf(1, 1), '1 of 1 run'],
+])('one thing is not several: %s', (text, expected) => {
+  expect(text).toBe(expected);
 });

@@ -3,6 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createBundleRepository } from '../../src/shared/bundle/bundle-repository.ts';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
 import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
 import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
@@ -141,6 +142,38 @@ test('a stack whose import has not ended comes into the bundle when it has', asy
   await leave(false);
   await run();
   expect(await countOf(directory, stack)).toBe(2);
+});
+
+test('changes do not wait for a first fill, nor does it wait for them; looking again at a write is no change', async () => {
+  const { run } = newLocation();
+  const create = async (count: number) => {
+    const stacks: TestStack[] = [];
+    while (stacks.length < count) stacks.push(await createStack(app));
+    for (const stack of stacks) await importState(app, stack, 1);
+    return stacks;
+  };
+  const [unfinished, ...changed] = await create(6);
+  await run();
+  await query(app, `update bundled_stacks set attempts = array['late'] where organization = $1`, [
+    unfinished?.organization,
+  ]);
+  await due();
+  const lacking = await create(2);
+  for (const stack of changed) await importState(app, stack, 2);
+  const kindOf = new Map([
+    ...changed.map(({ organization }) => [organization, 'changed'] as const),
+    ...lacking.map(({ organization }) => [organization, 'lacking'] as const),
+  ]);
+  const rows = await createBundleRepository(app.context.db).listDue(100);
+  const kinds = rows.map(({ organization, waitedSeconds }) => [
+    kindOf.get(organization) ?? 'unfinished',
+    waitedSeconds !== null,
+  ]);
+  const [change, fill] = [
+    ['changed', true],
+    ['lacking', false],
+  ];
+  expect(kinds).toEqual([change, change, change, ['unfinished', false], change, change, fill, fill]);
 });
 
 test('a stack whose files cannot be written does not hold the others, and comes later', async () => {

@@ -205,6 +205,26 @@ describe('protected types', () => {
     expect(await stateOf(stack)).toEqual({ resources: ['b0', 'b1', 'db'], pending: [] });
   });
 
+  test.each([['together'], ['before it']])(
+    'are not replaced after a migration of the state that came %s',
+    async (when) => {
+      const stack = await stackWith(2);
+      await setRule(stack, 'protected-types', { types: ['aws:rds/*'] });
+      const update = await begin(stack, { journalVersion: 2 });
+      const migration = {
+        ...{ version: 2, kind: 10, sequenceID: 1, operationID: 0, removeOld: null, removeNew: null },
+        layout: [{ baseIndex: 0 }, { stateIndex: 0 }],
+        states: [resource('db', database, { id: 'x' })],
+      };
+      const creation = creates(2, 'db', database);
+      for (const on of apps) if (when !== 'together') await ok(append(on, update, [migration]));
+      const refused = await append(app, update, when === 'together' ? [migration, creation] : [creation]);
+      expect(refused).toMatchObject(refusal(`replaces ${database} "db"`));
+      expect(await append(app, update, [creates(3, 'other', database)])).toMatchObject(refusal('"db"'));
+      expect(await stateOf(stack)).toEqual({ resources: ['b0', 'db'], pending: [] });
+    },
+  );
+
   test('new ones are created, and others deleted', async () => {
     const stack = await stackWith(2, [resource('db', database)]);
     await setRule(stack, 'protected-types', { types: ['aws:rds/*'] });

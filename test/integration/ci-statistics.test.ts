@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { startHeartbeat } from '../../src/shared/platform/processes/heartbeat.ts';
 import { measureStorage } from '../../src/workers/access/measure-storage.ts';
@@ -190,6 +191,33 @@ test('sums of projects are those of their stacks, however stacks come, move and 
     expect(await query(apps[0], 'select 1 from project_day_changes')).toEqual([]);
   }
   expect(await sumProjectDays(apps[0].context, signal)).toBe(0);
+});
+
+test('the longest run of a project is not forgotten if another process adds one while a worker looks for it', async () => {
+  const stack = await createStack(apps[0]);
+  await runOf(stack);
+  const { signal } = new AbortController();
+  await sumProjectDays(apps[0].context, signal);
+  const organization = `(select id from organizations where name = '${stack.organization}')`;
+  // One of 5 s has left.
+  await query(
+    apps[0],
+    `update project_days set longest_ms = 5000, left_ms = 5000 where organization_id = ${organization}`,
+  );
+  const other = new pg.Client({ connectionString: apps[0].database.ownerUrl });
+  await other.connect();
+  await other.query(`begin; update project_days set runs = runs where organization_id = ${organization}`);
+  const summed = sumProjectDays(apps[0].context, signal);
+  const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+  await until(async () => (await query(apps[0], waiting)).length > 0, 'the worker waits');
+  await query(apps[0], `update stack_days set longest_ms = 3000 where organization_id = ${organization}`);
+  await other.query(`with taken as (delete from project_day_changes returning longest_ms)
+    update project_days d set longest_ms = greatest(d.longest_ms, (select max(longest_ms) from taken)) where organization_id = ${organization}`);
+  await other.query('commit');
+  await other.end();
+  await summed;
+  const kept = `select longest_ms::int as longest from project_days where organization_id = ${organization}`;
+  expect(await query(apps[0], kept)).toEqual([{ longest: 3_000 }]);
 });
 
 test('a waiting run is visible, and the user who evicts it is named to it, recorded and listed', async () => {

@@ -114,16 +114,24 @@ async function change(table: string, column: string, value: string, where: strin
 const passing =
   '{checked_at,damaged_at,changed_at,updated_at,edition,indexed_at,measured_at,took_ms,unreferenced_since,compacted_at,ended_at,next_compaction_at,compaction_attempts,compaction_claim,compaction_claimed_until}';
 
-/** All rows of all tables, but for changes of sums that may cancel each other out. */
+const counts = ['runs', 'failed', 'cancelled', 'previews', 'failed_previews', 'waits', 'run_ms', 'waited_ms'];
+const sums = counts.map((name) => `sum(d.${name})::bigint`).join(', ');
+const keys = `organization_id, day, project_name, ${counts.join(', ')}`;
+/** The sums of projects with what is still to be added: changes may cancel each other out. */
+const projectDays = `select concat_ws(' ', 'project days', organization_id, day, project_name, ${sums}) as line
+  from (select ${keys} from project_days union all select ${keys} from project_day_changes) d
+  group by organization_id, day, project_name having (${sums}) <> (${counts.map(() => 0).join(', ')})`;
+
+/** All rows of all tables, with the sums of projects as they will be. */
 async function rows(): Promise<string[]> {
   const tables = await sql(
     `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
-     and relname !~ '^(audit_|project_day_changes|maintenance_runs|rate_counters|failed_lookups|api_tokens|users)' order by 1`,
+     and relname !~ '^(audit_|project_day|maintenance_runs|rate_counters|failed_lookups|api_tokens|users)' order by 1`,
   );
   const each = tables.map(
     ({ name }) => `select '${String(name)} ' || (to_jsonb(t) - $1::text[])::text as line from ${String(name)} t`,
   );
-  return (await sql(each.join(' union all '), [passing])).map(({ line }) => String(line)).sort();
+  return (await sql([...each, projectDays].join(' union all '), [passing])).map(({ line }) => String(line)).sort();
 }
 
 const kindsOf = ({ counts }: FsckReport): string[] => [...counts.keys()].sort();

@@ -161,6 +161,8 @@ test('days of projects are summed once, whatever is counted during the copy and 
   const running = killed.query(statements[copy] as string).catch((error: unknown) => error);
   await until(async () => (await counted()) === 1_100, 'eleven batches are committed');
   for (const which of ['asc', 'desc'] as const) await run(which);
+  const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  await until(async () => (await client.query(waiting)).rows.length > 0, 'the copy waits');
   await busy.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
   );

@@ -128,7 +128,7 @@ describe('versions', () => {
     expect(await sweep()).toBe(0);
   });
 
-  test('that were pinned, or are needed, since they were listed stay, and those that ended within an hour', async () => {
+  test('stay that someone pinned or used after the listing, or that ended within an hour', async () => {
     const stack = await createStack(app);
     await importVersions(app, stack, 5);
     await age(stack, 1);

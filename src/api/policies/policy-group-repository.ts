@@ -192,8 +192,9 @@ export function createPolicyGroupRepository(db: Queryable) {
             join stacks s on s.project_id = p.id and s.name = r.name and s.deleted_at is null
           where r.project <> ''
           union all
-          select r.at, s.id from r join stacks s on s.name = r.name and s.deleted_at is null
-            join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id and o.name = ${organization}
+          select r.at, f.id from r join organizations o on o.name = ${organization} cross join lateral (
+            select s.id from projects p join stacks s on s.project_id = p.id
+            where p.organization_id = o.id and s.name = r.name and s.deleted_at is null limit 2) f
           where r.project = '')
         select (at - 1)::integer as at, (array_agg(id))[1:2] as ids from found group by at`);
       return new Map(rows.map(({ at, ids }) => [at, ids]));
@@ -212,8 +213,7 @@ export function createPolicyGroupRepository(db: Queryable) {
         delete from policy_group_stacks
         where group_id = ${id} and (${stackIds === null} or stack_id = any(${sql.array(stackIds ?? [], 'uuid')}))`),
 
-    /** Enables a version of a pack, in place of another version of it. */
-    /** Enables versions of different packs. */
+    /** Enables versions of different packs, in place of other versions of them. */
     setPacks: (
       id: string,
       packs: readonly { readonly packId: string; readonly versionId: string; readonly config: string }[],

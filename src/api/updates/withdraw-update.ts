@@ -19,7 +19,7 @@ function isUnused(update: UpdateRow, { expiresAt, hash }: UnknownLease): boolean
   return update.leaseHash?.equals(hash) === true && !isRenewed && written === 0;
 }
 
-/** Ends an update that was not started, or that was started with the given lease, which nobody has. Changes no other update. */
+/** Ends an update that was not started, or that was started with the given lease if no client has received it. Changes no other update. */
 export async function withdrawUpdate(
   { db, metrics }: ApiContext,
   {

@@ -28,7 +28,7 @@ const DueRow = Type.Object({
   changedAt: Type.String(),
   /** False: only unfinished writes are to be looked for. */
   isChanged: Type.Boolean(),
-  /** Since the change; null: the bundle lacks the stack. */
+  /** Since the change; null: the bundle lacks the stack, or nothing has changed. */
   waitedSeconds: Nullable(Type.Number()),
   /** The stack that the bundle has there. */
   bundledId: Nullable(Type.String()),
@@ -46,6 +46,8 @@ const FoundRow = Type.Object({ stack: Type.String() });
 const attemptSeconds = 1200;
 const recheckSeconds = 60;
 const retrySeconds = 30;
+/** As many changed stacks are written for each that the bundle lacks: a first fill of thousands holds up no change. */
+const changesFirst = 4;
 /** Kept of each stack. */
 const maxAttempts = 20;
 const maxError = 500;
@@ -64,6 +66,7 @@ export function createBundleRepository(db: Queryable) {
   const live = sql.fragment`stack_changes c join organizations o on o.id = c.organization_id`;
   const sameAddress = sql.fragment`b.organization = o.name and b.project = c.project_name and b.stack = c.stack_name`;
   const isChanged = sql.fragment`(b.stack_id is distinct from c.stack_id or b.changed_at is distinct from c.changed_at)`;
+  const isOutdated = sql.fragment`(b.stack_version is not null and ${isChanged})`;
   /** The bundle of a restored database may still be that of another. */
   const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()))`;
 
@@ -97,21 +100,23 @@ export function createBundleRepository(db: Queryable) {
     },
 
     /**
-     * Stacks that have changed since they were written, and those with unfinished writes; the longest waiting first. None whose import has
-     * not ended: updates of an old state could be made in the bundle.
+     * Stacks that have changed since they were written, between them those that the bundle lacks and those with unfinished writes; the longest
+     * waiting first. None whose import has not ended: updates of an old state could be made in the bundle.
      */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
         /* bundledStacks.listDue */
         select o.name as organization, c.project_name as project, c.stack_name as stack, c.stack_id as "stackId",
           c.changed_at::text as "changedAt", ${isChanged} as "isChanged",
-          case when b.stack_version is not null then extract(epoch from clock_timestamp() - c.changed_at)::float8 end as "waitedSeconds", b.stack_id as "bundledId", b.stack_version as "stackVersion",
-          b.tags, b.entry, b.sha256, coalesce(b.attempts, '{}') as attempts
+          case when ${isOutdated} then extract(epoch from clock_timestamp() - c.changed_at)::float8 end as "waitedSeconds",
+          b.stack_id as "bundledId", b.stack_version as "stackVersion", b.tags, b.entry, b.sha256,
+          coalesce(b.attempts, '{}') as attempts
         from ${live} left join bundled_stacks b on ${sameAddress}
         where ${isReady} and (${isChanged} or (b.attempts <> '{}'
           and coalesce(b.checked_at, b.attempted_at) < clock_timestamp() - make_interval(secs => ${recheckSeconds})))
           and not exists (select 1 from stacks s where s.id = c.stack_id and s.import_unfinished)
-        order by c.changed_at limit ${limit}`),
+        order by row_number() over (partition by ${isOutdated} order by c.changed_at)
+          / case when ${isOutdated} then ${changesFirst}::float8 else 1 end, c.changed_at limit ${limit}`),
 
     /** Addresses without a stack, once the stack is at its new one. */
     listLeft: (limit: number) =>

@@ -4,6 +4,7 @@ import type { Limit } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { StorageGrowth } from '../platform/app/storage-growth.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
+import { byteText } from '../platform/ui/byte-text.ts';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
@@ -69,7 +70,7 @@ function LimitRow({
   readonly measuredAt: string | null;
 }) {
   const isBytes = name === 'keptBytes' || name === 'inFlightBytes';
-  const show = isBytes ? bytes : (value: number) => value.toLocaleString();
+  const show = isBytes ? byteText : (value: number) => value.toLocaleString('en');
   const share = limit === null || used === null ? null : Math.min(1, used / limit);
   const id = `limit-${name}`;
   return (
@@ -105,15 +106,4 @@ function LimitRow({
 
 function perMinute(limit: number | null): string {
   return limit === null ? limitTexts.noLimit : limitTexts.perMinute(limit);
-}
-
-const units = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const;
-
-function bytes(value: number): string {
-  let [left, unit] = [value, 0];
-  while (left >= 1000 && unit < units.length - 1) {
-    left /= 1000;
-    unit++;
-  }
-  return `${left.toLocaleString(undefined, { maximumFractionDigits: left < 10 && unit > 0 ? 1 : 0 })} ${units[unit]}`;
 }

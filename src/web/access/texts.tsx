@@ -10,7 +10,7 @@ export const accessTexts = {
   allowDecryption: 'Allow viewers and members to decrypt?',
   allowDecryptionLead: 'Every member of the organization who can read a stack can then read its secrets.',
   atMost: 'At most',
-  atMostSome: 'At most some permissions',
+  atMostSome: 'At most these permissions',
   decryptedByGrant: 'Only admins, and holders of a grant, can decrypt them.',
   decryptedByRole: 'Viewers and members can decrypt them.',
   edit: 'Edit',
@@ -104,7 +104,7 @@ export const limitTexts = {
   noLimit: 'no limit',
   notMeasured: 'not measured',
   of: (limit: string) => `of ${limit}`,
-  perMinute: (requests: number) => `${requests.toLocaleString()} per minute`,
+  perMinute: (requests: number) => `${requests.toLocaleString('en')} per minute`,
   reached: 'reached',
   requests: 'Requests',
   requestsLead:

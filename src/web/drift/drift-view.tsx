@@ -58,7 +58,7 @@ function columns(organization: string): readonly Column<CiDrift>[] {
           </Badge>
         ),
     },
-    { name: driftTexts.differences, align: 'right', cell: ({ differences }) => differences.toLocaleString() },
+    { name: driftTexts.differences, align: 'right', cell: ({ differences }) => differences.toLocaleString('en') },
     { name: driftTexts.since, align: 'right', cell: ({ since }) => <Time at={since} /> },
     {
       name: driftTexts.lastFound,

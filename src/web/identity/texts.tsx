@@ -19,7 +19,7 @@ export const memberDialogTexts = {
   addLead: (organization: string) => `A user with an account on this server gets the role in ${organization} at once.`,
   changeRole: (login: string) => `Change the role of ${login}`,
   changeRoleAction: 'Change the role',
-  changeRoleLead: (login: string, role: string) => `${login} is ${role}.`,
+  changeRoleLead: (login: string, role: string) => `The role of ${login} is ${role}.`,
   invite: 'Invite a member',
   inviteAction: 'Invite',
   inviteHint:
@@ -168,9 +168,9 @@ export const tokenDialogTexts = {
 } as const;
 
 export const tokenValueTexts = {
-  lead: 'It is shown only this once. Store it where you keep secrets.',
+  lead: 'It is shown only once. Store it where you keep secrets.',
   previousEnded: 'The previous value is no longer valid.',
-  previousUntil: (time: ReactNode) => <>The previous value stays valid until {time}.</>,
+  previousUntil: (time: ReactNode) => <>The previous value expires {time}.</>,
   stored: 'I have stored it',
   title: 'The token',
   variable: 'The CLI takes it from the environment variable PULUMI_ACCESS_TOKEN.',
@@ -311,7 +311,7 @@ export const issuerTexts = {
 export const policyDialogTexts = {
   addAction: 'Add the policy',
   addLead: 'Denials win; otherwise the first policy that allows the request applies.',
-  addTitle: (issuer: string) => `Add a policy of ${issuer}`,
+  addTitle: (issuer: string) => `Add a policy for ${issuer}`,
   admin: 'With the role admin, if the run requests it',
   allow: 'Allow',
   allowedTokens: 'Allowed tokens',
@@ -321,7 +321,7 @@ export const policyDialogTexts = {
   deniedTokens: 'Denied tokens',
   deny: 'Deny',
   editLead: 'Tokens issued by the policy end, and updates that run with them lose their lock.',
-  editTitle: (issuer: string) => `Edit a policy of ${issuer}`,
+  editTitle: (issuer: string) => `Edit a policy for ${issuer}`,
   lifetime: 'Maximum lifetime, in seconds',
   limit: 'Limit it to some stacks and permissions',
   login: 'Login',

@@ -86,12 +86,12 @@ const columns: readonly Column<OperatorBackup>[] = [
   { name: backupTexts.backup, isTitle: true, cell: ({ id }) => <code>{id}</code> },
   { name: backupTexts.asOf, cell: ({ takenAt }) => <Time at={takenAt} /> },
   { name: backupTexts.size, align: 'right', cell: ({ bytes }) => byteText(bytes) },
-  { name: backupTexts.blobs, align: 'right', isMinor: true, cell: ({ blobs }) => blobs.toLocaleString() },
+  { name: backupTexts.blobs, align: 'right', isMinor: true, cell: ({ blobs }) => blobs.toLocaleString('en') },
   {
     name: backupTexts.missingBlobs,
     align: 'right',
     isMinor: true,
-    cell: ({ missingBlobs }) => missingBlobs.toLocaleString(),
+    cell: ({ missingBlobs }) => missingBlobs.toLocaleString('en'),
   },
   {
     name: backupTexts.encrypted,

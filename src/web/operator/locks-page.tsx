@@ -93,7 +93,11 @@ const lockColumns: readonly Column<OperatorLock>[] = [
         lockTexts.ends(<Time at={expiresAt} />)
       ),
   },
-  { name: lockTexts.waiting, align: 'right', cell: ({ waiting }) => (waiting === 0 ? '–' : waiting.toLocaleString()) },
+  {
+    name: lockTexts.waiting,
+    align: 'right',
+    cell: ({ waiting }) => (waiting === 0 ? '–' : waiting.toLocaleString('en')),
+  },
   { name: lockTexts.age, align: 'right', cell: ({ since }) => <Since at={since} /> },
 ];
 

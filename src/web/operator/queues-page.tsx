@@ -68,15 +68,15 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
     <Section title={names[name] ?? queueTexts.queue}>
       <StatTiles
         statistics={[
-          { name: queueTexts.waiting, value: queue?.waiting.toLocaleString() },
+          { name: queueTexts.waiting, value: queue?.waiting.toLocaleString('en') },
           {
             name: queueTexts.oldest,
             value: queue && (queue.waiting === 0 ? '–' : duration(queue.oldestWaitingMs / 1000)),
           },
-          { name: queueTexts.running, value: queue?.active.toLocaleString() },
+          { name: queueTexts.running, value: queue?.active.toLocaleString('en') },
           {
             name: queueTexts.failed,
-            value: queue?.failed.toLocaleString(),
+            value: queue?.failed.toLocaleString('en'),
             tone: queue && queue.failed > 0 ? 'failure' : undefined,
           },
           ...(queue?.workers === null
@@ -84,7 +84,7 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
             : [
                 {
                   name: queueTexts.workers,
-                  value: queue?.workers.toLocaleString(),
+                  value: queue?.workers.toLocaleString('en'),
                   tone: queue?.workers === 0 ? ('failure' as const) : undefined,
                 },
               ]),
@@ -136,7 +136,7 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
       },
     },
     { name: queueTexts.added, cell: ({ addedAt }) => (addedAt === null ? '–' : <Time at={addedAt} />) },
-    { name: queueTexts.attempts, align: 'right', cell: ({ attempts }) => attempts.toLocaleString() },
+    { name: queueTexts.attempts, align: 'right', cell: ({ attempts }) => attempts.toLocaleString('en') },
     {
       name: queueTexts.error,
       cell: ({ fault }) => (fault === null ? '–' : <span className={styles['fault']}>{fault}</span>),

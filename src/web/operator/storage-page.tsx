@@ -94,7 +94,7 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
       </Link>
     ),
   },
-  { name: storagePageTexts.stacks, align: 'right', cell: ({ stacks }) => stacks.toLocaleString() },
+  { name: storagePageTexts.stacks, align: 'right', cell: ({ stacks }) => stacks.toLocaleString('en') },
   { name: storagePageTexts.states, align: 'right', cell: ({ stateBytes }) => byteText(stateBytes) },
   {
     name: storagePageTexts.journals,
@@ -122,6 +122,6 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
 
 const tableColumns: readonly Column<OperatorStorage['tables'][number]>[] = [
   { name: storagePageTexts.table, isTitle: true, cell: ({ name }) => <code>{name}</code> },
-  { name: storagePageTexts.rows, align: 'right', cell: ({ rows }) => rows.toLocaleString() },
+  { name: storagePageTexts.rows, align: 'right', cell: ({ rows }) => rows.toLocaleString('en') },
   { name: storagePageTexts.size, align: 'right', cell: ({ bytes }) => byteText(bytes) },
 ];

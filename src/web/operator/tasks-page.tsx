@@ -80,7 +80,7 @@ function isFailed({ failedAt }: Run): boolean {
 }
 
 function countText(count: number): string {
-  return count >= maxCounted ? `${maxCounted.toLocaleString()}+` : count.toLocaleString();
+  return count >= maxCounted ? `${maxCounted.toLocaleString('en')}+` : count.toLocaleString('en');
 }
 
 function ageText(seconds: number): string {
@@ -109,7 +109,7 @@ const runColumns: readonly Column<Run>[] = [
         </Badge>
       ),
   },
-  { name: taskTexts.result, align: 'right', cell: ({ count }) => (count === null ? '–' : count.toLocaleString()) },
+  { name: taskTexts.result, align: 'right', cell: ({ count }) => (count === null ? '–' : count.toLocaleString('en')) },
   {
     name: taskTexts.duration,
     align: 'right',

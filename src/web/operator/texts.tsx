@@ -10,7 +10,7 @@ export const attentionTexts = {
   databaseDown: 'Postgres does not answer',
   databaseDownHint: 'Nothing can be read or written until it does.',
   jobsFailed: (failed: number, queue: string) =>
-    `${failed.toLocaleString()} ${failed === 1 ? 'job' : 'jobs'} of the ${queue} writes failed`,
+    `${failed.toLocaleString('en')} ${failed === 1 ? 'job' : 'jobs'} of the ${queue} writes failed`,
   jobsFailedHint: 'Retry or discard them.',
   noHeartbeat: (processes: number) =>
     `${processes} ${processes === 1 ? 'process sends' : 'processes send'} no heartbeat`,

@@ -46,8 +46,8 @@ export function PoliciesPage() {
         </span>
       ),
     },
-    { name: policiesTexts.stacks, align: 'right', cell: ({ stackCount }) => stackCount.toLocaleString() },
-    { name: policiesTexts.packs, align: 'right', cell: ({ packCount }) => packCount.toLocaleString() },
+    { name: policiesTexts.stacks, align: 'right', cell: ({ stackCount }) => stackCount.toLocaleString('en') },
+    { name: policiesTexts.packs, align: 'right', cell: ({ packCount }) => packCount.toLocaleString('en') },
     {
       name: policiesTexts.actions,
       isActions: true,
@@ -133,7 +133,7 @@ const packColumns: Column<PolicyPack>[] = [
     name: policiesTexts.versions,
     align: 'right',
     isMinor: true,
-    cell: ({ versionCount }) => versionCount.toLocaleString(),
+    cell: ({ versionCount }) => versionCount.toLocaleString('en'),
   },
   {
     name: policiesTexts.enabledIn,

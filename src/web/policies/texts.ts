@@ -33,7 +33,7 @@ export const policyGroupDetailsTexts = {
   changeGroup: (group: string) => `Change ${group}?`,
   changeTheGroup: 'Change the group',
   packs: 'Packs',
-  noPacks: 'None: its updates run no policies.',
+  noPacks: 'None: updates of its stacks run no policies.',
   configured: 'configured',
   disablePack: (name: string, group: string) => `Disable ${name} in ${group}`,
   disable: 'Disable',

@@ -88,7 +88,9 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
           {searchGroupsTexts.more(hidden)}
         </Link>
       ) : others > 0 ? (
-        <p className={styles['others']}>{searchGroupsTexts.largestOf((groups?.length ?? 0) + others)}</p>
+        <p className={styles['others']}>
+          {searchGroupsTexts.largestOf(groups?.length ?? 0, (groups?.length ?? 0) + others)}
+        </p>
       ) : null}
     </section>
   );

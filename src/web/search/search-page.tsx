@@ -54,7 +54,7 @@ export function SearchPage() {
       lead={searchTexts.lead}
     >
       <SearchField key={organization} />
-      <Tabs label={searchTexts.whatIsSearched}>
+      <Tabs label={searchTexts.searchIn}>
         <Tab to="." search={(before: object) => ({ ...before, view: undefined })} isChosen={view === undefined}>
           {searchTexts.resources}
         </Tab>

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { counted } from '../platform/ui/counted.ts';
+import { duration } from '../platform/ui/relative-time.ts';
 
 export const providerVersionsTexts = {
   provider: 'Provider',
@@ -20,7 +21,7 @@ export const referencesTexts = {
   documentTitle: (organization: string) => `References of ${organization} - Holdfast`,
   title: 'References',
   lead: 'Stacks that read outputs of other stacks, according to the stack references in their newest states.',
-  shownAs: 'Shown as',
+  view: 'View',
   graph: 'Graph',
   list: 'List',
   noStackReadsAnother: 'No stack reads another',
@@ -32,7 +33,7 @@ export const referencesTexts = {
   ),
   graphLabel: 'Graph of stack references',
   caption: (isCut: boolean | undefined) =>
-    `Arrows lead from a stack to the stacks whose outputs it reads. Dashed boxes are stacks that you may not read, or that do not exist.${isCut ? ' Only the first 500 stacks are shown.' : ''}`,
+    `Arrows lead from a stack to the stacks whose outputs it reads. Dashed boxes are stacks that you cannot read, or that do not exist.${isCut ? ' Only the first 500 stacks are shown.' : ''}`,
   stackReferences: 'Stack references',
   stack: 'Stack',
   reads: 'Reads',
@@ -48,7 +49,7 @@ export const referencesTexts = {
 } as const;
 
 export const stackNameTexts = {
-  notReadable: 'You may not read this stack, or it does not exist',
+  notReadable: 'You cannot read this stack, or it does not exist',
 } as const;
 
 export const stackReferencesTexts = {
@@ -71,7 +72,8 @@ export const searchGroupsTexts = {
   groups: 'Groups',
   groupBy: 'Group by',
   more: (count: number) => `${count.toLocaleString('en')} more`,
-  largestOf: (count: number) => `The largest groups of ${count}.`,
+  largestOf: (shown: number, all: number) =>
+    `The ${shown.toLocaleString('en')} largest of ${all.toLocaleString('en')} groups.`,
 } as const;
 
 export const searchTexts = {
@@ -90,8 +92,8 @@ export const searchTexts = {
   documentTitle: 'Search - Holdfast',
   title: 'Search',
   titleOf: (organization: string) => `Search ${organization}`,
-  lead: 'Resources of the newest state of every stack that you may read. Updates appear after some seconds.',
-  whatIsSearched: 'What is searched',
+  lead: 'Resources of the newest state of every stack that you can read. Updates appear after some seconds.',
+  searchIn: 'Search in',
   resources: 'Resources',
   providerVersions: 'Provider versions',
   resource: 'Resource',
@@ -122,6 +124,6 @@ export const searchSummaryTexts = {
   cutShort: 'cut short',
   exact: 'exact',
   behind: (stacks: number, oldestSeconds: number) =>
-    `without the newest state of ${stacks.toLocaleString('en')} ${stacks === 1 ? 'stack' : 'stacks'}, changed up to ${oldestSeconds.toLocaleString('en')} s ago`,
-  trimmed: 'without stacks that you may not read',
+    `without the newest state of ${counted(stacks, 'stack')}, saved in the last ${duration(oldestSeconds)}`,
+  trimmed: 'without stacks that you cannot read',
 } as const;

@@ -112,7 +112,7 @@ function Cell({ column, item }: { readonly column: StackColumn; readonly item: S
     case 'resources':
       return (
         <>
-          {resourceCount?.toLocaleString() ?? '–'}
+          {resourceCount?.toLocaleString('en') ?? '–'}
           <span className={styles['unit']}> {stackRowTexts.resources}</span>
         </>
       );

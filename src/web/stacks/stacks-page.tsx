@@ -120,7 +120,7 @@ function StackCount({ organization }: { readonly organization: string | undefine
   const hasMore = organizations?.some(({ hasMoreStacks }) => hasMoreStacks) ?? false;
   return (
     <span className={styles['count']}>
-      {count.toLocaleString()}
+      {count.toLocaleString('en')}
       {hasMore ? '+' : ''}
     </span>
   );

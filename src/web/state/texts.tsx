@@ -177,7 +177,7 @@ export const versionTexts = {
   pinnedBy: (login: string | null) => `Pinned by ${login}`,
   resources: (count: number) => `, ${counted(count, 'resource')}`,
   restore: (version: number) => `Restore version ${version}`,
-  show: 'Show of versions',
+  view: 'View',
   state: 'State',
   stateDeleted: ', state deleted',
   toVersion: 'To version',

@@ -106,7 +106,7 @@ function columns(organization: string): readonly Column<Project>[] {
       name: deliveryTexts.changesColumn,
       align: 'right',
       isMinor: true,
-      cell: ({ changed }) => changed.toLocaleString(),
+      cell: ({ changed }) => changed.toLocaleString('en'),
     },
     { name: deliveryTexts.changeRate, align: 'right', cell: ({ changesPerDay }) => perDay(changesPerDay) },
     { name: deliveryTexts.failureRate, align: 'right', cell: ({ failed, finished }) => rate(failed, finished) },
@@ -133,7 +133,7 @@ function Terms({ isTrimmed }: { readonly isTrimmed: boolean }) {
 }
 
 function perDay(value: number): string {
-  return deliveryTexts.perDay(value.toLocaleString(undefined, { maximumSignificantDigits: 2 }));
+  return deliveryTexts.perDay(value.toLocaleString('en', { maximumSignificantDigits: 2 }));
 }
 
 function median(times: Times): string {

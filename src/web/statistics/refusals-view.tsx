@@ -91,7 +91,7 @@ function Reasons({ statistics }: { readonly statistics: CiStatistics | undefined
           aria-current={each.reason === reason ? 'true' : undefined}
         >
           {viewReason(each.reason)}
-          <span className={styles['count']}>{each.times.toLocaleString()}</span>
+          <span className={styles['count']}>{each.times.toLocaleString('en')}</span>
         </Link>
       ))}
       {project === undefined ? null : (
@@ -122,7 +122,7 @@ function columns(organization: string): readonly Column<CiRefusal>[] {
           icon={isStop(reason) ? <OctagonX aria-hidden="true" /> : <Ban aria-hidden="true" />}
         >
           {viewReason(reason)}
-          {times === 1 ? '' : ` × ${times.toLocaleString()}`}
+          {times === 1 ? '' : ` × ${times.toLocaleString('en')}`}
         </Badge>
       ),
     },

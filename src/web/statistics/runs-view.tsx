@@ -38,7 +38,11 @@ export function RunsView({
     <>
       <StatTiles
         statistics={[
-          { name: runsTexts.runs, value: sum?.runs.toLocaleString(), note: sum && runsTexts.previews(sum.previews) },
+          {
+            name: runsTexts.runs,
+            value: sum?.runs.toLocaleString('en'),
+            note: sum && runsTexts.previews(sum.previews),
+          },
           {
             name: runsTexts.failed,
             value: sum && rate(sum.failed, sum.runs),
@@ -50,7 +54,7 @@ export function RunsView({
             value: sum && duration(sum.waitedMs / 1000),
             note: sum && runsTexts.runsWaited(sum.waits),
           },
-          { name: runsTexts.refused, value: sum?.refused.toLocaleString(), note: runsTexts.refusedNote },
+          { name: runsTexts.refused, value: sum?.refused.toLocaleString('en'), note: runsTexts.refusedNote },
           {
             name: runsTexts.meanDuration,
             value: sum && duration(meanMs(sum) / 1000),
@@ -68,7 +72,7 @@ export function RunsView({
 function Charts({ data, sum }: { readonly data: CiStatistics; readonly sum: ReturnType<typeof sumStatistics> }) {
   const days = data.days.map(({ day }) => day);
   const of = (read: (day: CiStatistics['days'][number]) => number): number[] => data.days.map(read);
-  const number = (value: number): string => value.toLocaleString();
+  const number = (value: number): string => value.toLocaleString('en');
   return (
     <>
       <DayChart
@@ -126,7 +130,7 @@ function Projects({
         </Link>
       ),
     },
-    { name: runsTexts.runs, align: 'right', cell: ({ runs }) => runs.toLocaleString() },
+    { name: runsTexts.runs, align: 'right', cell: ({ runs }) => runs.toLocaleString('en') },
     {
       name: runsTexts.failed,
       align: 'right',
@@ -149,7 +153,7 @@ function Projects({
           '–'
         ) : (
           <Link to="." search={(before) => ({ ...before, view: 'refusals', project })}>
-            {refused.toLocaleString()}
+            {refused.toLocaleString('en')}
           </Link>
         ),
     },

@@ -1,3 +1,5 @@
+import { counted } from '../platform/ui/counted.ts';
+
 export const activityTexts = {
   documentTitle: (organization: string) => `Activity of ${organization} - Holdfast`,
   title: 'Activity',
@@ -47,9 +49,9 @@ export const deliveryTexts = {
   noRuns: (days: number) => `No runs finished in the last ${days} days`,
   noRunsHint: 'Updates, refreshes and destroys count when they end.',
   changeRate: 'Change rate',
-  changes: (changed: number) => `${changed.toLocaleString()} changes`,
+  changes: (changed: number) => counted(changed, 'change'),
   failureRate: 'Failure rate',
-  failedOf: (failed: number, finished: number) => `${failed.toLocaleString()} of ${finished.toLocaleString()} runs`,
+  failedOf: (failed: number, finished: number) => `${failed.toLocaleString('en')} of ${counted(finished, 'run')}`,
   leadTime: 'Lead time',
   timeToRestore: 'Time to restore',
   projects: 'Projects',
@@ -103,11 +105,11 @@ export const refusalsTexts = {
 
 export const runsTexts = {
   runs: 'Runs',
-  previews: (previews: number) => `${previews.toLocaleString()} previews`,
+  previews: (previews: number) => counted(previews, 'preview'),
   failed: 'Failed',
-  failedRuns: (failed: number) => `${failed.toLocaleString()} runs`,
+  failedRuns: (failed: number) => counted(failed, 'run'),
   timeInQueue: 'Time in queue',
-  runsWaited: (waits: number) => `${waits.toLocaleString()} waited`,
+  runsWaited: (waits: number) => `${waits.toLocaleString('en')} waited`,
   refused: 'Refused',
   refusedNote: 'includes superseded and stopped runs',
   meanDuration: 'Mean duration',

@@ -1,3 +1,4 @@
+import { counted } from '../platform/ui/counted.ts';
 import { stripColors } from './colored-text.ts';
 
 /** A failed run, as an issue tells it. */
@@ -25,6 +26,6 @@ export function failureMarkdown({ errors, facts, title, url }: FailureReport): s
     `[${title}](${url}) failed.`,
     ...(facts.length === 0 ? [] : [facts.map((fact) => `- ${fact}`).join('\n')]),
     ...shown,
-    ...(more > 0 ? [`${more} more errors.`] : []),
+    ...(more > 0 ? [`${counted(more, 'more error')}.`] : []),
   ].join('\n\n');
 }

@@ -49,3 +49,11 @@ test('no message ends its block in the Markdown of a failure', () => {
     ].join('\n\n'),
   );
 });
+
+test.each([
+  [21, '1 more error.'],
+  [22, '2 more errors.'],
+])('the Markdown of %s errors ends with the number of the others', (count, end) => {
+  const errors = Array.from({ length: count }, () => ({ urn: null, message: 'bad' }));
+  expect(failureMarkdown({ title: 'Update 2', url: 'https://x/2', facts: [], errors }).split('\n\n').at(-1)).toBe(end);
+});

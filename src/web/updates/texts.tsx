@@ -35,9 +35,9 @@ export const approvalTableTexts = {
   ciRun: 'CI run',
   valid: 'Valid',
   expired: 'Expired',
-  until: (isValid: boolean, time: ReactNode) => (
+  ends: (isValid: boolean, time: ReactNode) => (
     <>
-      {isValid ? 'until ' : ''}
+      {isValid ? 'ends ' : ''}
       {time}
     </>
   ),
@@ -98,8 +98,8 @@ export const changeBarTexts = {
 } as const;
 
 export const configTableTexts = {
-  tooMuch: 'There is too much to show.',
-  label: 'Configuration: key and value',
+  tooMuch: 'Too large to show.',
+  label: 'Configuration',
 } as const;
 
 export const errorSummaryTexts = {
@@ -126,7 +126,7 @@ export const errorSummaryTexts = {
 export const eventListTexts = {
   events: 'Events',
   count: (count: number, isNewest: boolean) =>
-    `${count.toLocaleString()}${isNewest ? ' newest' : ''} ${count === 1 ? 'event' : 'events'}`,
+    `${count.toLocaleString('en')}${isNewest ? ' newest' : ''} ${count === 1 ? 'event' : 'events'}`,
   searchInEvents: 'Search in events',
   kindOfEvent: 'Kind of event',
   allKinds: 'All kinds',
@@ -232,15 +232,15 @@ export const progressTreeTexts = {
   waitingToStart: 'Waiting to start',
   nothingYetHint: 'Resources appear here as soon as the CLI reports the first step.',
   noSteps: 'The CLI reported no steps',
-  cancelledHint: 'It ended before it had sent any.',
+  cancelledHint: 'It ended before it reported any.',
   noStepsHint: 'Imports and renames have none, and neither do updates that ended before their first step.',
 } as const;
 
-const waiting = (count: number): string => `${count.toLocaleString()} ${count === 1 ? 'waits' : 'wait'}`;
+const waiting = (count: number): string => `${count.toLocaleString('en')} ${count === 1 ? 'waits' : 'wait'}`;
 
 export const queueTexts = {
   sum: (running: number, waits: number) =>
-    `${running.toLocaleString()} ${running === 1 ? 'run holds a lock' : 'runs hold locks'}, ${waits === 0 ? 'none waiting' : waiting(waits)}`,
+    `${running.toLocaleString('en')} ${running === 1 ? 'run holds a lock' : 'runs hold locks'}, ${waits === 0 ? 'none waiting' : waiting(waits)}`,
   waiting,
   waitsForStack: 'waits for the stack',
   waitsForLimit: 'waits for a limit',
@@ -299,9 +299,9 @@ export const runActionsTexts = {
   evictReasonHint: 'Its command prints it. Optional.',
 } as const;
 
-/** "2 resources", in the reader's locale. */
+/** "2 resources". */
 function resources(count: number): string {
-  return `${count.toLocaleString()} ${count === 1 ? 'resource' : 'resources'}`;
+  return `${count.toLocaleString('en')} ${count === 1 ? 'resource' : 'resources'}`;
 }
 
 export const removalSummaryTexts = {
@@ -348,7 +348,7 @@ export const ruleDialogTexts = {
   note: 'Note',
   freezeNoteHint: 'Shown in the terminal of refused updates.',
   noteHint: 'The reason, shown to other users.',
-  replaces: 'It replaces the rule of this kind for the same stacks.',
+  replaces: 'It replaces the existing rule of this kind for these stacks.',
   scopeNames: {
     organization: 'All stacks of the organization',
     project: 'Stacks of a project',
@@ -358,14 +358,14 @@ export const ruleDialogTexts = {
   appliesTo: 'Applies to',
   tag: 'Tag',
   value: 'Value',
-  ofAProjectOnly: 'Of a project only',
+  ofAProjectOnly: 'Only in a project',
   project: 'Project',
   stack: 'Stack',
   lookingForStacks: 'Looking for its stacks…',
-  counting: 'Counting what it deletes…',
+  counting: 'Counting what it would delete…',
   noStackMatches: 'No stack matches now.',
   forStacks: (count: number, hasMore: boolean) =>
-    `For ${hasMore ? 'more than ' : ''}${count.toLocaleString()} ${count === 1 ? 'stack' : 'stacks'}:`,
+    `For ${hasMore ? 'more than ' : ''}${count.toLocaleString('en')} ${count === 1 ? 'stack' : 'stacks'}:`,
 } as const;
 
 export const ruleSettingsTexts = {
@@ -473,9 +473,9 @@ export const rulesTexts = {
   noRetentionRules: 'No rules: everything is kept.',
   thawDescription: (scope: string, until: ReactNode, note: string) => (
     <>
-      Updates are allowed again at once, and its windows are removed: {scope}
-      {until === null ? null : <>, which it would hold until {until}</>}
-      {note === '' ? '.' : `: ${note}`}
+      Updates are allowed again at once, and its windows are removed: {scope}.
+      {until === null ? null : <> The freeze would end {until}.</>}
+      {note === '' ? '' : ` Note: ${note}`}
     </>
   ),
   removalDescription: (scope: string, settings: string, note: string) =>
@@ -505,9 +505,9 @@ export const stackTrendsTexts = {
   median: (median: string) => `median ${median}`,
   daysAgo: (days: number) => `${days} days ago`,
   now: 'Now',
-  resourcesOf: (version: string | number, resources: number) => `Version ${version}: ${resources.toLocaleString()}`,
+  resourcesOf: (version: string | number, resources: number) => `Version ${version}: ${resources.toLocaleString('en')}`,
   resourcesByVersion: 'Resources by version',
-  nowOf: (resources: number) => `now ${resources.toLocaleString()}`,
+  nowOf: (resources: number) => `now ${resources.toLocaleString('en')}`,
   version: (version: string | number) => `Version ${version}`,
   unusuallyLongTitle: 'Unusually long',
   halfTook: (low: string | undefined, high: string | undefined) =>
@@ -554,8 +554,7 @@ export const updateDetailsTexts = {
   removalUnknown: (dryRun: boolean) => `Unknown whether it ${dryRun ? 'would remove' : 'removed'} outputs`,
   removedOutputs: (dryRun: boolean, count: number) =>
     `${dryRun ? 'Would remove' : 'Removed'} ${count === 1 ? 'an output' : `${count} outputs`}`,
-  eventsNotRead: (dryRun: boolean) =>
-    `Its events could not be read when it ended.${dryRun ? ' Run a new preview.' : ''}`,
+  eventsNotRead: (dryRun: boolean) => `Its events could not be read at its end.${dryRun ? ' Run a new preview.' : ''}`,
   names: (names: ReactNode, count: number) => (
     <>
       {names}
@@ -637,7 +636,8 @@ export const updateStatisticsTexts = {
   failedBefore: 'Failed before',
   ofTheSameCommit: (count: number) => `${count} of the same commit`,
   signsOfRetries: 'Signs of retries',
-  compared: (count: number) => `Compared with ${count} updates of the last 90 days. 80 % of them are in the range.`,
+  compared: (count: number) =>
+    `Compared with ${count} updates of the last 90 days. 80 % of them are within this range.`,
   range: (from: string, to: string, median: string) => `${from} to ${to}, median ${median}`,
   seconds: (seconds: number) => `${seconds} s`,
   usually: (usual: string) => `usually ${usual}`,
@@ -664,7 +664,7 @@ export const waterfallChartTexts = {
   criticalPath: 'Critical path',
   unknown: 'unknown',
   knownLater: 'known after the end',
-  mostAtOnce: 'Most at once',
+  mostAtOnce: 'Most steps at once',
   criticalPathMeaning: 'On the critical path: each step waited for the one before it',
   operationFailed: (operation: string) => `${operation} failed`,
   barLabel: (state: string, took: string, isCritical: boolean) =>

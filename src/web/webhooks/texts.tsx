@@ -44,8 +44,8 @@ export const embedListTexts = {
   badgeDescription:
     'Paste this Markdown into a README. Everyone who has the address sees the status of the stack, and nothing else.',
   feedDescription:
-    'Add this address to a feed reader. Everyone who has it sees the updates that you may read, until you may no longer.',
-  shownOnce: 'The address is shown only this once.',
+    'Add this address to a feed reader. Everyone who has it sees the updates that you can read, as long as you can read them.',
+  shownOnce: 'The address is shown only once.',
   done: 'Done',
   revokeQuestion: (kind: string) => `Revoke the ${kind}?`,
   badgeRevoked: 'Pages that show it get a badge that says “unknown”, after a minute at most.',

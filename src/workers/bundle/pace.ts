@@ -10,7 +10,10 @@ const lateShare = 5;
 const lateSeconds = 20;
 const maxPauseMs = 30_000;
 
-/** How long to wait after a write of a state of `bytes`. `waitedSeconds`: of the change that was written; null: the bundle lacked the stack. */
+/**
+ * How long to wait after a write of a state of `bytes`. `waitedSeconds`: of the change that was written; null: the bundle lacked the stack, or
+ * nothing had changed.
+ */
 export function pauseMs(bytes: number, tookMs: number, waitedSeconds: number | null): number {
   const isLate = waitedSeconds !== null && waitedSeconds >= lateSeconds;
   const pause = (stackMs + bytes / bytesPerMs) * (isLate ? lateShare : share) - tookMs;

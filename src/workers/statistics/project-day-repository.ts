@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const CountRow = Type.Object({ count: Type.Integer() });
+const DayRow = Type.Object({ organizationId: Type.String(), day: Type.String(), project: Type.String() });
 
 /** Sums of the days of live stacks, by project: table `project_days`. */
 export function createProjectDayRepository(db: Queryable) {
@@ -29,23 +30,41 @@ export function createProjectDayRepository(db: Queryable) {
     },
 
     /**
-     * Looks up the longest run of up to `limit` days of projects whose longest one may have left. Returns how many were looked up. A change
+     * Looks up the longest run of up to `limit` days of projects whose longest one may have left. Returns how many days it found. A change
      * that it does not see yet is added later.
      */
     findLongest: async (limit: number): Promise<number> => {
-      const { count } = await db.one(sql.rows(CountRow)`
-        /* projectDays.findLongest */
-        with found as (
+      const days = await db.any(sql.rows(DayRow)`
+        /* projectDays.listLeft */
+        select organization_id as "organizationId", day::text as day, project_name as project from project_days where left_ms > 0
+        limit ${limit}`);
+      if (days.length === 0) return 0;
+      const keys = sql.fragment`unnest(${sql.array(
+        days.map(({ organizationId }) => organizationId),
+        'uuid',
+      )}, ${sql.array(
+        days.map(({ day }) => day),
+        'date',
+      )}, ${sql.array(
+        days.map(({ project }) => project),
+        'text',
+      )}) as k (organization_id, day, project_name)`;
+      const isListed = sql.fragment`(d.organization_id, d.day, d.project_name) = (k.organization_id, k.day, k.project_name)`;
+      await db.transaction(async (tx) => {
+        // The next statement sees all runs that the sums have by then: another process adds none meanwhile.
+        await tx.query(sql.nothing`
+          /* projectDays.lock */
+          select 1 from project_days d join ${keys} on ${isListed} order by d.organization_id, d.day, d.project_name for update of d`);
+        await tx.query(sql.nothing`
+          /* projectDays.findLongest */
           update project_days d set left_ms = 0, longest_ms = case when d.left_ms < d.longest_ms then d.longest_ms else coalesce((
-            select max(k.longest_ms) from stack_listings l cross join lateral (
+            select max(n.longest_ms) from stack_listings l cross join lateral (
               select s.longest_ms from stack_days s
-              where s.organization_id = d.organization_id and s.day = d.day and s.stack_id = l.stack_id offset 0) k
+              where s.organization_id = d.organization_id and s.day = d.day and s.stack_id = l.stack_id offset 0) n
             where l.organization_id = d.organization_id and l.tag_name = '' and l.project_name = d.project_name), 0) end
-          where (d.organization_id, d.day, d.project_name) in (
-            select organization_id, day, project_name from project_days where left_ms > 0 limit ${limit})
-          returning 1)
-        select count(*)::int as count from found`);
-      return count;
+          from ${keys} where ${isListed} and d.left_ms > 0`);
+      });
+      return days.length;
     },
 
     /** Deletes up to `limit` sums of earlier days. Returns how many. */

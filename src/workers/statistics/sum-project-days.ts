@@ -2,7 +2,8 @@ import type { AppContext } from '../../shared/context.ts';
 import { createProjectDayRepository } from './project-day-repository.ts';
 
 const changesAtOnce = 5_000;
-const lookupsAtOnce = 100;
+/** Few: each day reads a row of every stack of its project. */
+const lookupsAtOnce = 5;
 
 /** Adds to the sums of projects what ended updates, and stacks that came or left, have changed. Returns how many changes. */
 export async function sumProjectDays({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {

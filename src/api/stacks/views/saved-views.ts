@@ -84,7 +84,7 @@ export class SavedViews {
     });
   }
 
-  /** Shows the view in the caller's side bar, or no longer. Throws ForbiddenError, NotFoundError. */
+  /** Shows the view in the caller's sidebar, or no longer. Throws ForbiddenError, NotFoundError. */
   pin(caller: Caller, organization: string, id: string, isPinned: boolean, audit: AuditTrail): Promise<void> {
     return this.#change(caller, organization, async ({ record, views }) => {
       await lockView(views, id);

@@ -9,10 +9,10 @@ const sums = (longest: SqlFragment): SqlFragment => sql.fragment`
 const columns = sql.fragment`organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms,
   longest_ms, left_ms`;
 
-/** By how much the kept sums of a project must change to be those of its stacks, with what is still to be added. As of one moment. */
-const differences = (organizationId: SqlFragment, project: SqlFragment): SqlFragment => sql.fragment`
+/** By how much the kept sums of projects must change to be those of their stacks, with what is still to be added. As of one moment. */
+const differences = (isMeant: SqlFragment): SqlFragment => sql.fragment`
   (
-    select ${organizationId} as organization_id, coalesce(c.day, k.day) as day, ${project} as project_name,
+    select organization_id, day, project_name,
       coalesce(c.runs, 0) - coalesce(k.runs, 0) as runs, coalesce(c.failed, 0) - coalesce(k.failed, 0) as failed,
       coalesce(c.cancelled, 0) - coalesce(k.cancelled, 0) as cancelled, coalesce(c.previews, 0) - coalesce(k.previews, 0) as previews,
       coalesce(c.failed_previews, 0) - coalesce(k.failed_previews, 0) as failed_previews, coalesce(c.waits, 0) - coalesce(k.waits, 0) as waits,
@@ -22,16 +22,18 @@ const differences = (organizationId: SqlFragment, project: SqlFragment): SqlFrag
       case when k.longest_ms > coalesce(c.longest_ms, 0) and k.left_ms = 0 then k.longest_ms else 0 end as left_ms,
       coalesce(c.longest_ms, 0) > coalesce(k.longest_ms, 0) as is_longer
     from (
-      select ${sums(sql.fragment`max(d.longest_ms) as longest_ms`)}
-      from stack_changes s cross join lateral days_of_stack(s.organization_id, s.stack_id) d
-      where s.organization_id = ${organizationId} and s.project_name = ${project} and d.day >= ${oldestDay}
-      group by 1
+      select d.organization_id, d.project_name, ${sums(sql.fragment`max(d.longest_ms) as longest_ms`)}
+      from (
+        select s.project_name, n.* from stack_changes s join stack_days n on n.organization_id = s.organization_id and n.stack_id = s.stack_id
+        where n.day <= (now() at time zone 'UTC')::date + 1) d
+      where d.day >= ${oldestDay} and ${isMeant}
+      group by 1, 2, 3
     ) c full join (
-      select ${sums(sql.fragment`max(d.longest_ms) as longest_ms, max(d.left_ms) as left_ms`)}
+      select d.organization_id, d.project_name, ${sums(sql.fragment`max(d.longest_ms) as longest_ms, max(d.left_ms) as left_ms`)}
       from (select ${columns} from project_days union all select ${columns} from project_day_changes) d
-      where d.organization_id = ${organizationId} and d.project_name = ${project} and d.day >= ${oldestDay}
-      group by 1
-    ) k on k.day = c.day
+      where d.day >= ${oldestDay} and ${isMeant}
+      group by 1, 2, 3
+    ) k using (organization_id, project_name, day)
   )`;
 
 const isWrong = sql.fragment`f.is_longer or f.left_ms > 0
@@ -43,21 +45,25 @@ export const projectDayChecks: readonly TableCheck[] = [
     name: 'projects with their sums',
     from: sql.fragment`(
       select distinct organization_id, project_name from project_days union select organization_id, project_name from project_day_changes
-      union select organization_id, project_name from stack_changes) r join organizations o on o.id = r.organization_id`,
+      union select organization_id, project_name from stack_changes) r join organizations o on o.id = r.organization_id
+      -- All at once: to read the stacks of one project is to read those of its organization.
+      left join (
+        select distinct f.organization_id, f.project_name from ${differences(sql.fragment`true`)} f where ${isWrong}) w
+      on w.organization_id = r.organization_id and w.project_name = r.project_name`,
     id: sql.fragment`(r.organization_id || '/' || r.project_name)`,
     idType: idTypes.text,
     object: sql.fragment`o.name || '/' || r.project_name`,
     problems: [
       {
         kind: 'project-counter',
-        when: sql.fragment`exists (
-          select 1 from ${differences(sql.fragment`r.organization_id`, sql.fragment`r.project_name`)} f where ${isWrong})`,
+        when: sql.fragment`w.project_name is not null`,
         // A worker adds it, as it adds what ending updates note meanwhile.
         repair: (id) => {
           const [organizationId = '', project = ''] = id.split('/');
+          const isMeant = sql.fragment`d.organization_id = ${organizationId}::uuid and d.project_name = ${project}`;
           return [
             sql.fragment`insert into project_day_changes (${columns})
-              select ${columns} from ${differences(sql.fragment`${organizationId}::uuid`, sql.fragment`${project}::text`)} f where ${isWrong}`,
+              select ${columns} from ${differences(isMeant)} f where ${isWrong}`,
           ];
         },
       },

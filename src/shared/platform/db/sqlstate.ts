@@ -28,7 +28,12 @@ function sqlStateOf(error: unknown): string | null {
 export function isRecoveryConflict(error: unknown): boolean {
   const state = sqlStateOf(error);
   if (state === '40001' || state === '40P01') return true;
-  return [...faultChain(error)].some((fault) => /conflict with recovery/.test(String((fault as Error).message ?? '')));
+  return says(error, /conflict with recovery/);
+}
+
+/** Whether a message in the chain of causes matches. */
+function says(error: unknown, pattern: RegExp): boolean {
+  return [...faultChain(error)].some((fault) => pattern.test(String((fault as Error).message ?? '')));
 }
 
 /** Whether Postgres has cancelled a statement because it took too long. */
@@ -37,11 +42,12 @@ export function isStatementTimeout(error: unknown): boolean {
 }
 
 /**
- * Whether the server hides, lacks or refuses a function, as managed servers do with functions about files and the log. 55000 is the answer of
- * Amazon Aurora while its `wal_level` is the default.
+ * Whether the server hides, lacks or refuses a function, as managed servers do with functions about files and the log. Amazon Aurora answers 55000
+ * while its `wal_level` is the default; a standby does so too, but does not mention that.
  */
 export function isHiddenFunction(error: unknown): boolean {
-  return ['42501', '42883', '0A000', '55000'].includes(sqlStateOf(error) ?? '');
+  const state = sqlStateOf(error) ?? '';
+  return ['42501', '42883', '0A000'].includes(state) || (state === '55000' && says(error, /wal_level/));
 }
 
 const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);

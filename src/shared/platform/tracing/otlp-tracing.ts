@@ -123,7 +123,7 @@ function samplerOf({ isParentBased, ratio, sampler }: TracingConfig) {
 /** The SDK reports failed exports. Its messages may quote headers, which may contain keys. */
 function logFaults(logger: Logger): void {
   const warning = new LimitedWarning(logger);
-  // A batch is sent on behalf of no request, whichever has filled it.
+  // A batch belongs to no request.
   const warn = AsyncLocalStorage.bind((): void =>
     warning.warn('tracing', {}, 'tracing: spans could not be sent to the OTLP endpoint'),
   );

@@ -21,10 +21,11 @@ describe('splitJournalBatch', () => {
     ]);
   });
 
-  test('distinguishes begin entries from all others', async () => {
+  test('distinguishes begin entries and migrations from all others', async () => {
     const entries = [0, 1, 10].map((kind, at) => `{"kind":${kind},"sequenceID":${at + 1},"operation":{"kind":0}}`);
     const batch = await splitJournalBatch(Buffer.from(`{"entries":[${entries},{"kind":1,"kind":0,"sequenceID":4}]}`));
     expect(batch.map(({ isBegin }) => isBegin)).toEqual([true, false, false, true]);
+    expect(batch.map(({ isMigration }) => isMigration)).toEqual([false, false, true, false]);
   });
 
   test('accepts an empty batch', async () => {

@@ -19,6 +19,13 @@ export interface JournalEntryText {
 export interface BatchEntry extends JournalEntryText {
   /** Whether it says that a step begins: the engine waits for the response before it calls the provider. */
   readonly isBegin: boolean;
+  /** Whether it migrates the state: later steps may refer to resources that it names. */
+  readonly isMigration: boolean;
+}
+
+/** Whether change limits depend on the entry. */
+export function isLimitable({ isBegin, isMigration }: BatchEntry): boolean {
+  return isBegin || isMigration;
 }
 
 /** The body is not a journal batch. `index` is the index of the invalid entry, or null if the body as a whole is invalid. */
@@ -69,7 +76,8 @@ export async function splitJournalBatch(body: Buffer): Promise<BatchEntry[]> {
         if (found.length === maxEntries) throw new PayloadTooLargeError(`A batch has at most ${maxEntries} entries`);
         if (found.length === 1 && body.length > maxSharedBytes)
           throw new PayloadTooLargeError(`A batch of several entries has at most ${maxSharedBytes} bytes`);
-        found.push({ sequenceId, isBegin: kindDigits === '0', text: body.subarray(start, end) });
+        const text = body.subarray(start, end);
+        found.push({ sequenceId, isBegin: kindDigits === '0', isMigration: kindDigits === '10', text });
         sequenceId = null;
         kindDigits = null;
       } else if (path[2] === 'sequenceID') {

@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { inBatches, packTexts } from '../../platform/db/text-chunks.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
-import type { BatchEntry } from './journal-batch.ts';
+import { type BatchEntry, isLimitable } from './journal-batch.ts';
 import type { JournalPage } from './replay/runner/replay-work.ts';
 
 /** Limits of a page, which is decoded in one event loop tick. */
@@ -34,8 +34,8 @@ export function createJournalRepository(db: Queryable) {
     entries: readonly BatchEntry[],
     isChecked: boolean,
   ): Promise<Appended | null> => {
-    // Change limits apply to begin entries. The condition is checked again on the newest row after a wait for its lock.
-    const mayBeLimited = isChecked || !entries.some(({ isBegin }) => isBegin);
+    // Change limits depend on these entries. The condition is checked again on the newest row after a wait for its lock.
+    const mayBeLimited = isChecked || !entries.some(isLimitable);
     const sequenceIds = entries.map((entry) => entry.sequenceId);
     const { bytes, starts, lengths } = packTexts(entries.map(({ text }) => text));
     return tx.maybeOne(sql.prepared('journal_append_unguarded', AppendedRow)`

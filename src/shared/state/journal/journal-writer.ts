@@ -4,7 +4,7 @@ import type { RollbackState } from '../../updates/rollback-detection/rollback-st
 import type { WriteBody } from '../checkpoints/body-buffer.ts';
 import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
 import type { JournalBacklog } from './incremental/journal-backlog.ts';
-import { type BatchEntry, splitJournalBatch } from './journal-batch.ts';
+import { type BatchEntry, isLimitable, splitJournalBatch } from './journal-batch.ts';
 import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
 
 /**
@@ -85,9 +85,7 @@ export class JournalWriter {
     entries: readonly BatchEntry[],
     noteWrite: (position: number | null) => void,
   ): Promise<AppendedEntries> {
-    const limited = entries.some(({ isBegin }) => isBegin)
-      ? await appendLimited(this.#changeLimits, fence, entries)
-      : null;
+    const limited = entries.some(isLimitable) ? await appendLimited(this.#changeLimits, fence, entries) : null;
     if (!limited) throw new LeaseLostError();
     const { appended, refusal } = limited;
     if (!refusal) return appended;

@@ -105,7 +105,7 @@ function columnsOf(organization: string): readonly Column<TeamItem>[] {
       isMinor: true,
       cell: ({ description }) => <span className={styles['second']}>{description}</span>,
     },
-    { name: teamsTexts.members, align: 'right', cell: ({ members }) => members.toLocaleString() },
+    { name: teamsTexts.members, align: 'right', cell: ({ members }) => members.toLocaleString('en') },
   ];
 }
 

@@ -7,19 +7,21 @@ import styles from './breadcrumb.module.css';
 /** The parts of the page's path, each a link. The page's own title repeats the last part. */
 export function Breadcrumb() {
   const { organization, project, stack, updateId, version } = useParams({ strict: false });
+  // An address of no page, such as "/acme/~/nowhere", looks like one of a stack.
+  const isPage = organization === '~' || project === '~';
   const crumb = useMatches().findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
   const parts: ReactNode[] = [
     <Link key="stacks" to="/">
       {pageTexts.stacks}
     </Link>,
   ];
-  if (organization !== undefined)
+  if (organization !== undefined && organization !== '~')
     parts.push(
       <Link key="organization" to="/$organization" params={{ organization }} title={organization}>
         <CutName text={organization} />
       </Link>,
     );
-  if (organization !== undefined && project !== undefined && stack !== undefined) {
+  if (!isPage && organization !== undefined && project !== undefined && stack !== undefined) {
     parts.push(
       <Link key="project" to="/$organization" params={{ organization }} search={{ project }} title={project}>
         <CutName text={project} />

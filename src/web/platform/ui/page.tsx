@@ -21,7 +21,7 @@ export function Page({
         <div className={styles['titles']}>
           <h1>
             {title}
-            {count === undefined ? null : <span className={styles['count']}>{count.toLocaleString()}</span>}
+            {count === undefined ? null : <span className={styles['count']}>{count.toLocaleString('en')}</span>}
           </h1>
           {lead === undefined ? null : <p className={styles['lead']}>{lead}</p>}
         </div>

@@ -61,7 +61,7 @@ export function ReferencesPage() {
       lead={referencesTexts.lead}
       actions={
         <Segments
-          label={referencesTexts.shownAs}
+          label={referencesTexts.view}
           value={shape}
           onChange={setShape}
           options={[

@@ -45,7 +45,7 @@ export function DeletedStacksPage() {
       ),
     },
     {
-      name: deletedStackTexts.restorableUntil,
+      name: deletedStackTexts.deletedForGood,
       cell: ({ isHeld, restorableUntil }) => (isHeld ? deletedStackTexts.legalHold : <Time at={restorableUntil} />),
     },
     { name: deletedStackTexts.resources, isMinor: true, cell: ({ resourceCount }) => resourceCount },

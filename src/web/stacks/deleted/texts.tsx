@@ -12,11 +12,11 @@ export const deletedStackTexts = {
     </>
   ),
   lead: 'States, history and secrets of deleted stacks are kept for a few days, and the stacks can be restored until then. Their resources in the cloud were not touched.',
-  legalHold: 'indefinitely: legal hold',
+  legalHold: 'never: legal hold',
   none: 'No stack can be restored',
   noneHint: 'Deleted stacks appear here until their retention period ends.',
   resources: 'Resources',
-  restorableUntil: 'Can be restored until',
+  deletedForGood: 'Deleted for good',
   restore: 'Restore',
   restoreStack: (stack: string) => `Restore ${stack}`,
   stack: 'Stack',

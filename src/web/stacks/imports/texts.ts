@@ -11,7 +11,7 @@ export const importTexts = {
   previews: (count: number) => counted(count, 'preview'),
   rollback: 'Rollback',
   rollbackFrom: (source: string) => `Rollback of an import from ${source}`,
-  service: 'a service',
+  service: 'a Pulumi-compatible service',
   stacks: (count: number) => counted(count, 'stack'),
   versions: (count: number) => counted(count, 'version'),
 } as const;
@@ -61,8 +61,9 @@ export const importsTexts = {
 } as const;
 
 export const importBadgeTexts = {
-  differ: (different: number, stacks: number) => `${different.toLocaleString()} of ${counted(stacks, 'stack')} differ`,
-  inQuarantine: (stacks: number) => `${stacks.toLocaleString()} in quarantine`,
+  differ: (different: number, stacks: number) =>
+    `${different.toLocaleString('en')} of ${counted(stacks, 'stack')} differ`,
+  inQuarantine: (stacks: number) => `${stacks.toLocaleString('en')} in quarantine`,
   kept: (stacks: number) => `${counted(stacks, 'stack')} kept`,
   noDifferences: 'no differences',
   notEnded: 'not ended',

@@ -71,7 +71,7 @@ export const outputTexts = {
   notReadable: 'The outputs cannot be read at the moment.',
   notUpdated: 'This stack has not been updated yet. Run its first update:',
   showAll: 'show all',
-  table: 'Outputs: name, value, copy',
+  table: 'Outputs',
 } as const;
 
 export const overviewTexts = {

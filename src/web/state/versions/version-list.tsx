@@ -69,7 +69,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
   const mayRestore =
     chosen?.isStateDeleted !== true && to < newest && details.active === null && details.permissions.includes('write');
   const shapes = (
-    <Segments label={versionTexts.show} options={views} value={search.show} onChange={(show) => change({ show })} />
+    <Segments label={versionTexts.view} options={views} value={search.show} onChange={(show) => change({ show })} />
   );
   if (search.show === 'stacks')
     return (

@@ -162,7 +162,7 @@ function Validity({ approval: { expiresAt, isValid } }: { readonly approval: App
         {isValid ? approvalTableTexts.valid : approvalTableTexts.expired}
       </Badge>
       {expiresAt === null ? null : (
-        <span className={styles['kind']}>{approvalTableTexts.until(isValid, <Time at={expiresAt} />)}</span>
+        <span className={styles['kind']}>{approvalTableTexts.ends(isValid, <Time at={expiresAt} />)}</span>
       )}
     </span>
   );

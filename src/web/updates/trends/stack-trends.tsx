@@ -105,7 +105,7 @@ function Resources({ items }: { readonly items: readonly UpdateTrend[] }) {
       total={stackTrendsTexts.nowOf(last.resources)}
       points={points}
       ends={[stackTrendsTexts.version(known[0]?.version ?? '–'), stackTrendsTexts.version(last.version ?? '–')]}
-      format={(value) => value.toLocaleString()}
+      format={(value) => value.toLocaleString('en')}
       hasLine
     />
   );
@@ -157,7 +157,11 @@ function UpdateTable({ items, stack }: { readonly stack: StackRef; readonly item
       align: 'right',
       cell: ({ waitedSeconds }) => (waitedSeconds === 0 ? '–' : duration(waitedSeconds)),
     },
-    { name: stackTrendsTexts.resources, align: 'right', cell: ({ resources }) => resources?.toLocaleString() ?? '–' },
+    {
+      name: stackTrendsTexts.resources,
+      align: 'right',
+      cell: ({ resources }) => resources?.toLocaleString('en') ?? '–',
+    },
     { name: stackTrendsTexts.ended, align: 'right', cell: ({ endedAt }) => <Time at={endedAt} /> },
   ];
   return (

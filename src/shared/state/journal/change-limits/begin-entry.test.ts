@@ -11,6 +11,7 @@ const resource = {
 const begin = (fields: object): BatchEntry => ({
   sequenceId: 7,
   isBegin: true,
+  isMigration: false,
   text: Buffer.from(JSON.stringify({ version: 1, kind: 0, sequenceID: 7, operationID: 3, ...fields })),
 });
 

@@ -1,5 +1,6 @@
 import { JsonScanner } from '../../../platform/json/json-scanner.ts';
 import { Slices, scanInSlices } from '../../../platform/slices/slices.ts';
+import { urnKey } from '../../deployments/live-urns.ts';
 import type { BatchEntry } from '../journal-batch.ts';
 
 /** The operation that a begin entry announces. */
@@ -68,11 +69,34 @@ const names = new Set([
   ...['urn', 'type', 'custom', 'external'].map((member) => `operation.resource.${member}`),
 ]);
 
+/** The keys of the resources that the migrations of a batch insert into the state. */
+export async function readMigrated(entries: readonly BatchEntry[]): Promise<ReadonlySet<string>> {
+  const keys = new Set<string>();
+  for (const { isMigration, text } of entries) {
+    if (!isMigration) continue;
+    const scanner = new JsonScanner({
+      reportDepth: 3,
+      onValue: (path, kind, start, end) => {
+        if (path.length !== 3 || path[0] !== 'states' || path[2] !== 'urn' || kind !== 'string') return;
+        keys.add(urnKey(JSON.parse(text.toString('utf8', start, end)) as string));
+      },
+    });
+    await scanInSlices(scanner, text);
+    scanner.end();
+  }
+  return keys;
+}
+
 /**
  * What is stored in place of a begin entry that was refused: it takes the entry's number, so that the journal has no gap, and adds
  * no pending operation, because the engine never calls the provider.
  */
 export function refusedEntry({ operationId, sequenceId }: BegunOperation): BatchEntry {
   const fields = { version: 1, kind: 0, sequenceID: sequenceId, ...(operationId && { operationID: operationId }) };
-  return { sequenceId, isBegin: true, text: Buffer.from(refusedPrefix + JSON.stringify(fields).slice(1)) };
+  return {
+    sequenceId,
+    isBegin: true,
+    isMigration: false,
+    text: Buffer.from(refusedPrefix + JSON.stringify(fields).slice(1)),
+  };
 }

@@ -77,6 +77,23 @@ export function createChangeLimitRepository(db: Queryable) {
         select sequence_id as "sequenceId", starts_with(entry, ${refusedPrefix}) as "isRefused" from journal_entries
         where update_id = ${updateId} and sequence_id = any (${sql.array([...sequenceIds], 'int8')})`),
 
+    /** Notes resources that migrations have inserted into the state: to create one of them again replaces it. */
+    addMigrated: (updateId: string, urnKeys: readonly string[]) =>
+      db.query(sql.nothing`
+        /* changeLimits.addMigrated */
+        update update_limits set migrated_keys = array(
+          select unnest(migrated_keys) union select unnest(${sql.array([...urnKeys], 'text')}))
+        where update_id = ${updateId}`),
+
+    /** The resources among these that migrations have inserted. */
+    findMigrated: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
+      const rows = await db.any(sql.prepared('change_limits_find_migrated', KeyRow)`
+        /* changeLimits.findMigrated */
+        select m.key from update_limits g cross join unnest(g.migrated_keys) as m (key)
+        where g.update_id = ${updateId} and m.key = any (${sql.array([...urnKeys], 'text')})`);
+      return new Set(rows.map(({ key }) => key));
+    },
+
     /** The resources among these whose change the update has begun before. */
     findChanged: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.prepared('change_limits_find_changed', KeyRow)`

@@ -94,10 +94,10 @@ export function needsBase(limits: ChangeLimits, begins: readonly BegunOperation[
   return begins.some((begin) => mayReplace(begin) && (isForAll || protecting(limits, begin) !== undefined));
 }
 
-/** The operations that delete or replace a resource, by the keys of the resources. `live`: the resources before the update. */
+/** The operations that delete or replace a resource, by the keys of the resources. `live`: the resources that are not new in it. */
 export function changesAmong(
   begins: readonly BegunOperation[],
-  live: ReadonlySet<string>,
+  live: Pick<ReadonlySet<string>, 'has'>,
 ): ReadonlyMap<string, BegunOperation> {
   const changes = new Map<string, BegunOperation>();
   for (const begin of begins) {

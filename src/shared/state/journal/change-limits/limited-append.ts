@@ -4,11 +4,12 @@ import type { Database } from '../../../platform/db/database.ts';
 import type { Queryable } from '../../../platform/db/sql.ts';
 import { ForbiddenError } from '../../../platform/errors/errors.ts';
 import type { LeaseFence } from '../../../updates/lease.ts';
+import { urnKey } from '../../deployments/live-urns.ts';
 import type { BatchEntry } from '../journal-batch.ts';
 import { type Appended, createJournalRepository } from '../journal-repository.ts';
 import { createApprovalRepository } from './approval-repository.ts';
 import type { BaseUrns } from './base-urns.ts';
-import { type BegunOperation, readBegins, refusedEntry } from './begin-entry.ts';
+import { type BegunOperation, readBegins, readMigrated, refusedEntry } from './begin-entry.ts';
 import { type ChangeLimit, createChangeLimitRepository } from './change-limit-repository.ts';
 import { type ChangeLimits, changesAmong, judge, needsBase, needsPreview, type Stop } from './change-limits.ts';
 
@@ -56,7 +57,8 @@ export async function appendLimited(
   // Outside of the transaction: limits, base and preview never change, and reading them may take long.
   const found = await createChangeLimitRepository(db).find(updateId);
   const limits = found && !found.stop ? found.limits : null;
-  const live = limits && needsBase(limits, begins) ? await baseUrns.of(found?.baseCheckpointId ?? null) : none;
+  const migrated = limits ? await readMigrated(entries) : none;
+  const base = limits && needsBase(limits, begins) ? await baseUrns.of(found?.baseCheckpointId ?? null) : none;
   const previewId = limits && needsPreview(limits, begins);
   const said = previewId === null ? none : await previewed.of(previewId);
   return db
@@ -64,12 +66,22 @@ export async function appendLimited(
       const changeLimits = createChangeLimitRepository(tx);
       if (!(await changeLimits.lockJournal(fence))) return null;
       const changeLimit = await changeLimits.find(updateId);
+      if (migrated.size > 0) await changeLimits.addMigrated(updateId, [...migrated]);
       const stored = await changeLimits.findStored(
         updateId,
         begins.map(({ sequenceId }) => sequenceId),
       );
       const known = new Set(stored.map(({ sequenceId }) => sequenceId));
       const added = begins.filter(({ sequenceId }) => !known.has(sequenceId));
+      // Of earlier batches too.
+      const inserted =
+        limits && needsBase(limits, added)
+          ? await changeLimits.findMigrated(
+              updateId,
+              added.map(({ urn }) => urnKey(urn)),
+            )
+          : none;
+      const live = { has: (key: string) => base.has(key) || inserted.has(key) };
       const stop =
         changeLimit &&
         (changeLimit.stop ??

@@ -1,0 +1,13 @@
+import { expect, test } from '@jest/globals';
+import { isHiddenFunction } from './sqlstate.ts';
+
+test.each([
+  ['not permitted', '42501', 'permission denied for function pg_current_wal_lsn', true],
+  ['missing', '42883', 'function pg_current_wal_lsn() does not exist', true],
+  ['refused for the level of the log', '55000', `wal_level must be set to 'logical'`, true],
+  ['refused by a standby', '55000', 'recovery is in progress', false],
+  ['cancelled', '57014', 'canceling statement due to statement timeout', false],
+])('a function that is %s is hidden, or not', (_, code, message, isHidden) => {
+  const cause = Object.assign(new Error(message), { code });
+  expect(isHiddenFunction(new Error('Query failed', { cause }))).toBe(isHidden);
+});
