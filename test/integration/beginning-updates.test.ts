@@ -12,7 +12,7 @@ import { getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { append, cancel, complete, expire } from '../support/update-calls.ts';
+import { append, cancel, complete, expire, saveState, saveVerbatim } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 import { WireServer } from '../support/wire.ts';
 
@@ -219,11 +219,11 @@ describe('one call whose client does not learn of its update', () => {
   const callWire = async (
     { auth, path }: TestStack,
     route: Route,
-    how: { part?: boolean; error?: boolean },
+    how: { part?: boolean; error?: boolean; journalVersion?: number },
     before: (answer: ServerResponse, body: string, leave: () => void) => Promise<unknown>,
   ): Promise<void> => {
     let target = `${path}/${route}`;
-    let body: object = { updateKind: 'update', program: {}, journalVersion: 1 };
+    let body: object = { updateKind: 'update', program: {}, journalVersion: how.journalVersion ?? 1 };
     if (route !== 'begin-update') body = {};
     if (route === 'start') {
       const { json } = await ok(app.call('POST', `${path}/update`, { auth, body: {} }));
@@ -279,14 +279,16 @@ describe('one call whose client does not learn of its update', () => {
     expect((await beginUpdate(stack, {})).status).toBe(200);
   });
 
-  test.each<[string, string, (update: RunningUpdate) => Promise<TestResponse>]>([
+  test.each<[string, string, (update: RunningUpdate) => Promise<TestResponse>, number?]>([
     ['renews it', 'running', ({ lease, path }) => app.call('POST', `${path}/renew_lease`, { auth: lease, body: {} })],
     ['adds an entry', 'running', (update) => append(app, update, [beginning(1, 1)])],
+    ['saves its state', 'running', (update) => saveState(app, update, 1), 0],
+    ['saves its state with a number', 'running', (update) => saveVerbatim(app, update, 1), 0],
     ['completes it', 'succeeded', (update) => complete(app, update)],
-  ])('keeps it if the holder of its lease %s', async (_, status, useLease) => {
+  ])('keeps it if the holder of its lease %s', async (_, status, useLease, journalVersion = 1) => {
     const stack = await createStack(app);
     const forsake = jest.spyOn(UpdateService.prototype, 'forsake');
-    await callWire(stack, 'begin-update', { part: true }, async (answer, text, leave) => {
+    await callWire(stack, 'begin-update', { part: true, journalVersion }, async (answer, text, leave) => {
       const { token, updateID: id, version } = JSON.parse(text);
       await ok(useLease({ id, path: `${stack.path}/update/${id}`, lease: `update-token ${token}`, version }));
       await leaves(answer, text, leave);

@@ -211,6 +211,21 @@ test('a renewal checks token, user and membership itself, in case a trigger is m
   expect((await renew(app, update, member.stack)).status).toBe(403);
 });
 
+test('a renewal of an update requires the right to update, one of a preview only the right to preview', async () => {
+  const member = await join(app);
+  const update = await leaveRunning(app, member);
+  const preview = await startUpdate(app, member.stack, { kind: 'preview' });
+  await query(app, 'alter table api_tokens disable trigger user');
+  await query(
+    app,
+    `update api_tokens set scopes = '[{"organization":null,"project":null,"stack":null,"permissions":3}]' where token_hash = $1`,
+    [member.tokenHash],
+  );
+  await query(app, 'alter table api_tokens enable trigger user');
+  const renewals = [await renew(app, preview, member.stack), await renew(app, update, member.stack)];
+  expect(renewals.map(({ status }) => status)).toEqual([200, 403]);
+});
+
 describe('an update that waits for its start', () => {
   const create = async ({ stack }: Membership) => {
     const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type Queryable, sql } from '../../src/shared/platform/db/sql.ts';
 import { createRetentionRepository } from '../../src/shared/state/retention/retention-repository.ts';
+import { createUpdateRuleRepository } from '../../src/shared/updates/rules/update-rule-repository.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { sweepRetention } from '../../src/workers/state/retention/sweep-retention.ts';
@@ -364,7 +365,12 @@ describe('a legal hold', () => {
     await setRule(app, stack, keepNewest(1));
     expect(await sweep()).toBe(0);
     expect(await readable(stack, 3)).toEqual([1, 2, 3]);
+    // A sweep that found the stack before looks again when it deletes.
+    const id = await idOf(stack);
+    const lock = () => app.context.db.inTransaction((tx) => createUpdateRuleRepository(tx).lockIdleStack(id));
+    expect(await lock()).toBeNull();
     await ok(hold(stack, 'DELETE'));
+    expect(await lock()).toMatchObject({ id });
     expect((await ok(hold(stack, 'GET'))).json).toEqual({ held: false });
     expect(await sweep()).toBe(2);
     const log = await query<{ action: string }>(

@@ -67,6 +67,19 @@ test.each([
   );
 });
 
+test.each([
+  [`00-${callersTrace}-${callersSpan}-01`, true],
+  [` cc-${callersTrace}-${callersSpan}-01-later `, true],
+  [`00-${callersTrace}-${callersSpan}-01-later`, false],
+  [`ff-${callersTrace}-${callersSpan}-01`, false],
+  [`00-${callersTrace}-${'0'.repeat(16)}-01`, false],
+  [`00-${callersTrace}-${callersSpan}`, false],
+])('whether the trace of the header %j continues: %j', (traceparent, continues) => {
+  const { tracer } = traced({});
+  const { traceId } = tracer.begin(traceparent, () => ({ name: 'GET /' }));
+  expect(traceId === callersTrace).toBe(continues);
+});
+
 test('a tenth of the traces is sampled, each with an id of its own', () => {
   const { tracer } = traced({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' });
   const begun = Array.from({ length: 5_000 }, () => tracer.begin(undefined, () => ({ name: 'GET /' })));

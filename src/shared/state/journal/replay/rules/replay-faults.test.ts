@@ -87,6 +87,16 @@ describe('an invalid entry', () => {
     },
   );
 
+  test('a layout of a migration that is far longer than its items is not parsed', () => {
+    const urn = 'urn:pulumi:s::p::t::c';
+    const items = '{"baseIndex":0},{"stateIndex":0},{"baseIndex":1}]';
+    const migrate = (bytes: number) =>
+      entry(1, `"kind":10,"version":2,"states":[{"urn":"${urn}","type":"t"}],"layout":[${items.padStart(bytes - 1)}`);
+    // 64 bytes for each resource of the base and of the entry, and for the list itself.
+    expect(urnsAfter(migrate(4 * 64))).toEqual(['a', urn, 'b']);
+    expect(() => urnsAfter(migrate(4 * 64 + 1))).toThrow(expect.objectContaining({ code: 'invalid-migration' }));
+  });
+
   test('a new base after changes to the old one is rejected', () => {
     const write = entry(3, '"kind":5,"newSnapshot":{"resources":[{"urn":"z"}]}');
     const change = entry(1, '"kind":1,"operationID":1,"removeOld":0');

@@ -1,0 +1,3 @@
+import { testDisorder } from './disorder.ts';
+
+testDisorder();
