@@ -7,10 +7,10 @@ import { every, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Notice } from '../../platform/ui/notification.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { approvalNoticeTexts } from '../texts.tsx';
 import { shortCommit } from '../update-status.ts';
 import { ApprovalLinks } from './approval-table.tsx';
 import { ApproveDialog } from './approve-dialog.tsx';
+import { approvalNoticeTexts } from './texts.tsx';
 import { WithdrawDialog } from './withdraw-dialog.tsx';
 
 const pollMs = 10_000;

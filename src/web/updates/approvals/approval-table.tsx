@@ -8,10 +8,10 @@ import { Button } from '../../platform/ui/button.tsx';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { approvalTableTexts } from '../texts.tsx';
 import { shortCommit } from '../update-status.ts';
 import styles from './approvals.module.css';
 import { ApproveDialog } from './approve-dialog.tsx';
+import { approvalTableTexts } from './texts.tsx';
 import { isWithdrawable, WithdrawDialog, withdrawWord } from './withdraw-dialog.tsx';
 
 /** Approvals: run, commit and reason, and the button for users who may approve. */

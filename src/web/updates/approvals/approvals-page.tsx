@@ -7,8 +7,8 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { Page } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Tab, Tabs } from '../../platform/ui/tabs.tsx';
-import { approvalsTexts } from '../texts.tsx';
 import { ApprovalTable } from './approval-table.tsx';
+import { approvalsTexts } from './texts.tsx';
 
 const route = getRouteApi('/$organization/~/approvals');
 const pollMs = 10_000;

@@ -4,8 +4,8 @@ import type { Approval } from '../../platform/app/contract.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
-import { approveDialogTexts } from '../texts.tsx';
 import { shortCommit } from '../update-status.ts';
+import { approveDialogTexts } from './texts.tsx';
 
 const times = [
   ['15', approveDialogTexts.fifteenMinutes],

@@ -8,7 +8,7 @@ import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
-import { askApprovalTexts } from '../texts.tsx';
+import { askApprovalTexts } from './texts.tsx';
 
 const kinds = [
   ['update', 'pulumi up'],

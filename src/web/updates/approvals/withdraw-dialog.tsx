@@ -3,8 +3,8 @@ import type { Approval } from '../../platform/app/contract.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
-import { withdrawDialogTexts } from '../texts.tsx';
 import { shortCommit } from '../update-status.ts';
+import { withdrawDialogTexts } from './texts.tsx';
 
 /** Whether there is something to withdraw: a request, or a valid approval. */
 export function isWithdrawable({ approvedAt, isValid, mayWithdraw }: Approval): boolean {

@@ -13,10 +13,10 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { Since } from '../../platform/ui/time.tsx';
-import { queueTexts } from '../texts.tsx';
 import { shortCommit, viewKind } from '../update-status.ts';
 import styles from './queue-view.module.css';
 import { RunActions } from './run-actions.tsx';
+import { queueTexts } from './texts.tsx';
 
 const pageSize = 200;
 /** With the stream and without it. */

@@ -5,7 +5,7 @@ import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
-import { runActionsTexts } from '../texts.tsx';
+import { runActionsTexts } from './texts.tsx';
 
 type Way = 'evict' | 'drain' | 'cancel';
 

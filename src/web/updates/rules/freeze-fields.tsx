@@ -2,9 +2,9 @@ import { Plus } from 'lucide-react';
 import { useId } from 'react';
 import { Button } from '../../platform/ui/button.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
-import { freezeFieldsTexts } from '../texts.tsx';
 import styles from './rule-dialog.module.css';
 import type { DraftWindow, SettingsProps } from './rule-draft.ts';
+import { freezeFieldsTexts } from './texts.tsx';
 
 const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const maxWindows = 20;

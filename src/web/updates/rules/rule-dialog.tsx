@@ -7,11 +7,11 @@ import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit } from '../../platform/app/use-edit.ts';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
-import { ruleDialogTexts } from '../texts.tsx';
 import styles from './rule-dialog.module.css';
 import { draftOf, keptByDefault, type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
 import { declaredKind, describeEstimate, isOfRetention, type RuleKind, ruleKinds } from './rule-labels.ts';
 import { RuleSettings } from './rule-settings.tsx';
+import { ruleDialogTexts } from './texts.tsx';
 import { NextWindows } from './window-times.tsx';
 
 const pauseMs = 400;

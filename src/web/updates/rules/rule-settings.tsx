@@ -1,8 +1,8 @@
 import { SelectField, TextArea, TextField } from '../../platform/ui/field.tsx';
-import { ruleSettingsTexts } from '../texts.tsx';
 import { FreezeFields } from './freeze-fields.tsx';
 import styles from './rule-dialog.module.css';
 import type { SettingsProps } from './rule-draft.ts';
+import { ruleSettingsTexts } from './texts.tsx';
 
 /** The fields of one kind of rules. */
 export function RuleSettings({ draft, onChange }: SettingsProps) {

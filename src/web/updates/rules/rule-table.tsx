@@ -6,9 +6,9 @@ import { Button } from '../../platform/ui/button.tsx';
 import { ManagedBadge } from '../../platform/ui/managed-badge.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { ruleTableTexts } from '../texts.tsx';
 import { describeSettings, describeWindow, type FreezeWindow, nameOfKind } from './rule-labels.ts';
 import styles from './rules.module.css';
+import { ruleTableTexts } from './texts.tsx';
 import { NextWindows } from './window-times.tsx';
 
 interface RuleTableProps {

@@ -14,7 +14,6 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Time } from '../../platform/ui/time.tsx';
-import { rulesTexts } from '../texts.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
 import { emptyDraft } from './rule-draft.ts';
 import {
@@ -28,6 +27,7 @@ import {
 } from './rule-labels.ts';
 import { FreezeTable, RuleTable } from './rule-table.tsx';
 import styles from './rules.module.css';
+import { rulesTexts } from './texts.tsx';
 
 const route = getRouteApi('/$organization/~/rules');
 const pollMs = 30_000;

@@ -1,7 +1,7 @@
 import type { RulePreview } from '../../platform/app/contract.ts';
 import { Time } from '../../platform/ui/time.tsx';
 import { useTimeDisplay, zoneOf } from '../../platform/ui/time-display.ts';
-import { windowTimesTexts } from '../texts.tsx';
+import { windowTimesTexts } from './texts.tsx';
 import styles from './window-times.module.css';
 
 const parts = { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const;

@@ -12,10 +12,10 @@ import { duration } from '../../platform/ui/relative-time.ts';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { stackTrendsTexts } from '../texts.tsx';
 import { viewKind, viewStatus } from '../update-status.ts';
 import { findOutliers } from './outliers.ts';
 import styles from './stack-trends.module.css';
+import { stackTrendsTexts } from './texts.tsx';
 
 const refreshMs = 60_000;
 const dayMs = 24 * 3600 * 1000;
