@@ -149,10 +149,12 @@ test('modules take their texts from the texts file of their folder', () => {
   expect(found).toEqual([]);
 });
 
-test('numbers have one format', () => {
+test('numbers and dates have the format of one locale', () => {
   const files = globSync('**/*.{ts,tsx}', { cwd: import.meta.dirname }).filter((file) => !file.includes('.test.'));
   const others = files.filter((file) =>
-    /toLocaleString\((?!'en'[,)])/.test(readFileSync(path.join(import.meta.dirname, file), 'utf8')),
+    /toLocaleString\((?!locale[,)])|DateTimeFormat\((?!locale[,)]|\)\.resolved)|toFixed\(1\)/.test(
+      readFileSync(path.join(import.meta.dirname, file), 'utf8'),
+    ),
   );
   expect(others).toEqual([]);
 });

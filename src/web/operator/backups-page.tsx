@@ -7,6 +7,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { Empty } from '../platform/ui/empty.tsx';
+import { locale } from '../platform/ui/locale.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
@@ -86,12 +87,12 @@ const columns: readonly Column<OperatorBackup>[] = [
   { name: backupTexts.backup, isTitle: true, cell: ({ id }) => <code>{id}</code> },
   { name: backupTexts.asOf, cell: ({ takenAt }) => <Time at={takenAt} /> },
   { name: backupTexts.size, align: 'right', cell: ({ bytes }) => byteText(bytes) },
-  { name: backupTexts.blobs, align: 'right', isMinor: true, cell: ({ blobs }) => blobs.toLocaleString('en') },
+  { name: backupTexts.blobs, align: 'right', isMinor: true, cell: ({ blobs }) => blobs.toLocaleString(locale) },
   {
     name: backupTexts.missingBlobs,
     align: 'right',
     isMinor: true,
-    cell: ({ missingBlobs }) => missingBlobs.toLocaleString('en'),
+    cell: ({ missingBlobs }) => missingBlobs.toLocaleString(locale),
   },
   {
     name: backupTexts.encrypted,

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { counted } from '../platform/ui/counted.ts';
+import { locale } from '../platform/ui/locale.ts';
 import { duration } from '../platform/ui/relative-time.ts';
 
 export const providerVersionsTexts = {
@@ -71,9 +72,9 @@ export const searchGroupsTexts = {
   provider: 'Provider',
   groups: 'Groups',
   groupBy: 'Group by',
-  more: (count: number) => `${count.toLocaleString('en')} more`,
+  more: (count: number) => `${count.toLocaleString(locale)} more`,
   largestOf: (shown: number, all: number) =>
-    `The ${shown.toLocaleString('en')} largest of ${all.toLocaleString('en')} groups.`,
+    `The ${shown.toLocaleString(locale)} largest of ${all.toLocaleString(locale)} groups.`,
   noProvider: 'none',
 } as const;
 
@@ -119,7 +120,7 @@ export const searchSummaryTexts = {
   resources: (isCut: boolean, resources: number) => (
     <>
       {isCut ? 'At least ' : null}
-      <b>{resources.toLocaleString('en')}</b> {resources === 1 ? 'resource' : 'resources'}
+      <b>{resources.toLocaleString(locale)}</b> {resources === 1 ? 'resource' : 'resources'}
     </>
   ),
   cutShort: 'cut short',

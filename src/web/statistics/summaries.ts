@@ -1,5 +1,6 @@
 import type { ProjectOrder } from '../platform/app/ci-search.ts';
 import type { CiStatistics } from '../platform/app/contract.ts';
+import { oneDecimal } from '../platform/ui/locale.ts';
 
 type Statistics = Omit<CiStatistics['days'][number], 'day'>;
 
@@ -44,7 +45,7 @@ export function meanMs({ runMs, runs }: Pick<Statistics, 'runMs' | 'runs'>): num
 export function rate(part: number, all: number): string {
   if (all === 0) return '–';
   const percent = (100 * part) / all;
-  return `${percent === 0 || percent >= 10 ? Math.round(percent) : percent.toFixed(1)} %`;
+  return `${percent === 0 || percent >= 10 ? Math.round(percent) : oneDecimal.format(percent)} %`;
 }
 
 /** Projects, sorted with the ones that need attention first. */

@@ -1,4 +1,5 @@
 import { counted } from '../platform/ui/counted.ts';
+import { locale } from '../platform/ui/locale.ts';
 
 export const activityTexts = {
   documentTitle: (organization: string) => `Activity of ${organization} - Holdfast`,
@@ -51,7 +52,7 @@ export const deliveryTexts = {
   changeRate: 'Change rate',
   changes: (changed: number) => counted(changed, 'change'),
   failureRate: 'Failure rate',
-  failedOf: (failed: number, finished: number) => `${failed.toLocaleString('en')} of ${counted(finished, 'run')}`,
+  failedOf: (failed: number, finished: number) => `${failed.toLocaleString(locale)} of ${counted(finished, 'run')}`,
   leadTime: 'Lead time',
   timeToRestore: 'Time to restore',
   projects: 'Projects',
@@ -109,7 +110,7 @@ export const runsTexts = {
   failed: 'Failed',
   failedRuns: (failed: number) => counted(failed, 'run'),
   timeInQueue: 'Time in queue',
-  runsWaited: (waits: number) => `${waits.toLocaleString('en')} waited`,
+  runsWaited: (waits: number) => `${waits.toLocaleString(locale)} waited`,
   refused: 'Refused',
   refusedNote: 'includes superseded and stopped runs',
   meanDuration: 'Mean duration',

@@ -1,3 +1,5 @@
+import { oneDecimal } from './locale.ts';
+
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
 /** A human-readable size in bytes: "812 B", "3.4 MiB". */
@@ -8,11 +10,11 @@ export function byteText(bytes: number): string {
     value /= 1024;
     unit++;
   }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+  return `${unit === 0 || value >= 100 ? Math.round(value) : oneDecimal.format(value)} ${units[unit]}`;
 }
 
 /** A short time in ms: "0.8 ms", "34 ms", "1.2 s". */
 export function msText(ms: number): string {
-  if (ms >= 1000) return `${(ms / 1000).toFixed(1)} s`;
-  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  if (ms >= 1000) return `${oneDecimal.format(ms / 1000)} s`;
+  return `${ms < 10 ? oneDecimal.format(ms) : Math.round(ms)} ms`;
 }

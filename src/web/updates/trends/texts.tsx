@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { locale } from '../../platform/ui/locale.ts';
 
 export const stackTrendsTexts = {
   noUpdates: (days: number) => `No updates in the last ${days} days`,
@@ -11,9 +12,10 @@ export const stackTrendsTexts = {
   median: (median: string) => `median ${median}`,
   daysAgo: (days: number) => `${days} days ago`,
   now: 'Now',
-  resourcesOf: (version: string | number, resources: number) => `Version ${version}: ${resources.toLocaleString('en')}`,
+  resourcesOf: (version: string | number, resources: number) =>
+    `Version ${version}: ${resources.toLocaleString(locale)}`,
   resourcesByVersion: 'Resources by version',
-  nowOf: (resources: number) => `now ${resources.toLocaleString('en')}`,
+  nowOf: (resources: number) => `now ${resources.toLocaleString(locale)}`,
   version: (version: string | number) => `Version ${version}`,
   unusuallyLongTitle: 'Unusually long',
   halfTook: (low: string | undefined, high: string | undefined) =>
