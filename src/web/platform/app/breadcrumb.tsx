@@ -3,6 +3,7 @@ import { Fragment, type ReactNode } from 'react';
 import { breadcrumbTexts, pageTexts } from '../texts.tsx';
 import { CutName } from '../ui/cut-name.tsx';
 import styles from './breadcrumb.module.css';
+import { useMe } from './me.ts';
 
 /** The parts of the page's path, each a link. The page's own title repeats the last part. */
 export function Breadcrumb() {
@@ -11,7 +12,8 @@ export function Breadcrumb() {
   const isPage = organization === '~' || project === '~';
   const matches = useMatches();
   const crumb = matches.findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
-  const isOfOperator = matches.some(({ routeId }) => routeId === '/~/operator');
+  const isOperator = useMe()?.isOperator === true;
+  const isOfOperator = isOperator && matches.some(({ routeId }) => routeId === '/~/operator');
   const parts: ReactNode[] = [
     <Link key="root" to={isOfOperator ? '/~/operator' : '/'}>
       {isOfOperator ? pageTexts.operations : pageTexts.stacks}
