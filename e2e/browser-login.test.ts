@@ -87,7 +87,7 @@ function environment(home: string): Record<string, string> {
 }
 
 await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.276', 'chromium'] }, () => {
-  const server = fileServer(() => startOwnHoldfast());
+  const server = fileServer(() => startOwnHoldfast({}, { prepared: true }));
 
   test(
     'pulumi login opens the page; who signs in and confirms there is logged in',
@@ -119,7 +119,7 @@ await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.276', '
       const port = await findFreePort();
       const url = `http://localhost:${port}`;
       // Browsers have no passkeys for addresses.
-      await using holdfast = await startOwnHoldfast({ HOLDFAST_PUBLIC_URL: url }, { port });
+      await using holdfast = await startOwnHoldfast({ HOLDFAST_PUBLIC_URL: url }, { port, prepared: true });
       await setPassword(holdfast, 'ada');
       await using chromium = await startChromium();
       const page = await chromium.context.newPage();

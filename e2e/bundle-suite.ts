@@ -29,7 +29,7 @@ export function testBundle(name: string, cli: PulumiVersion, openAccess: () => P
     return { env, bundle: { HOLDFAST_BUNDLE_URL: `file://${directory}`, ...settings } };
   };
   const server = fileServer(async () =>
-    startOwnHoldfast({ ...(await access()).bundle, ...tuned({ sweepSeconds: 1 }) }),
+    startOwnHoldfast({ ...(await access()).bundle, ...tuned({ sweepSeconds: 1 }) }, { prepared: true }),
   );
 
   test(

@@ -42,7 +42,9 @@ async function changeLargeState(scenario: Scenario): Promise<void> {
 /** Defines a test for each mode of the table, with its own server. */
 export function testModes(cli: PulumiVersion, expected: ModeTable): void {
   for (const { mode, writes } of expected) {
-    const server = fileServer<OwnHoldfastServer>(() => startOwnHoldfast({ HOLDFAST_CHECKPOINT_MODE: mode }));
+    const server = fileServer<OwnHoldfastServer>(() =>
+      startOwnHoldfast({ HOLDFAST_CHECKPOINT_MODE: mode }, { prepared: true }),
+    );
 
     test.concurrent(
       `with ${mode}, the CLI ${cli} sends its state by ${writes.join(' and ')}, and nothing is rejected`,

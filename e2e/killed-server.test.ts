@@ -20,7 +20,7 @@ function slowChain(project: string, count: number, slowMs: number): PulumiProgra
 }
 
 await suite('a killed or restarted server', { ownServer: true }, () => {
-  const server = fileServer(() => startOwnHoldfast());
+  const server = fileServer(() => startOwnHoldfast({}, { prepared: true }));
 
   for (const how of ['killed', 'stopped'] as const) {
     test(

@@ -9,7 +9,7 @@ import { reference, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 await suite('moving in and out', { ownServer: true }, () => {
-  const server = fileServer(() => startOwnHoldfast());
+  const server = fileServer(() => startOwnHoldfast({}, { prepared: true }));
 
   test(
     'stacks of the file backend move here with their history, and back, and a preview finds no changes',

@@ -53,7 +53,7 @@ const admin = (server: OwnHoldfastServer, ...args: string[]): Promise<string> =>
   runAdmin(server, ...args, '--organization', server.organization);
 
 await suite('a CI run without a stored token', { ownServer: true }, () => {
-  const server = fileServer(() => startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: issuerUrl() }));
+  const server = fileServer(() => startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: issuerUrl() }, { prepared: true }));
 
   test(
     'logs in with its id token, updates, and has to log in again when the token has ended',

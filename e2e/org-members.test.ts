@@ -5,7 +5,7 @@ import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenar
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 await suite('pulumi org member', { ownServer: true }, () => {
-  const server = fileServer(() => startOwnHoldfast());
+  const server = fileServer(() => startOwnHoldfast({}, { prepared: true }));
 
   test(
     'lists members, changes their roles and removes them, and they lose what they could do',

@@ -6,7 +6,7 @@ import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 await suite('requests above a limit', { ownServer: true }, () => {
-  const server = fileServer(() => startOwnHoldfast({ HOLDFAST_REQUESTS_PER_MINUTE: '120' }));
+  const server = fileServer(() => startOwnHoldfast({ HOLDFAST_REQUESTS_PER_MINUTE: '120' }, { prepared: true }));
 
   test(
     'a running update is completed, the next command says why it fails',

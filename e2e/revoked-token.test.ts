@@ -6,7 +6,7 @@ import { reference, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 await suite('a revoked token', { ownServer: true }, () => {
-  const server = fileServer(() => startOwnHoldfast());
+  const server = fileServer(() => startOwnHoldfast({}, { prepared: true }));
 
   test(
     'ends its running update; another user continues from the saved state',

@@ -8,7 +8,8 @@ import { reference, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 await suite('a round trip', { ownServer: true }, () => {
-  const first = fileServer(() => startOwnHoldfast());
+  // The other one is a different installation.
+  const first = fileServer(() => startOwnHoldfast({}, { prepared: true }));
   const second = fileServer(() => startOwnHoldfast());
 
   test(

@@ -164,7 +164,8 @@ await suite('pages about CI and for operators', {
       await runAdmin(holdfast, 'set-site-admin', 'ada');
       await page.reload();
       await page.getByRole('table', { name: 'Processes' }).getByText('Server').waitFor();
-      await page.getByRole('link', { name: 'Operations' }).waitFor();
+      for (const name of ['Pages', 'Where you are'])
+        await page.getByRole('navigation', { name, exact: true }).getByRole('link', { name: 'Operations' }).waitFor();
       expect(await page.getByText('Not used: jobs run in the process').count()).toBe(1);
       expect(await findBarriers(page)).toEqual([]);
       for (const [name, text] of [

@@ -195,7 +195,8 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
       const lines = (await readFile(await file.path(), 'utf8')).split('\r\n');
       expect(lines[0]).toBe('version,kind,status,ended,seconds,seconds in queue,resources');
       expect(lines[4]).toMatch(/^4,update,succeeded,\d{4}-[^,]*Z,900,0,40$/);
-      await page.unroute(/updates\.trend/);
+      // Waits for a response that is being changed.
+      await page.unrouteAll({ behavior: 'wait' });
       await table.getByRole('link', { name: 'Update 4' }).click();
       await page.getByRole('heading', { name: /^Update 4/ }).waitFor();
       expect(complaints).toEqual([]);

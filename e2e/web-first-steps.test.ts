@@ -50,6 +50,8 @@ await suite('the first minutes of a server', { ownServer: true, tools: ['pulumi-
       await workspace.runOk(['up', '--yes', '--skip-preview']);
       const greeting = page.getByText('Your first stack is here');
       await greeting.waitFor();
+      // It is counted as soon as it is listed.
+      expect(await page.locator('main header').first().textContent()).toBe('Stacks1');
       await greeting.getByRole('link').click();
       await page.waitForURL(/\/dev-org\/[^/]+\/dev$/);
       expect(refusedByPolicy).toEqual([]);

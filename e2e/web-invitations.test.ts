@@ -64,6 +64,10 @@ await suite('invitations in the web UI', { ownServer: true, tools: ['chromium'] 
     async () => {
       await signInAs('zoe');
       await page.getByText('An organization has invited you').waitFor();
+      const notice = await page.locator('main > section').first().boundingBox();
+      const title = await page.getByRole('heading', { level: 1 }).boundingBox();
+      // The notice has space below it.
+      expect((title?.y ?? 0) - (notice?.y ?? 0) - (notice?.height ?? 0)).toBeGreaterThan(12);
       await page.getByRole('link', { name: 'Respond' }).click();
       await page.getByText(`${organization}, as viewer`).waitFor();
       expect(await findFlaws(page)).toEqual([]);

@@ -7,7 +7,7 @@ import { type ScriptedRun, ScriptedStack } from '../testkit/scripted-runs.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { tuned } from '../testkit/tuned.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
-import { findBarriers, findFlaws, signIn } from '../testkit/web-session.ts';
+import { countClicks, findBarriers, findFlaws, signIn } from '../testkit/web-session.ts';
 
 const bucketType = 'aws:s3/bucketV2:BucketV2';
 const commit = 'c0ffee0123456789c0ffee0123456789c0ffee01';
@@ -17,7 +17,7 @@ const environment = {
 };
 
 await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] }, () => {
-  const web = fileWebServer({ settings: tuned({ sweepSeconds: 1, eventArchiveDelaySeconds: 0 }) });
+  const web = fileWebServer({ reviewer: true, settings: tuned({ sweepSeconds: 1, eventArchiveDelaySeconds: 0 }) });
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
@@ -186,6 +186,27 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
       await page.getByRole('button', { name: 'policy' }).first().click();
       await open(`${pathOf(stack)}/previews/${run.updateId}`);
       await page.waitForURL(`${server.url}/${path}`);
+
+      // What is usual is known after five updates that have succeeded.
+      const often = await ScriptedStack.create(server, { project: 'often' });
+      for (let at = 0; at < 6; at++) {
+        const each = await often.start();
+        await each.send(eventsOf(often, [['first', 0, 1]], begins));
+        await ended(each, state(often, '6.1.0', bucket(often, 'first', { at })));
+      }
+      const usual = page.getByText(/took .*, usually .* and 0 changes/);
+      await pollUntil(
+        'what is usual is beside the title',
+        async () => {
+          await open(`${pathOf(often)}/updates/6`);
+          return usual.waitFor({ timeout: 5_000 }).then(
+            () => true,
+            () => false,
+          );
+        },
+        { everyMs: 1_000 },
+      );
+      expect(await findFlaws(page)).toEqual([]);
     },
     scenarioTimeoutMs,
   );
@@ -215,6 +236,166 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
       await page.getByRole('row').filter({ hasText: 'broken/dev' }).waitFor();
       await page.getByRole('row').filter({ hasText: 'figures/dev' }).waitFor({ state: 'detached' });
       expect(await findFlaws(page)).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'each everyday task takes few clicks from the list of stacks',
+    async () => {
+      const sizes = [1, 2] as const;
+      const commits = ['a1'.repeat(20), 'b2'.repeat(20)] as const;
+      const [prod, staging, busy] = [
+        await ScriptedStack.create(server, { project: 'tasks', stack: 'prod' }),
+        await ScriptedStack.create(server, { project: 'tasks', stack: 'staging' }),
+        await ScriptedStack.create(server, { project: 'tasks', stack: 'busy' }),
+      ];
+      for (const [at, size] of sizes.entries()) {
+        const run = await prod.start({ environment: { ...environment, 'git.head': commits[at] as string } });
+        await ended(run, state(prod, '5.9.0', bucket(prod, 'logs', { size })));
+      }
+      const failing = await staging.start();
+      await failing.save(state(staging, '6.1.0', bucket(staging, 'logs', { size: 1 })));
+      const said = { message: 'AccessDenied: no buckets', severity: 'error', color: 'never' };
+      const urn = staging.urn(bucketType, 'logs');
+      await failing.send([{ sequence: 0, timestamp: 1_780_000_000, diagnosticEvent: { ...said, urn } }]);
+      await failing.complete('failed');
+      const running = await busy.start({ environment });
+      const post = async (path: string, body: object, token = server.token): Promise<void> => {
+        const headers = { authorization: `token ${token}`, 'content-type': 'application/json' };
+        const response = await fetch(`${server.url}/api/${path}`, {
+          ...{ method: 'POST', headers: { ...headers, accept: 'application/vnd.pulumi+8' } },
+          body: JSON.stringify(body),
+        });
+        if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+      };
+      const rule = { kind: 'change-limit', project: 'tasks', settings: { changes: 0 } };
+      await post(`orgs/${server.organization}/update-rules`, rule);
+      const request = { commit: commits[1], reason: 'The old pool goes' };
+      await post(`stacks/${pathOf(prod)}/approvals`, request, server.reviewerToken);
+      await post(`orgs/${server.organization}/tokens`, { name: 'deploy' });
+
+      const visit = await browser.context.newPage();
+      const clicks = await countClicks(visit);
+      const link = (name: string) => visit.getByRole('link', { name, exact: true }).click();
+      const button = (name: string | RegExp) => visit.getByRole('button', { name }).first().click();
+      const history = visit.getByRole('listitem').filter({ hasText: 'size' });
+      const tasks: readonly (readonly [task: string, atMost: number, steps: () => Promise<unknown>, from?: string])[] =
+        [
+          [
+            ...(['who holds the lock, and from which CI run', 1] as const),
+            async () => {
+              await link('tasks/busy');
+              const notice = visit.locator('section').filter({ hasText: 'holds the lock' }).first();
+              await notice.getByText('ada').first().waitFor();
+              expect(await notice.getByRole('link', { name: 'CI run' }).getAttribute('href')).toBe(
+                'https://ci.example/7',
+              );
+            },
+          ],
+          [
+            ...(['why it failed', 1] as const),
+            async () => {
+              await link('tasks/staging');
+              await visit.getByText('AccessDenied: no buckets').waitFor();
+            },
+          ],
+          [
+            ...(['what changed, property by property', 2] as const),
+            async () => {
+              await link('tasks/prod');
+              await link('Versions');
+              await visit.getByText(/^inputs\.size/).waitFor();
+            },
+          ],
+          [
+            ...(['which commit set a property', 3] as const),
+            async () => {
+              await link('tasks/prod');
+              await visit.getByRole('link', { name: /^Resources/ }).click();
+              await button(/^logs/);
+              await history.filter({ hasText: 'version 2' }).getByText('b2b2b2b2').waitFor();
+            },
+          ],
+          [
+            ...(['which stacks use a provider below a version', 2] as const),
+            async () => {
+              await visit.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Search' }).click();
+              await visit.keyboard.press('/');
+              await visit.keyboard.type('provider:aws version:<6');
+              await visit.getByRole('navigation', { name: 'Group by' }).getByRole('link', { name: 'Stack' }).click();
+              await visit.getByRole('region', { name: 'Groups' }).getByText('tasks/prod').waitFor();
+            },
+          ],
+          [
+            ...(['approve', 2] as const),
+            async () => {
+              await link('tasks/prod');
+              await button('Approve');
+              await visit.getByRole('dialog').getByLabel('Reason').fill('Seen');
+              await visit.keyboard.press('Enter');
+              await visit.getByText('The old pool goes', { exact: true }).waitFor({ state: 'detached' });
+            },
+          ],
+          [
+            ...(['compare staging with prod', 3] as const),
+            async () => {
+              await link('tasks/staging');
+              await link('Versions');
+              await button('Compare stacks');
+              await visit.getByLabel('Compare with').and(visit.locator(':focus')).waitFor();
+              await visit.keyboard.type('prod');
+              const found = visit.getByRole('list', { name: 'Stacks' }).getByRole('listitem');
+              await pollUntil('one is left', async () => (await found.count()) === 1);
+              await visit.keyboard.press('Enter');
+              await visit.getByText(/^inputs\.size/).waitFor();
+            },
+          ],
+          [
+            ...(['restore an earlier version', 4] as const),
+            async () => {
+              await link('tasks/prod');
+              await link('Versions');
+              await visit.getByRole('region', { name: 'Versions' }).getByRole('button', { name: /^1/ }).click();
+              await button('Restore version 1');
+              await visit.getByLabel('Type prod to confirm').fill('prod');
+              await visit.keyboard.press('Enter');
+              await visit.getByRole('button', { name: /Restored version 1/ }).waitFor();
+            },
+          ],
+          [
+            ...(['rotate a token', 2] as const),
+            async () => {
+              await button('Rotate deploy');
+              await visit.getByRole('dialog').getByRole('button', { name: 'Rotate the token' }).click();
+              await visit.getByText('It is shown only once').waitFor();
+            },
+            `${server.organization}/~/tokens`,
+          ],
+        ];
+      // The index follows some seconds behind.
+      await pollUntil(
+        'all is indexed',
+        async () => {
+          await visit.goto(
+            `${server.url}/${pathOf(prod)}?tab=resources&urn=${encodeURIComponent(prod.urn(bucketType, 'logs'))}`,
+          );
+          await visit.getByRole('heading', { name: 'Inputs' }).waitFor();
+          return (await history.filter({ hasText: 'version 2' }).count()) > 0;
+        },
+        { everyMs: 1_000 },
+      );
+      const taken: [string, number][] = [];
+      for (const [task, , steps, from = `${server.organization}?text=tasks`] of tasks) {
+        await visit.goto(`${server.url}/${from}`);
+        await visit.getByRole('heading', { level: 1 }).waitFor();
+        clicks.take();
+        await steps();
+        taken.push([task, clicks.take()]);
+      }
+      expect(taken).toEqual(tasks.map(([task, atMost]) => [task, atMost]));
+      await visit.close();
+      await running.complete();
     },
     scenarioTimeoutMs,
   );

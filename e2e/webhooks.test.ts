@@ -38,7 +38,9 @@ const url = (path = '') => `http://127.0.0.1:${(outside.address() as AddressInfo
 const until = (what: string, isSo: () => boolean) => pollUntil(what, isSo, { timeoutMs: 120_000, everyMs: 50 });
 
 await suite('notifications of webhooks', { ownServer: true }, () => {
-  const server = fileServer(() => startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: url(), ...tuned({ sweepSeconds: 1 }) }));
+  const server = fileServer(() =>
+    startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: url(), ...tuned({ sweepSeconds: 1 }) }, { prepared: true }),
+  );
 
   test(
     'webhooks that the CLI sets up are notified of updates, and of drift that its refreshes find',

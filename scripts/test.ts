@@ -31,6 +31,8 @@ const laterTools: readonly ToolName[] = [
   'kubeconform',
   'kubernetes-schemas',
 ];
+/** In this order: the first one does for the second. Prepared with the later tools. */
+const browsers: readonly ToolName[] = ['chromium-headless-shell', 'chromium'];
 const extraTools: readonly ToolName[] = ['test-provider', 'pulumi-3.276', 'pulumi-3.142', 'minio', ...system];
 
 const firstProjects = ['integration', 'contracts'];
@@ -46,7 +48,8 @@ const jestArguments = process.argv.slice(2).filter((argument) => argument !== '-
 async function prepareTools(tools: readonly ToolName[]): Promise<boolean> {
   let ready = true;
   for (const [tool, outcome] of await makeTools(tools)) {
-    if ('path' in outcome) continue;
+    // Tests use another browser, or say why there is none.
+    if ('path' in outcome || browsers.includes(tool)) continue;
     const { error } = outcome;
     if (inCi || !(error instanceof ToolUnavailableError)) {
       console.error(error.message);
@@ -137,7 +140,7 @@ const notRun: TestRun = { passed: false, results: null };
 async function runInGroups(preparing: Promise<boolean>): Promise<boolean> {
   const unit = await runJest('unit', ['--selectProjects', 'unit']);
   if (!(await preparing)) return conclude([unit, notRun]);
-  const building = prepareTools(laterTools);
+  const building = prepareTools([...laterTools, ...browsers]);
   const first = await runJest('first', [`--maxWorkers=${firstWorkers}`, '--selectProjects', ...firstProjects]);
   if (!(await building)) return conclude([unit, first, notRun]);
   const later = await runJest('later', ['--selectProjects', ...laterProjects]);
@@ -159,7 +162,11 @@ if (extra) {
     prepareTools(firstTools),
     // Here, so that tests that need it do not build it at the same time.
     npmRun('build:web', ['--if-stale'], { quietly: true }),
-  ]).then(([ready]) => ready);
+  ]).then(([ready, built]) => {
+    // Read by testkit/web-build.ts.
+    if (built) process.env['HOLDFAST_TEST_WEB'] = 'built';
+    return ready;
+  });
   const tested = await (others.length === 0 ? runInGroups(preparing) : runChosen(preparing));
   const checked = await checking;
   if (!checked) console.error('The static checks failed: see above, or run npm run check:static');

@@ -18,6 +18,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
 import { reportVolatileCommits } from './shared/platform/db/volatile-commits.ts';
+import type { Lifecycle } from './shared/platform/lifecycle/lifecycle.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
 import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
 import { startSiteWatch } from './shared/platform/site/site-watch.ts';
@@ -69,7 +70,7 @@ export async function startServer(
         logger,
         { fence: embedded?.fence, ...overrides },
       );
-      if (embedded) cluster.lifecycle.onClose('processes', 'postgres', embedded.stop);
+      embedded?.closeWith(cluster.lifecycle);
       startClusterJobs(cluster);
       return await serve(cluster, createClusterDispatcher(cluster), embedded !== null);
     }
@@ -79,7 +80,7 @@ export async function startServer(
       { databaseUrl, masterKeys },
       { logger, fence: embedded?.fence, ...overrides },
     );
-    if (embedded) context.lifecycle.onClose('processes', 'postgres', embedded.stop);
+    embedded?.closeWith(context.lifecycle);
     return await serve(context, startInProcessJobs(context), embedded !== null);
   } catch (error) {
     await embedded?.stop();
@@ -116,11 +117,14 @@ interface Embedded {
   readonly masterKeys: string;
   readonly fence: WriteFence;
   readonly stop: () => Promise<void>;
+  /** Stops it with the server, and the server once it has ended. */
+  readonly closeWith: (lifecycle: Lifecycle) => void;
 }
 
 async function startEmbedded(config: Config, logger: Logger): Promise<Embedded> {
   const claim = await claimDataDir(config.dataDir, logger);
   let postgres: EmbeddedPostgres | undefined;
+  let close = async (): Promise<void> => {};
   claim.onLost((reason) => {
     // At once: what is still written would damage the data of the other server.
     postgres?.kill();
@@ -132,6 +136,11 @@ async function startEmbedded(config: Config, logger: Logger): Promise<Embedded> 
     const directory = path.join(config.dataDir, 'postgres');
     const started = await startEmbeddedPostgres(directory, logger, {
       silenceMs: Math.max(config.startWaitMs, minSilenceMs),
+      // A supervisor then starts the server again.
+      onEnd: (reason) => {
+        logger.fatal({ reason }, 'ending: the embedded Postgres has ended');
+        void close().finally(() => process.exit(1));
+      },
       takeLock: () => claim.lockFor('postgres'),
     });
     postgres = started;
@@ -145,7 +154,11 @@ async function startEmbedded(config: Config, logger: Logger): Promise<Embedded> 
       await stop();
       throw error;
     }
-    return { databaseUrl: started.url, masterKeys, fence: claim, stop };
+    const closeWith = (lifecycle: Lifecycle): void => {
+      lifecycle.onClose('processes', 'postgres', stop);
+      close = () => lifecycle.close();
+    };
+    return { databaseUrl: started.url, masterKeys, fence: claim, stop, closeWith };
   } catch (error) {
     claim.release();
     throw error;

@@ -43,7 +43,7 @@ export async function preparePostgres(
   port: number,
   env: Readonly<Record<string, string>> = {},
 ): Promise<PostgresSpec> {
-  const { initdb, postgres } = await findBinaries();
+  const { initdb } = await findBinaries();
   const directory = join(home, 'postgres');
   const dataDir = join(directory, 'cluster');
   const password = randomBytes(16).toString('hex');
@@ -54,7 +54,20 @@ export async function preparePostgres(
   const init = ['--username=holdfast', '--auth=scram-sha-256', '--encoding=UTF8', '--locale=C', '--no-instructions'];
   const [file, ...args] = [...prefix, initdb, `--pgdata=${dataDir}`, `--pwfile=${passwordFile}`, '--no-sync', ...init];
   await promisify(execFile)(file as string, args);
-  return serverSpec('postgres', [...prefix, 'env', ...variables(env), postgres], dataDir, password, port);
+  return describePostgres(home, port, env);
+}
+
+/** The Postgres that was prepared in this directory, or in the one it is a copy of. */
+export async function describePostgres(
+  home: string,
+  port: number,
+  env: Readonly<Record<string, string>> = {},
+): Promise<PostgresSpec> {
+  const { postgres } = await findBinaries();
+  const directory = join(home, 'postgres');
+  const password = await readFile(join(directory, 'password'), 'utf8');
+  const words = [...(await unprivileged([])), 'env', ...variables(env), postgres];
+  return serverSpec('postgres', words, join(directory, 'cluster'), password, port);
 }
 
 /**

@@ -5,10 +5,11 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { preparePostgres } from './cluster-postgres.ts';
+import { describePostgres, preparePostgres } from './cluster-postgres.ts';
 import { ClusterProcess, type ProcessSpec } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
 import { holdfastProgram } from './holdfast-program.ts';
+import { copyPreparedPostgres } from './postgres-template.ts';
 import { isOk, proxySpec } from './proxy-spec.ts';
 import { answersPing } from './redis-server.ts';
 import { type S3Access, s3Request } from './s3-request.ts';
@@ -33,6 +34,8 @@ export interface ClusterOptions {
   entry?: string;
   /** URL of an existing database, which is migrated. Default: the cluster starts its own Postgres. */
   databaseUrl?: string;
+  /** Its own Postgres is a copy of one that has all migrations, which saves their time. */
+  prepared?: boolean;
   /** Returns the URL that the Holdfast processes use for the database, e.g. of a proxy. */
   databaseThrough?: (databaseUrl: string) => Promise<string>;
   /** Settings of all Holdfast processes. */
@@ -153,8 +156,12 @@ async function startParts(
   };
 
   onProgress('stores');
+  const isPrepared = options.prepared === true;
+  if (isPrepared) await copyPreparedPostgres(home);
   const postgresSpec =
-    options.databaseUrl === undefined ? await preparePostgres(home, nextPort(), options.postgresEnv) : null;
+    options.databaseUrl === undefined
+      ? await (isPrepared ? describePostgres : preparePostgres)(home, nextPort(), options.postgresEnv)
+      : null;
   const databaseUrl = postgresSpec?.url ?? (options.databaseUrl as string);
   const postgres = postgresSpec && add(postgresSpec);
   const redisPort = nextPort();
@@ -201,7 +208,7 @@ async function startParts(
   };
 
   onProgress('bucket and migrations');
-  for (const step of ['create-bucket', 'migrate']) {
+  for (const step of ['create-bucket', ...(isPrepared ? [] : ['migrate'])]) {
     await run(process.execPath, [entry, step], { env: { PATH: process.env['PATH'] ?? '', ...settings } });
   }
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { webPassword } from './admin-command.ts';
 import type { TestBrowser } from './chromium.ts';
 import { pollUntil } from './poll.ts';
@@ -36,32 +36,137 @@ export async function submitPassword(page: Page, login: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
 }
 
+/** Rules of axe whose outcome depends on colors. Others find the same in both themes, which differ in colors only (tokens.css). */
+const colorRules = ['color-contrast', 'link-in-text-block'];
+
 /** What axe finds wrong with a page in both themes. Waits for the title of the page. `rules`: those that axe does not apply by itself. */
 export async function findBarriers(page: Page, rules: readonly string[] = []): Promise<string[]> {
-  const found: string[] = [];
-  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   // Dialogs hide it from readers.
   await page.locator('h1').first().waitFor();
+  return await barriersIn(page, null, Object.fromEntries(rules.map((rule) => [rule, { enabled: true }])));
+}
+
+/**
+ * The same for the elements that a selector finds. Open menus are looked at by themselves: they hide the page, landmarks included, so axe's rule that
+ * everything is within a landmark does not fit them.
+ */
+async function barriersIn(page: Page, selector: string | null, rules: object = {}): Promise<string[]> {
+  const found: string[] = [];
+  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+    await frames(page);
     const moving = (await page.evaluate(
       `[...document.querySelectorAll('*')].filter((element) => /[1-9]/.test(getComputedStyle(element).transitionDuration)).map((element) => element.className)`,
     )) as unknown[];
     if (moving.length > 0) found.push(`${page.url()} moves although less motion is asked for: ${moving.join(', ')}`);
     // By the debugger: the policy of the page permits no scripts of others.
-    await page.evaluate(axe);
+    if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe);
+    const context = selector === null ? 'document' : JSON.stringify(selector);
     const options = {
       resultTypes: ['violations'],
-      rules: Object.fromEntries(rules.map((rule) => [rule, { enabled: true }])),
+      ...(colorScheme === 'dark' ? { runOnly: { type: 'rule', values: colorRules } } : { rules }),
     };
-    const { violations } = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
+    const { violations } = (await page.evaluate(`axe.run(${context}, ${JSON.stringify(options)})`)) as {
       violations: { id: string; nodes: { html: string; failureSummary?: string }[] }[];
     };
     for (const { id, nodes } of violations)
       for (const { failureSummary, html } of nodes)
         found.push(`${page.url()} ${colorScheme} ${id}: ${html}\n${failureSummary ?? ''}`);
   }
+  return found;
+}
+
+/** Until what was changed is drawn. */
+async function frames(page: Page): Promise<void> {
+  await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+}
+
+/** Buttons that open nothing, or ask the browser for something. */
+const opensNothing = /^(Add to favourites|Copy|CSV|Details|Download|Favourite|Hide|Save|Show|Why)/;
+const popups = '[role=dialog], [role=menu]';
+const waitMs = 5_000;
+/** How long after a click one may open. */
+const lateMs = 300;
+
+/**
+ * What axe finds wrong with the dialogs and menus behind the buttons of a page, in both themes, and whether they are wider than a phone.
+ * `opened` gets their names. Meanwhile the server is only read from.
+ */
+export async function findPopupFlaws(page: Page, opened: string[]): Promise<string[]> {
+  const found: string[] = [];
+  const refuse = async (route: Route): Promise<void> => {
+    if (route.request().method() === 'GET') return route.fallback();
+    const data = { code: 'FORBIDDEN', httpStatus: 403 };
+    return route.fulfill({ status: 403, json: { error: { message: 'Only looked at', code: -32_003, data } } });
+  };
+  await page.route('**/trpc/**', refuse);
+  const popup = page.locator(popups);
+  const main = page.getByRole('main');
+  const close = async (): Promise<void> => {
+    await page.keyboard.press('Escape');
+    await popup.first().waitFor({ state: 'detached' });
+  };
+  const addressOf = (name: string): string => `${new URL(page.url()).pathname} "${name}"`;
+  const look = async (name: string): Promise<void> => {
+    const address = addressOf(name);
+    opened.push(address);
+    found.push(...(await barriersIn(page, popups)).map((flaw) => `${address} ${flaw}`));
+    if ((await page.getByRole('dialog').count()) === 0) return;
+    await page.setViewportSize({ width: 390, height: 844 });
+    await frames(page);
+    const isWide = `[...document.querySelectorAll('${popups}')].some((popup) => popup.scrollWidth > popup.clientWidth + 1)`;
+    if (await page.evaluate(isWide)) found.push(`${address} is wider than a phone`);
+    await page.setViewportSize({ width: 1280, height: 720 });
+  };
+  /** At one that has opened meanwhile. */
+  const lookAtLate = async (name: string): Promise<void> => {
+    if (!(await popup.first().isVisible())) return;
+    await look(name);
+    await close();
+  };
+  const named = (await page.evaluate(
+    `[...document.querySelectorAll('main button:enabled')].filter((button) => button.checkVisibility()).map((button) => ({
+      name: (button.getAttribute('aria-label') ?? button.textContent).trim(),
+      isMenu: button.getAttribute('aria-haspopup') === 'menu',
+    }))`,
+  )) as readonly { readonly name: string; readonly isMenu: boolean }[];
+  const kinds = new Set<string>();
+  for (const { isMenu, name } of named) {
+    // One of those that are the same in each row.
+    const kind = name.replace(/^(Actions for|Approve|Edit|Remove|Revoke|Rotate|Send again|Thaw) .*/, '$1');
+    const button = main.getByRole('button', { name, exact: true }).first();
+    if (kind === '' || opensNothing.test(name) || kinds.has(kind) || opened.includes(addressOf(name))) continue;
+    if ((await button.count()) === 0) continue;
+    kinds.add(kind);
+    await lookAtLate(name);
+    const opens = async (): Promise<boolean> => {
+      await button.click({ timeout: waitMs }).catch(() => {});
+      // Some are loaded when they are first needed.
+      await popup
+        .first()
+        .waitFor({ timeout: isMenu ? waitMs : lateMs })
+        .catch(() => {});
+      return await popup.first().isVisible();
+    };
+    if (!(await opens())) continue;
+    await look(name);
+    const items = isMenu ? await page.getByRole('menuitem').allTextContents() : [];
+    await close();
+    // Those that ask for more.
+    for (const item of items.filter((each) => each.endsWith('…'))) {
+      if (!(await opens())) continue;
+      await page.getByRole('menuitem', { name: item, exact: true }).click();
+      await page.getByRole('menu').waitFor({ state: 'detached' });
+      await page
+        .getByRole('dialog')
+        .waitFor({ timeout: lateMs })
+        .catch(() => {});
+      await lookAtLate(item);
+    }
+  }
+  await lookAtLate('the last button');
+  await page.unroute('**/trpc/**', refuse);
   return found;
 }
 
@@ -87,6 +192,21 @@ export async function runCommand(page: Page, text: string, option: string | RegE
   await page.keyboard.type(text);
   await page.getByRole('option', { name: option, selected: true }).waitFor();
   await page.keyboard.press('Enter');
+}
+
+/** Counts the clicks of a mouse on a page, also over navigations. Keys make none. */
+export async function countClicks(page: Page): Promise<{ take(): number }> {
+  let clicks = 0;
+  await page.exposeBinding('countClick', () => void clicks++);
+  await page.addInitScript(`addEventListener('click', ({ detail }) => (detail > 0 ? countClick() : undefined), true)`);
+  return {
+    /** Those since the last time. */
+    take: () => {
+      const taken = clicks;
+      clicks = 0;
+      return taken;
+    },
+  };
 }
 
 /** The page of a test file, on which one person after another is signed in, and what its tests do with it. */

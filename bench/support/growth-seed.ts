@@ -15,6 +15,9 @@ const derived: Readonly<Record<string, string>> = {
       waited_ms, longest_ms)
     select d.organization_id, d.day, c.project_name, sum(d.runs), sum(d.failed), 0, 0, 0, 0, sum(d.run_ms), 0, max(d.longest_ms)
     from stack_days d join stack_changes c using (stack_id) group by 1, 2, 3`,
+  'deliveries of projects': `insert into project_day_deliveries (organization_id, day, project_name, kind, seconds, count)
+    select d.organization_id, d.day, c.project_name, k.kind, k.seconds, sum(k.count)
+    from stack_days d join stack_changes c using (stack_id) cross join lateral deliveries_of_day(d) k group by 1, 2, 3, 4, 5`,
   'statistics of updates': `insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, seconds, creates, updates,
       deletes, replaces, steps)
     select u.id, u.stack_id, u.kind, u.dry_run, true, now() - ((u.number % 90) || ' days')::interval, 60, 1, 1, 0, 0, '[]'

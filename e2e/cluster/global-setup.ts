@@ -6,6 +6,7 @@ import { clusterVariables, runningCluster } from './running-cluster.ts';
 export default async function globalSetup(): Promise<void> {
   try {
     const cluster = await startCluster({
+      prepared: true,
       onCrash: (part) => console.error(`cluster: ${part.name} has ended by itself:\n${part.log.slice(-3_000)}`),
     });
     runningCluster.set(cluster);

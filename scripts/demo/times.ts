@@ -39,7 +39,9 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
        where l.stack_id = s.id`,
     );
     await client.query('update stack_changes c set changed_at = s.updated_at from stacks s where s.id = c.stack_id');
-    await client.query('truncate stack_days, project_days, project_day_changes');
+    await client.query(
+      'truncate stack_days, project_days, project_day_changes, project_day_deliveries, project_day_delivery_changes',
+    );
     await client.query(
       `insert into stack_days (organization_id, day, stack_id, runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms,
          longest_ms, longest_id)

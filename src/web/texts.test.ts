@@ -16,23 +16,16 @@ const codeTags = new Set(['code', 'Code', 'kbd', 'pre']);
 const hidden =
   /^(align|as|autoCapitalize|autoComplete|autoCorrect|centre|className|d|data-.*|dateTime|download|fileName|fill|from|href|holders|htmlFor|id|inputMode|key|kind|lang|list|page|params|part|pattern|placement|position|preserveAspectRatio|rel|role|scope|search|side|size|step|stroke|strokeLinecap|style|target|to|tone|type|viewBox|value|width|aria-(controls|current|describedby|errormessage|hidden|keyshortcuts|labelledby|live|owns|sort|haspopup|expanded|autocomplete|activedescendant|orientation|busy|invalid|checked|selected))$/;
 /** Properties of columns, options and such that are shown. */
-const shown = /^(about|action|body|crumb|description|heading|hint|label|lead|legend|note|placeholder|stay|title)$/;
-/** They hold labels, or actions of the API. */
-const labels = new Set([
-  'access/access-labels.ts',
-  'platform/ui/relative-time.ts',
-  'stacks/pending-choices.ts',
-  'updates/engine-event.ts',
-  'updates/provider-changes.ts',
-  'updates/rules/rule-labels.ts',
-  'updates/update-status.ts',
-  'webhooks/webhook-labels.ts',
-]);
+const shown = /^(about|action|body|crumb|description|heading|hint|label|lead|legend|note|placeholder|stay|title|word)$/;
+/** Results are commands of the CLI, the same in every language, and actions of the API. */
+const commands = new Set(['stacks/pending-choices.ts']);
 /** Functions that show what they get. */
 const showing = /^(usePageAction|setProblem)$/;
 const letter = /\p{L}/u;
 /** More than a name of the code, or a number with its unit. */
 const words = /\p{L}{2}.*\s|\s.*\p{L}{2}/u;
+/** Commands, keys, styles, queries and codes of the API. */
+const code = /^(pulumi |Ctrl |-?\w+:|minmax\(|translateY\(|not started$)/;
 const capital = /^\p{Lu}/u;
 
 /** Texts that a source shows and that it does not take from a texts file. */
@@ -65,10 +58,12 @@ function findTexts(source: string): string[] {
     const known = found.length;
     results(node);
     const added = found.splice(known);
-    found.push(...added.filter((text) => words.test(text.replace(/^\d+: /, ''))));
+    found.push(...added.filter((text) => words.test(textOf(text)) && !code.test(textOf(text))));
   };
   const walk = (node: Node): void => {
     if (node.type === 'ReturnStatement') sayings(node['argument'] as Node | null);
+    if (node.type === 'ArrowFunctionExpression') sayings(node['body'] as Node);
+    if (node.type === 'ArrayExpression') for (const element of node['elements'] as readonly Node[]) sayings(element);
     if (node.type === 'CallExpression' && showing.test(nameOf(node['callee'] as Node)))
       for (const argument of node['arguments'] as readonly Node[]) results(argument);
     if (node.type === 'JSXText') report(node, node['value'] as string);
@@ -91,11 +86,17 @@ function findTexts(source: string): string[] {
       const value = node['value'] as Node;
       // Names of columns; others are fields of the API.
       if (shown.test(name) || (name === 'name' && capital.test(String(value['value'])))) results(value);
+      else sayings(value);
     }
     for (const part of Object.values(node).flat()) if (isNode(part)) walk(part);
   };
   walk(parse(source, { sourceType: 'module', plugins: ['typescript', 'jsx'] }).program as unknown as Node);
   return found;
+}
+
+/** Without the line. */
+function textOf(found: string): string {
+  return found.replace(/^\d+: /, '');
 }
 
 function isNode(value: unknown): value is Node {
@@ -120,6 +121,10 @@ test.each([
   ['the name of a column', "[{ name: 'Stack', cell }]"],
   ['an argument of what shows it', "setProblem(isOpen ? 'Closed' : null)"],
   ['a result', "() => { return 'Not yet'; }"],
+  ['a result of an expression', `(login) => \`Remove the user \${login}\``],
+  ['a label under a code', "{ 'lease-expired': 'Its lease has expired' }"],
+  ['a word of a status', "{ succeeded: { word: 'Succeeded', tone: 'success' } }"],
+  ['a label in a list', "[['raw', 'JSON, signed']]"],
 ])('%s in a component is found', (_, source) => {
   expect(findTexts(`const x = ${source};`)).not.toEqual([]);
 });
@@ -136,7 +141,7 @@ test.each([
 
 test('modules take their texts from the texts file of their folder', () => {
   const files = globSync('**/*.{ts,tsx}', { cwd: import.meta.dirname });
-  const sources = files.filter((file) => !/(^|\/)(texts\.tsx?|.*\.test\.ts)$/.test(file) && !labels.has(file));
+  const sources = files.filter((file) => !/(^|\/)(texts\.tsx?|.*\.test\.ts)$/.test(file) && !commands.has(file));
   expect(sources.length).toBeGreaterThan(200);
   const found = sources.flatMap((file) =>
     findTexts(readFileSync(path.join(import.meta.dirname, file), 'utf8')).map((text) => `${file}:${text}`),

@@ -18,10 +18,16 @@ interface Service {
   readonly restart?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly ports?: readonly { readonly host_ip?: string; readonly published: string; readonly target: number }[];
+  readonly networks?: Readonly<Record<string, unknown>>;
   readonly healthcheck?: { readonly disable?: boolean; readonly test?: readonly string[] };
   readonly logging?: { readonly options?: Readonly<Record<string, string>> };
   readonly deploy?: { readonly resources?: { readonly limits?: { readonly memory?: string; readonly pids?: number } } };
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+}
+
+interface Project {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly networks: Readonly<Record<string, { readonly internal?: boolean }>>;
 }
 
 let folder: string;
@@ -51,10 +57,14 @@ await describeWithTools('docker-compose.yml, as Compose reads it', ['config-chec
       cpSync(path.join(root, name), path.join(folder, name), { recursive: true });
   });
 
-  async function load(profile: string): Promise<Readonly<Record<string, Service>>> {
+  async function loadProject(profile: string): Promise<Project> {
     const { 'config-checks': checks } = await ensureToolchain({ only: ['config-checks'] });
     const { stdout } = await promisify(execFile)(checks, ['compose', folder, environment(), profile], { env: {} });
-    return (JSON.parse(stdout) as { services: Record<string, Service> }).services;
+    return JSON.parse(stdout) as Project;
+  }
+
+  async function load(profile: string): Promise<Project['services']> {
+    return (await loadProject(profile)).services;
   }
 
   test.each([
@@ -102,6 +112,22 @@ await describeWithTools('docker-compose.yml, as Compose reads it', ['config-chec
         });
         expect({ name, hasKeys: settings['HOLDFAST_MASTER_KEYS'] !== '' }).toEqual({ name, hasKeys: answersCalls });
       }
+    },
+  );
+
+  test.each(['single', 'cluster'])(
+    'profile %s lets our processes call out, and clients reach no others',
+    async (profile) => {
+      writeEnvironment('cluster');
+      const { networks, services } = await loadProject(profile);
+      const reachable = Object.keys(services).filter((name) => 'front' in (services[name]?.networks ?? {}));
+      const callsOut = (name: string): boolean =>
+        Object.keys(services[name]?.networks ?? {}).some((network) => networks[network]?.internal !== true);
+      // They send webhooks, audit events, backups and bundles, and ask identity providers.
+      const running = Object.keys(services).filter((name) => /^(server|api-\d|worker)$/.test(name));
+      expect(running.filter((name) => !callsOut(name))).toEqual([]);
+      expect(reachable.filter((name) => !/^(server|api-\d|web|proxy|single-proxy)$/.test(name))).toEqual([]);
+      expect(['postgres', 'redis'].filter((name) => name in services && callsOut(name))).toEqual([]);
     },
   );
 

@@ -50,7 +50,10 @@ describe('the proxy with TLS in front of one server', () => {
     const [port = 0, httpPort = 0] = await findFixedPorts(2);
     plainPort = httpPort;
     url = `https://localhost:${port}`;
-    server = await startOwnHoldfast({ HOLDFAST_PUBLIC_URL: url, HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' });
+    server = await startOwnHoldfast(
+      { HOLDFAST_PUBLIC_URL: url, HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' },
+      { prepared: true },
+    );
     const upstream = new URL(server.url).host;
     proxy = new ClusterProcess(
       {

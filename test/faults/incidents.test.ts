@@ -24,7 +24,7 @@ beforeAll(async () => {
     return { HOLDFAST_S3_ENDPOINT: gate.url };
   };
   cluster = await startCluster({
-    ...{ apis: 2, workers: 1, s3Kind: 'versitygw' },
+    ...{ apis: 2, prepared: true, workers: 1, s3Kind: 'versitygw' },
     settings: { HOLDFAST_INLINE_BYTES: '4096', HOLDFAST_DIRECT_BYTES: '16384' },
     databaseThrough: async (url) => {
       way = await openWayToPostgres(url);

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
 import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
-import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import type { BlobPage, BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
@@ -110,16 +110,27 @@ test('a prune that ends before any of its deletions leaves each complete backup 
   expect(await target.stat(`${backupKeys.blobs}audit/other/unneeded`)).toBeNull();
 }, 120_000);
 
-test('a backup that a prune deletes while it is made does not become complete', async () => {
-  const target = await openStore('overtaken');
-  const late = changing(target, async (key) => {
-    if (!isFirstList(key)) return;
-    await plainBackup(target);
-    await pruneBackups(target, 1);
-  });
-  await expect(plainBackup(late)).rejects.toThrow('A prune has deleted the backup while it was made');
-  expect(await damageOf(target)).toEqual([]);
-}, 120_000);
+test.each([
+  ['its list of blobs', isFirstList],
+  ['its manifest', (key: string) => key.endsWith('manifest.json')],
+])(
+  'a backup that a prune deletes before %s does not become complete',
+  async (what, isReached) => {
+    const target = await openStore(`overtaken-${what.length}`);
+    let isOvertaken = false;
+    const late = changing(target, async (key) => {
+      if (isOvertaken || !isReached(key)) return;
+      isOvertaken = true;
+      await plainBackup(target);
+      await pruneBackups(target, 1);
+    });
+    await expect(plainBackup(late)).rejects.toThrow('A prune has deleted the backup while it was made');
+    for (const { id, isComplete } of await findBackups(target))
+      if (isComplete) expect(await damageOf(target, id)).toEqual([]);
+    expect((await findBackups(target)).some(({ isComplete }) => isComplete)).toBe(true);
+  },
+  120_000,
+);
 
 test('a backup notices that a prune has deleted one of its new blobs', async () => {
   const target = await openStore('raced');
@@ -130,6 +141,36 @@ test('a backup notices that a prune has deleted one of its new blobs', async () 
   await plainBackup(target);
   expect(await damageOf(target)).toEqual([]);
 }, 120_000);
+
+test.each(['backups/', backupKeys.blobs])(
+  'a prune leaves what a backup needs that begins and ends before its first delete in %s',
+  async (place) => {
+    const target = await openStore(`outrun-${path.basename(place)}`);
+    const late = 'audit/other/late';
+    const copy = backupKeys.blobs + late;
+    for (let count = 0; count < 2; count++) await plainBackup(target);
+    // What a backup has left that no longer exists; the second one comes after the first in the list.
+    for (const key of [`${backupKeys.blobs}audit/0`, copy]) await target.put(key, once(Buffer.from('unneeded')));
+    await app.context.blobs.put(late, once(randomBytes(1_000)));
+    let made: string | undefined;
+    const store = changing(target, async (key) => {
+      if (made !== undefined || !key.startsWith(place)) return;
+      made = '';
+      made = (await plainBackup(target)).id;
+    });
+    const hourAgo = new Date(Date.now() - 3_600_000);
+    const older = async (prefix: string, after?: string): Promise<BlobPage> => {
+      const { blobs, next } = await target.list(prefix, after);
+      return { blobs: blobs.map((blob) => (blob.key === copy ? { ...blob, modifiedAt: hourAgo } : blob)), next };
+    };
+    const { backups } = await pruneBackups({ ...store, list: older }, 1);
+    await app.context.blobs.delete(late);
+    expect(backups).toHaveLength(1);
+    expect((await findBackups(target)).at(-1)).toMatchObject({ id: made, isComplete: true });
+    expect(await damageOf(target)).toEqual([]);
+  },
+  120_000,
+);
 
 test('a create that is killed among its tables or its blobs is incomplete, and the next one is whole', async () => {
   const target = await openStore('backups');

@@ -4,14 +4,19 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import type { Restoration } from '../../src/cli/backup/restore.ts';
 import { noEncryption } from '../../src/shared/backup/backup-encryption.ts';
 import { type FoundBackup, findBackups, readVerification } from '../../src/shared/backup/backup-list.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
 import { backupKeys, type Manifest, writeManifest } from '../../src/shared/backup/manifest.ts';
+import { backUp } from '../../src/shared/backup/run-backup.ts';
+import { createTableCopyRepository } from '../../src/shared/backup/table-copy-repository.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
+import { openDatabase } from '../../src/shared/platform/db/database.ts';
+import { migrate, migrationNames } from '../../src/shared/platform/db/migrate.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { pollUntil } from '../../testkit/poll.ts';
@@ -162,6 +167,59 @@ test('a restore that fails leaves an empty database, and is repeated', async () 
   expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(table.object.key)]);
   const repeated = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
   expect([repeated.code, repeated.stderr]).toEqual([0, '']);
+}, 240_000);
+
+test('a restore of an older backup loads it before the migrations that it lacks, also when it is repeated', async () => {
+  const older = migrationNames().slice(0, -3);
+  const other = path.join(home, 'older');
+  await using source = await createEmptyDatabase();
+  await using database = await createEmptyDatabase();
+  await using current = await createEmptyDatabase();
+  const start = (url: string) => ({ url, connectMs: 30_000, waitMs: 0, logger: app.context.logger });
+  await migrate(start(source.url), { only: older });
+  const db = await openDatabase({ ...app.context.config.database, url: source.url, poolSize: 2 });
+  await using store = await openStore(other);
+  let made: Manifest;
+  try {
+    await withClient(source.url, (client) => client.query(`insert into organizations (name) values ('old')`));
+    made = await backUp({ source: { ...app.context, db }, recipients: [], target: store });
+  } finally {
+    await db.close();
+  }
+  expect(made.migrations).toEqual(older);
+
+  const applied = () => withClient(database.url, (client) => createTableCopyRepository(client).listMigrations());
+  const restored = (url: string) =>
+    runBackup({ databaseUrl: url, dataDir: path.join(home, 'older-data') }, 'restore', '--from', other);
+  const [file] = (await listFiles(other)).filter((name) => path.basename(name).endsWith('~tables~organizations.zst'));
+  const bytes = await readFile(file as string);
+  await writeFile(file as string, bytes.subarray(0, -3));
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    const failed = await restored(database.url);
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('Table organizations cannot be loaded')]);
+    expect(await applied()).toEqual(older);
+  }
+  await writeFile(file as string, bytes);
+  const repeated = await restored(database.url);
+  expect([repeated.code, repeated.stderr]).toEqual([0, '']);
+  expect(await applied()).toEqual(migrationNames());
+
+  await migrate(start(current.url));
+  const refused = await restored(current.url);
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/has other migrations.*new database/)]);
+
+  // Both ends of a copy wait for a blob store within a transaction, and the role has the limits that the documentation names.
+  await withClient(current.url, async (client) => {
+    await client.query(`set idle_in_transaction_session_timeout = '15s'`);
+    const copies = createTableCopyRepository(client);
+    const begins = [copies.beginSnapshot, () => copies.begin().then(copies.prepareLoad)];
+    for (const begin of begins) {
+      await begin();
+      const { rows } = await client.query('show idle_in_transaction_session_timeout');
+      expect(rows).toEqual([{ idle_in_transaction_session_timeout: '0' }]);
+      await copies.rollback();
+    }
+  });
 }, 240_000);
 
 test('the next backup copies only new blobs, and pruning leaves what the newest needs', async () => {
@@ -325,6 +383,16 @@ test('commands that only read do not create the folder', async () => {
     });
   expect(existsSync(nowhere)).toBe(false);
 });
+
+async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
 
 async function openStore(directory: string): Promise<FileBlobStore & AsyncDisposable> {
   const store = await FileBlobStore.open({ directory });

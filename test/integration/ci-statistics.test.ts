@@ -139,7 +139,9 @@ test('sums of projects are those of their stacks, however stacks come, move and 
     Promise.all(
       [tokenOf(first), reader.token].map(async (token) => {
         const { days, projects } = await statistics(first, token, 90);
-        return { days, projects };
+        const deliveries = await ask(apps[0], token, 'ci.delivery', { organization: first.organization, days: 90 });
+        const { isTrimmed: _, ...delivered } = deliveries.data;
+        return { days, projects, delivered };
       }),
     );
   const withoutLongest = (all: object) => JSON.stringify(all).replaceAll(/"longestMs":\d+/g, '');
@@ -151,9 +153,18 @@ test('sums of projects are those of their stacks, however stacks come, move and 
            select id from organizations where name = $1))`,
       [of.organization, ms, of.stack, of.project],
     );
+  const deliver = (of: TestStack, lead: number[], restore: number[]) =>
+    query(
+      apps[0],
+      `update stack_days set changed = changed + 1, lead_seconds = lead_seconds || $4::int[], restore_seconds = $5 where runs > 0 and stack_id in (
+         select stack_id from stack_listings where tag_name = '' and stack_name = $2 and project_name = $3 and organization_id = (
+           select id from organizations where name = $1))`,
+      [of.organization, of.stack, of.project, lead, restore],
+    );
   const steps: [string, () => Promise<unknown>, number][] = [
     ['runs', () => Promise.all([runOf(first), runOf(second, 'failed'), runOf(third)]), 3],
     ['runs of different length', () => Promise.all([lengthen(first, 5_000), lengthen(second, 9_000)]), 3],
+    ['deliveries', () => Promise.all([deliver(first, [7, 90_001], [299]), deliver(second, [7, 3_611], [])]), 3],
     ['a run of another day', () => age(first, 20), 3],
     ['a preview', () => runOf(third, 'failed', 'preview'), 3],
     [
@@ -168,6 +179,7 @@ test('sums of projects are those of their stacks, however stacks come, move and 
       3,
     ],
     ['a run after the move', () => runOf(moved), 4],
+    ['a delivery after the move', () => Promise.all([deliver(moved, [5], [10_000_000]), deliver(third, [8], [])]), 4],
     ['a deletion', () => remove(moved), 2],
     ['a run beside the deleted stack', () => runOf(third), 3],
     ['a restoration', restore, 5],
@@ -176,6 +188,7 @@ test('sums of projects are those of their stacks, however stacks come, move and 
     ['the deletion of the only stack', () => remove(first), 5],
     ['the deletion of all', () => Promise.all([remove(moved), remove(third)]), 0],
   ];
+  const delivered: unknown[] = [];
   for (const [at, [name, step, runs]] of steps.entries()) {
     await step();
     const [all, each] = await both();
@@ -188,8 +201,13 @@ test('sums of projects are those of their stacks, however stacks come, move and 
     await sumProjectDays(apps[0].context, signal);
     const [summed, read] = await both();
     expect({ name, ...summed }).toEqual({ name, ...read });
-    expect(await query(apps[0], 'select 1 from project_day_changes')).toEqual([]);
+    expect(
+      await query(apps[0], 'select id from project_day_changes union all select id from project_day_delivery_changes'),
+    ).toEqual([]);
+    delivered.push(summed?.delivered.total.leadTime);
   }
+  // Rounded: of an hour and 11 s, and of a day, an hour and a second.
+  expect(delivered).toContainEqual({ count: 4, medianSeconds: 7, p90Seconds: 90_000 });
   expect(await sumProjectDays(apps[0].context, signal)).toBe(0);
 });
 

@@ -73,7 +73,7 @@ async function expectFresh(stack: TestStack, rounds: number, first = 0): Promise
   const get = async (path: string) => (await ok(reader.call('GET', path, { auth }))).json;
   for (let round = first; round < first + rounds; round++) {
     const update = await startUpdate(writer, stack);
-    const events = [{ sequence: round, timestamp: 1, stdoutEvent: { message: `round ${round}`, color: 'never' } }];
+    const events = [{ sequence: 0, timestamp: 1, stdoutEvent: { message: `round ${round}`, color: 'never' } }];
     await ok(writer.call('POST', `${update.path}/events/batch`, { auth: update.lease, body: { events } }));
     expect((await get(`${update.path}/events`)).events).toHaveLength(1);
     await ok(saveState(writer, update, 1 + round, `round ${round}, `));

@@ -125,6 +125,25 @@ describe('reading', () => {
     expect(await read('1')).toMatchObject({ sequences: [], token: null });
   });
 
+  test('a page of a running update ends before a gap that a late batch may fill', async () => {
+    await begin();
+    const pageOf = async (suffix: string) =>
+      (await ok(app.call('GET', `${update.path}/events?${suffix}`, { auth: stack.auth }))).json.events.length;
+    await ok(send([event(2), event(3)]));
+    expect(await read()).toMatchObject({ sequences: [], token: '-1' });
+    await ok(send([event(0)]));
+    expect(await read()).toMatchObject({ sequences: [0], token: '0' });
+    expect(await read('0')).toMatchObject({ sequences: [], token: '0' });
+    expect(await pageOf('order=desc')).toBe(3);
+    expect(await pageOf('type=stdoutEvent')).toBe(3);
+    await ok(send([event(1)]));
+    expect(await read('0')).toMatchObject({ sequences: [1, 2, 3], token: '3' });
+    await ok(send([event(9)]));
+    expect(await read('3')).toMatchObject({ sequences: [], token: '3' });
+    await ok(complete(app, update));
+    expect(await read('3')).toMatchObject({ sequences: [9], token: '9' });
+  });
+
   test('long streams are split into pages without gaps or repeats', async () => {
     await begin();
     await query(

@@ -160,9 +160,12 @@ const damages: Readonly<Record<keyof typeof rowKinds, Damage | null>> = {
   'project-counter': {
     make: () =>
       sql(
-        `insert into project_day_changes (organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms,
+        `with o as (select id from organizations where name = $1),
+           d as (insert into project_day_delivery_changes (organization_id, day, project_name, kind, seconds, count)
+             select id, current_date, 'proj', 'lead', 60, 3 from o)
+         insert into project_day_changes (organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms,
            waited_ms, longest_ms, left_ms)
-         select id, current_date, 'proj', 3, 1, 0, 0, 0, 0, 9, 0, 99000000, 0 from organizations where name = $1`,
+         select id, current_date, 'proj', 3, 1, 0, 0, 0, 0, 9, 0, 99000000, 0 from o`,
         [stack.organization],
       ),
     object: /^org.*\/proj$/,
@@ -454,6 +457,8 @@ const withoutForeignKey: Readonly<Record<string, FindingKind | `none: ${string}`
   organizations: 'organization-rows',
   processes: 'none: expires in an hour',
   project_day_changes: 'project-counter',
+  project_day_deliveries: 'project-counter',
+  project_day_delivery_changes: 'project-counter',
   project_days: 'project-counter',
   rate_counters: 'none: counters of minutes',
   refused_runs: 'orphan',

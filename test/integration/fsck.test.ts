@@ -121,6 +121,11 @@ const keys = `organization_id, day, project_name, ${counts.join(', ')}`;
 const projectDays = `select concat_ws(' ', 'project days', organization_id, day, project_name, ${sums}) as line
   from (select ${keys} from project_days union all select ${keys} from project_day_changes) d
   group by organization_id, day, project_name having (${sums}) <> (${counts.map(() => 0).join(', ')})`;
+const deliveryKeys = 'organization_id, day, project_name, kind, seconds';
+const projectDeliveries = `select concat_ws(' ', 'project deliveries', ${deliveryKeys}, sum(count)) as line
+  from (select ${deliveryKeys}, count from project_day_deliveries
+    union all select ${deliveryKeys}, count from project_day_delivery_changes) d
+  group by ${deliveryKeys} having sum(count) <> 0`;
 
 /** All rows of all tables, with the sums of projects as they will be. */
 async function rows(): Promise<string[]> {
@@ -131,7 +136,9 @@ async function rows(): Promise<string[]> {
   const each = tables.map(
     ({ name }) => `select '${String(name)} ' || (to_jsonb(t) - $1::text[])::text as line from ${String(name)} t`,
   );
-  return (await sql([...each, projectDays].join(' union all '), [passing])).map(({ line }) => String(line)).sort();
+  return (await sql([...each, projectDays, projectDeliveries].join(' union all '), [passing]))
+    .map(({ line }) => String(line))
+    .sort();
 }
 
 const kindsOf = ({ counts }: FsckReport): string[] => [...counts.keys()].sort();

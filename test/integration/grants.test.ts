@@ -7,7 +7,7 @@ import { grant, type Person, person, team } from '../support/grants.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
-const app = testApp();
+const app = testApp({ settings: { HOLDFAST_DELETED_STACK_DAYS: '7' } });
 
 /** An organization with stacks `proj/dev`, `proj/prod` and `web/prod`; the token is an admin's. */
 async function organizationOf(): Promise<TestStack> {
@@ -186,6 +186,77 @@ describe('without the permission to manage, no user', () => {
     expect([await decrypt('dev'), await decrypt('secret')]).toEqual([403, 403]);
     await createGrantRepository(app.context.db).remove(member.organizationId, id);
     expect(await decrypt('dev')).toBe(200);
+  });
+});
+
+describe('stack init --teams', () => {
+  const init = (of: { auth: string }, organization: string, stackName: string, teams: readonly string[] = ['blue']) =>
+    app.call('POST', `/api/stacks/${organization}/proj`, { auth: of.auth, body: { stackName, teams } });
+  const grantsOf = (organizationId: string) =>
+    query(app, 'select stack_pattern as stack from grants where organization_id = $1 order by created_at', [
+      organizationId,
+    ]);
+
+  async function scene() {
+    const { auth, organization } = await organizationOf();
+    const member = await person(app, organization, 'member');
+    const blue = await team(app, member.organizationId, 'blue', [member.userId]);
+    const path = (stack: string) => `/api/stacks/${organization}/proj/${stack}`;
+    return { admin: { auth }, member, blue, organization, path, organizationId: member.organizationId };
+  }
+
+  test('makes grants that end with the stack, and leaves others', async () => {
+    const { admin, blue, member, organization, organizationId, path } = await scene();
+    await grant(app, organizationId, { teamId: blue }, 'allow', ['read'], { stacks: 'proj/new' });
+    await ok(init(member, organization, 'new'));
+    await ok(init(member, organization, 'kept'));
+    await ok(app.call('DELETE', path('new'), admin));
+    expect(await grantsOf(organizationId)).toEqual([{ stack: 'new' }, { stack: 'kept' }]);
+    const [event] = await query(
+      app,
+      `select details::jsonb -> 'teams' as teams from audit_events where action = 'stack.delete' and object = $1`,
+      [`${organization}/proj/new`],
+    );
+    expect(event).toEqual({ teams: ['blue'] });
+  });
+
+  test('of the name of a stack that can be restored is for those who may manage it', async () => {
+    const { admin, member, organization, organizationId, path } = await scene();
+    await ok(app.call('DELETE', path('prod'), admin));
+    const { json, status } = await init(member, organization, 'prod');
+    expect([status, json.message]).toEqual([403, expect.stringContaining('which grants apply')]);
+    expect(await grantsOf(organizationId)).toEqual([]);
+    await ok(init(admin, organization, 'prod'));
+  });
+
+  test('gives no permission that its caller does not have', async () => {
+    const { member, organization, organizationId } = await scene();
+    await grant(app, organizationId, { userId: member.userId }, 'deny', ['decrypt'], { stacks: 'proj/secret*' });
+    const { json, status } = await init(member, organization, 'secret');
+    expect([status, json.message]).toEqual([403, expect.stringContaining('needs the permission decrypt')]);
+    await ok(init(member, organization, 'secret', []));
+    await query(
+      app,
+      `update api_tokens set scopes = '[{"organization":null,"project":null,"stack":null,"permissions":31}]' where id = $1`,
+      [member.tokenId],
+    );
+    const scoped = await init(member, organization, 'scoped');
+    expect([scoped.status, scoped.json.message]).toEqual([403, 'This needs a token without scopes']);
+  });
+
+  test('adds no grant that exists, and keeps to the maximum', async () => {
+    const { blue, member, organization, organizationId } = await scene();
+    await grant(app, organizationId, { teamId: blue }, 'allow', ['write', 'decrypt'], { stacks: 'proj/new' });
+    await ok(init(member, organization, 'new'));
+    expect(await grantsOf(organizationId)).toEqual([{ stack: 'new' }]);
+    await query(
+      app,
+      `insert into grants (organization_id, effect, permissions, team_id, stack_pattern)
+       select $1, 'allow', 1, $2, n::text from generate_series(1, 999) n`,
+      [organizationId, blue],
+    );
+    const { json, status } = await init(member, organization, 'more');
+    expect([status, json.message]).toEqual([409, expect.stringContaining('at most 1000 grants')]);
   });
 });
 

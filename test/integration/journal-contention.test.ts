@@ -3,7 +3,7 @@ import { lockUpdate } from '../../src/shared/updates/update-closer.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
-import { createStack, ok, startUpdate } from '../support/state.ts';
+import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, complete } from '../support/update-calls.ts';
@@ -72,6 +72,25 @@ test('events do not wait for journal entries, nor entries for events', async () 
   }
   await ok(complete(app, update));
   expect(await exportedNames(app, stack)).toEqual(['first', 'second', 'third']);
+});
+
+test('new updates and previews of the stack do not wait for journal entries of the running one', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  const { auth, path } = stack;
+  await using gate = await holdInserts(app, 'journal_entries');
+  const held = append(app, update, creation(1, 'r', stack));
+  await gate.reached(1);
+  // A wait of theirs for the batch would also hold up later batches.
+  await startUpdate(app, stack, { kind: 'preview' });
+  await ok(app.call('PATCH', `${path}/tags`, { auth, body: { 'lock-wait': '0' } }));
+  for (const call of ['update', 'destroy', 'import'])
+    expect(
+      (await app.call('POST', `${path}/${call}`, { auth, body: call === 'import' ? deployment(1) : {} })).status,
+    ).toBe(409);
+  await gate.release();
+  await ok(held);
+  await ok(complete(app, update));
 });
 
 test('ending an update waits for the accepted batches and includes their entries', async () => {

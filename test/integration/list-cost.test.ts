@@ -463,6 +463,44 @@ describe('a page about few stacks does not read the others', () => {
     expect(plan.pages).toBeLessThanOrEqual(20);
   });
 
+  test('deliveries, for those whose rights are the same in each project, and of all organizations', async () => {
+    const [organization] = organizations as [ListedOrganization];
+    const { pool } = explainingPool(client);
+    // On one day: of a tenth of the stacks and of all, each within the same minute.
+    const deliverTo = async (share: number) => {
+      await client.query(
+        `update stack_days set runs = runs + 1, changed = changed + 1, lead_seconds = array[300 + abs(hashtext(stack_id::text)) % 60, 60],
+           restore_seconds = '{20}'
+         where day = (now() at time zone 'UTC')::date - 1 and abs(hashtext(stack_id::text || 'x')) % 10 < $1`,
+        [share],
+      );
+      const days = createProjectDayRepository(pool as Queryable);
+      await days.addChanges(100_000);
+      await days.addDeliveryChanges(100_000);
+      const tables = ['project_days', 'project_day_changes', 'project_day_deliveries', 'project_day_delivery_changes'];
+      await client.query(`vacuum (index_cleanup on) ${tables.join(', ')}`);
+      await analyzeExactly(client, ...tables);
+      return [
+        await planOf(client, (db) => createDeliveryRepository(db).sumProjects(organization, 2)),
+        await planOf(client, (db) => createDeliveryRepository(db).listOrganizations(2, 200)),
+      ] as const;
+    };
+    const plans = [await deliverTo(1), await deliverTo(10)];
+    for (const [of, each] of plans) {
+      expect(of.returned).toBeGreaterThan(20);
+      expect(each.returned).toBe(10);
+      // The few different times of each project, the projects, and the sums, of which there are so few that Postgres may read all.
+      expect(of.read).toBeLessThanOrEqual(30 * (1 + 8 + 1) + 30 + 13 * 30);
+      expect(each.read).toBeLessThanOrEqual(10 * 30 * (1 + 1 + 8 + 1) + 20);
+      expect(of.pages).toBeLessThanOrEqual(30);
+      expect(each.pages).toBeLessThanOrEqual(200);
+    }
+    const [returned, rows] = [plans[1]?.[0].returned, plans[1]?.[1].read ?? 0];
+    expect(returned).toBe(31);
+    // Fewer than the stacks.
+    expect(rows).toBeLessThan(6_000);
+  });
+
   test('those in which drift was found again and again are looked at once', async () => {
     await client.query(`set session_replication_role = replica`);
     await client.query(`with u as (

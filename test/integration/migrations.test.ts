@@ -130,56 +130,78 @@ test('the batches of a copy that are killed halfway are completed by the next ru
   expect(whole.rows).toHaveLength(1_200);
 });
 
-test('days of projects are summed once, whatever is counted during the copy and however often it is killed', async () => {
-  await using database = await createTestDatabase();
-  await using client = await connect(database.ownerUrl);
-  await using busy = await connect(database.ownerUrl);
-  await client.query(manyStacks);
-  // As before the migration.
-  await client.query(`begin; set local session_replication_role = replica;
-    alter table stack_changes alter column is_counted set default false;
-    update stack_changes set is_counted = false;
-    insert into stack_days (organization_id, day, stack_id, runs, longest_ms)
-      select c.organization_id, (now() at time zone 'UTC')::date - n, c.stack_id, n, 10 * n from stack_changes c, generate_series(0, 3) n;
+test.each([
+  {
+    migration: '0039_project_days',
+    counted: 'is_counted',
+    lock: 'limit 100 for share',
+    held: 'select from stacks order by id desc limit 1 for update',
+    change: 'runs = runs + 5, longest_ms = longest_ms + 1',
+    sums: `select day, sum(runs)::int as counted, max(longest_ms)::int as most from (
+      select day, runs, longest_ms from project_days union all select day, runs, longest_ms from project_day_changes) c group by 1 order by 1`,
+    meant: 'select day, sum(runs)::int as counted, max(longest_ms)::int as most from stack_days group by 1 order by 1',
+  },
+  {
+    migration: '0042_project_deliveries',
+    counted: 'is_delivery_counted',
+    lock: 'limit 100 for no key update',
+    held: 'select from stack_changes order by stack_id desc limit 1 for update',
+    change: `changed = changed + 5, lead_seconds = lead_seconds || 400 || 405, restore_seconds = '{}'`,
+    sums: `select day, sum(count)::int as counted, sum(count * seconds)::int as most from (
+      select day, count, seconds from project_day_deliveries
+      union all select day, count, seconds from project_day_delivery_changes) c group by 1 order by 1`,
+    meant: `select d.day, sum(d.changed + cardinality(d.lead_seconds) + cardinality(d.restore_seconds))::int as counted,
+        sum((select coalesce(sum(rounded_delivery(s)), 0) from unnest(d.lead_seconds || d.restore_seconds) s))::int as most
+      from stack_days d group by 1 order by 1`,
+  },
+])(
+  '$migration sums days of projects once, whatever is counted during the copy and however often it is killed',
+  async ({ change, counted: flag, held, lock, meant, migration, sums }) => {
+    await using database = await createTestDatabase();
+    await using client = await connect(database.ownerUrl);
+    await using changer = await connect(database.ownerUrl);
+    await using busy = await connect(database.ownerUrl);
+    await client.query(manyStacks);
+    // As before the migration.
+    await client.query(`begin; set local session_replication_role = replica;
+    alter table stack_changes alter column ${flag} set default false;
+    update stack_changes set ${flag} = false;
+    insert into stack_days (organization_id, day, stack_id, runs, longest_ms, changed, lead_seconds, restore_seconds)
+      select c.organization_id, (now() at time zone 'UTC')::date - n, c.stack_id, n, 10 * n, n, array[n * 1000], array[n]
+      from stack_changes c, generate_series(0, 3) n;
     commit`);
-  const statements = await statementsOf('0039_project_days');
-  const copy = statements.findIndex((statement) => statement.includes('limit 100 for share'));
-  expect(copy).toBeGreaterThan(0);
-  for (const statement of statements.slice(0, copy)) await client.query(statement);
-  const run = (which: 'asc' | 'desc') =>
-    client.query(
-      `update stack_days set runs = runs + 5, longest_ms = longest_ms + 1 where stack_id = (select id from stacks order by id ${which} limit 1)`,
-    );
-  const counted = async () =>
-    (await client.query<{ n: number }>('select count(*)::int as n from stack_changes where is_counted')).rows[0]?.n ??
-    0;
-  await busy.query('begin');
-  await busy.query('select from stacks order by id desc limit 1 for update');
-  const killed = new pg.Client({ connectionString: database.ownerUrl });
-  killed.on('error', () => {});
-  await killed.connect();
-  const running = killed.query(statements[copy] as string).catch((error: unknown) => error);
-  await until(async () => (await counted()) === 1_100, 'eleven batches are committed');
-  for (const which of ['asc', 'desc'] as const) await run(which);
-  const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  await until(async () => (await client.query(waiting)).rows.length > 0, 'the copy waits');
-  await busy.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-  );
-  expect(await running).toMatchObject({ code: '57P01' });
-  await busy.query('rollback');
-  for (const statement of statements) await client.query(statement);
-  for (const which of ['asc', 'desc'] as const) await run(which);
-  const sums = await client.query(`select day, sum(runs)::int as runs, max(longest_ms)::int as longest from (
-    select day, runs, longest_ms from project_days union all select day, runs, longest_ms from project_day_changes) c group by 1 order by 1`);
-  const days = await client.query(
-    'select day, sum(runs)::int as runs, max(longest_ms)::int as longest from stack_days group by 1 order by 1',
-  );
-  expect(sums.rows).toEqual(days.rows);
-  expect(days.rows).toHaveLength(4);
-  expect(await counted()).toBe(1_200);
-  await client.query('delete from stacks');
-  const left = await client.query(`select sum(runs)::int as runs from (
-    select runs from project_days union all select runs from project_day_changes) c`);
-  expect(left.rows).toEqual([{ runs: 0 }]);
-});
+    const statements = await statementsOf(migration);
+    const copy = statements.findIndex((statement) => statement.includes(lock));
+    expect(copy).toBeGreaterThan(0);
+    for (const statement of statements.slice(0, copy)) await client.query(statement);
+    const run = (which: 'asc' | 'desc', by = client) =>
+      by.query(`update stack_days set ${change} where stack_id = (select id from stacks order by id ${which} limit 1)`);
+    const counted = async () =>
+      (await client.query<{ n: number }>(`select count(*)::int as n from stack_changes where ${flag}`)).rows[0]?.n ?? 0;
+    await busy.query('begin');
+    await busy.query(held);
+    const killed = new pg.Client({ connectionString: database.ownerUrl });
+    killed.on('error', () => {});
+    await killed.connect();
+    const { rows } = await killed.query<{ pid: number }>('select pg_backend_pid() as pid');
+    const running = killed.query(statements[copy] as string).catch((error: unknown) => error);
+    await until(async () => (await counted()) === 1_100, 'eleven batches are committed');
+    await run('asc');
+    // Whether or not it has to wait.
+    const last = run('desc', changer);
+    const waiting = `select 1 from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'`;
+    await until(async () => (await client.query(waiting, [rows[0]?.pid])).rows.length > 0, 'the copy waits');
+    await client.query('select pg_terminate_backend($1)', [rows[0]?.pid]);
+    expect(await running).toMatchObject({ code: '57P01' });
+    await busy.query('rollback');
+    await last;
+    for (const statement of statements) await client.query(statement);
+    for (const which of ['asc', 'desc'] as const) await run(which);
+    const days = await client.query(meant);
+    expect((await client.query(sums)).rows).toEqual(days.rows);
+    expect(days.rows).toHaveLength(4);
+    expect(await counted()).toBe(1_200);
+    await client.query('delete from stacks');
+    expect((await client.query(`select distinct counted from (${sums}) s`)).rows).toEqual([{ counted: 0 }]);
+  },
+);

@@ -21,7 +21,7 @@ globalThis.__keptByPackage = 1;
 globalThis.fetch = () => {};
 process.exitCode = Number(env.HOLDFAST_TEST_CODE);
 let thrown = null;
-try { environment.teardown(); } catch (error) { thrown = error.message; }
+try { await environment.teardown(); } catch (error) { thrown = error.message; }
 const { exitCode } = process;
 process.exitCode = 0;
 const names = ['exit', 'warning', 'message'].flatMap((event) => process.listeners(event).map(({ name }) => name));

@@ -67,6 +67,11 @@ test('test files of one process leave nothing to each other, and none fails unno
       another: passed,
       'failing-hook': { status: 'failed', failed: [], message: expect.stringContaining('The hook fails') },
       'failing-setup': { status: 'failed', failed: ['passes'], message: expect.stringContaining('The setup fails') },
+      'late-rejection': {
+        status: 'failed',
+        failed: [],
+        message: expect.stringContaining('Nobody awaits this after the last test'),
+      },
       rejection: {
         status: 'failed',
         failed: ['does not await what fails'],

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { expireLeases } from '../support/expire-leases.ts';
+import { person, team } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames, getStack } from '../support/stack-state.ts';
 import {
@@ -48,6 +49,28 @@ describe('with two calls at once', () => {
       // The same when the call also creates the organization.
       expect(count(await both((app) => make(app, `fresh-${round}`)))).toEqual([200, 409]);
     }
+  });
+
+  test('creates and deletes of stacks for teams succeed beside plain ones, without a deadlock', async () => {
+    const { auth, organizationId } = await person(one, 'teamed', 'admin');
+    await team(one, organizationId, 'blue', []);
+    const deadlocks = () =>
+      query(one, 'select deadlocks::int from pg_stat_database where datname = current_database()', []);
+    const before = await deadlocks();
+    for (let round = 0; round < rounds; round++) {
+      const all = (work: (app: TestApp, name: string, teams: string[]) => Promise<{ status: number }>) =>
+        Promise.all(
+          [0, 1, 2, 3, 4, 5].map((at) => work(at % 2 === 0 ? one : two, `s${at}`, at % 3 === 0 ? [] : ['blue'])),
+        );
+      const project = `/api/stacks/teamed/p${round}`;
+      const made = await all((app, stackName, teams) =>
+        app.call('POST', project, { auth, body: { stackName, teams } }),
+      );
+      expect(count(made)).toEqual([200, 200, 200, 200, 200, 200]);
+      const deleted = await all((app, name) => app.call('DELETE', `${project}/${name}`, { auth }));
+      expect(count(deleted)).toEqual([204, 204, 204, 204, 204, 204]);
+    }
+    expect(await deadlocks()).toEqual(before);
   });
 
   test('one create of an update succeeds', async () => {

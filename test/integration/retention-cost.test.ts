@@ -40,6 +40,11 @@ beforeAll(async () => {
     `${id}, now()::date, 'p', 1, 0, 0, 0, 0, 0, 0, 0, 0`,
   );
   await add(
+    'project_day_deliveries',
+    'organization_id, day, project_name, kind, seconds, count',
+    `${id}, now()::date, 'p', 'lead', 1, 1`,
+  );
+  await add(
     'sign_in_flows',
     'flow_hash, kind, data, expires_at',
     `${hash}, 'provider', '{}', now() + interval '1 hour'`,
@@ -86,6 +91,8 @@ test.each<[string, (db: Queryable) => Promise<unknown>]>([
   ['days of stacks', (db) => createRefusedRunRepository(db).deleteOldDays(100, 500)],
   ['days of projects', (db) => createProjectDayRepository(db).deleteOld(100, 500)],
   ['changes of days of projects', (db) => createProjectDayRepository(db).addChanges(500)],
+  ['deliveries of projects', (db) => createProjectDayRepository(db).deleteOldDeliveries(100, 500)],
+  ['changes of deliveries of projects', (db) => createProjectDayRepository(db).addDeliveryChanges(500)],
   ['longest runs of projects', (db) => createProjectDayRepository(db).findLongest(100)],
   ['flows of sign-ins', (db) => createProviderRepository(db).deleteEndedFlows()],
   ['attempts to sign in', (db) => deleteOldAttempts(db)],

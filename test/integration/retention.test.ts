@@ -70,6 +70,14 @@ const tables: readonly Kept[] = [
     sweep: () => deleteOldCiStatistics(app.context, signal),
   },
   {
+    table: 'project_day_deliveries',
+    kept: '99 days',
+    old: '102 days',
+    columns: 'organization_id, day, project_name, kind, seconds, count',
+    values: `${id}, ($)::date, 'p', 'lead', 1, 1`,
+    sweep: () => deleteOldCiStatistics(app.context, signal),
+  },
+  {
     table: 'sign_in_flows',
     kept: '-1 minute',
     old: '1 minute',

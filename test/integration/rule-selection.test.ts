@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { grant, type Person, person } from '../support/grants.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { removeRule, setRule } from '../support/update-rules.ts';
@@ -120,6 +121,23 @@ describe('a stack that is deleted and created again', () => {
     await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['decrypt'], { tag: ['env', 'prod'] });
     expect((await create(member.auth, {})).json.message).toContain('which grants apply');
     await ok(create(stack.auth, {}));
+  });
+
+  test('stays in its policy groups', async () => {
+    const groups = new PolicyCalls(app, stack);
+    await ok(groups.call('POST', 'policygroups', { name: 'strict' }));
+    await ok(groups.call('PATCH', 'policygroups/strict', { addStack: { name: 'dev', routingProject: 'proj' } }));
+    const stacks = async () => (await ok(groups.call('GET', 'policygroups/strict'))).json.stacks;
+    for (const auth of [stack.auth, member.auth]) {
+      await ok(app.call('DELETE', `${at()}?force=true`, { auth: stack.auth }));
+      expect(await stacks()).toEqual([]);
+      await ok(create(auth, {}));
+      expect(await stacks()).toEqual([{ name: 'dev', routingProject: 'proj' }]);
+    }
+    await ok(groups.call('PATCH', 'policygroups/strict', { removeStack: { name: 'dev', routingProject: 'proj' } }));
+    await ok(app.call('DELETE', `${at()}?force=true`, { auth: stack.auth }));
+    await ok(create(member.auth, {}));
+    expect(await stacks()).toEqual([]);
   });
 
   test('is a new one once it cannot be restored', async () => {

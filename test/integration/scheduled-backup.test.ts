@@ -5,7 +5,9 @@ import { afterAll, expect, test } from '@jest/globals';
 import { findBackups } from '../../src/shared/backup/backup-list.ts';
 import { readBackupStatus } from '../../src/shared/backup/backup-status.ts';
 import { backupKeys } from '../../src/shared/backup/manifest.ts';
+import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
+import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
@@ -71,7 +73,11 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   const runs = createScheduledTaskRepository(app.context.db);
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
-  const task = verifyNewestBackup(app.context, location, runs, { now, program: holdfastProgram });
+  // As where the service manager filters the call.
+  const lowerPriority = (): void => {
+    throw Object.assign(new Error('setPriority: EPERM'), { code: 'EPERM' });
+  };
+  const task = verifyNewestBackup(app.context, location, runs, { lowerPriority, now, program: holdfastProgram });
   const run = () => task.run(new AbortController().signal, { position: null, holder: '' });
   const verification = async () => (await readBackupStatus(runs)).verification;
   await run();
@@ -121,6 +127,68 @@ test('site admins see the backups, the schedule and the last fault', async () =>
   expect(data.backups.map(({ id }: { id: string }) => id)).toHaveLength(2);
   expect(data.backups[0]).toMatchObject({ takenAt: at, isEncrypted: false, missingBlobs: 0 });
   expect(data.verification).toMatchObject({ at, problems: [], skipped: null });
+});
+
+test('a backup that fails is repeated later and later, leaves no tables, and shows its fault meanwhile', async () => {
+  const other = path.join(home, 'failing');
+  const { blobs } = app.context;
+  await blobs.put('audit/other/one', once(Buffer.from('one')));
+  let fails: 'never' | 'when read' | 'at once' = 'when read';
+  const fault = () => Promise.reject(new BlobStoreUnavailableError('full', 'the disk is full'));
+  const failing: Partial<BlobStore> = {
+    open: (key, options) => (fails === 'never' ? blobs.open(key, options) : fault()),
+    check: (timeoutMs) => (fails === 'at once' ? fault() : blobs.check(timeoutMs)),
+  };
+  const source = new Proxy(blobs, {
+    get: (store, name) => {
+      const value = (failing as Record<string | symbol, unknown>)[name] ?? Reflect.get(store, name);
+      return typeof value === 'function' ? value.bind(store) : value;
+    },
+  });
+  const runs = createScheduledTaskRepository(app.context.db);
+  let minutes = 0;
+  // As after a restart, or in another process.
+  const run = () =>
+    backUpOnSchedule(
+      { ...app.context, blobs: source, metrics: createMetrics() },
+      other,
+      runs,
+      () => Date.now() + minutes * 60_000,
+    ).run(new AbortController().signal, { position: null, holder: '' });
+  const store = await FileBlobStore.open({ directory: other });
+  const left = () => findBackups(store);
+  await expect(run()).rejects.toThrow('the disk is full');
+  expect((await left()).map(({ isComplete, keys }) => [isComplete, keys.length])).toEqual([[false, 1]]);
+  const outcomes: Record<number, RegExp> = {
+    2: /next attempt is at .*the disk is full/,
+    58: /next attempt/,
+    62: /^the disk is full$/,
+    124: /next attempt/,
+    184: /^the disk is full$/,
+    186: /next attempt/,
+  };
+  for (const [after, outcome] of Object.entries(outcomes)) {
+    minutes = Number(after);
+    if (minutes === 184) fails = 'at once';
+    await expect(run()).rejects.toThrow(outcome);
+    expect(await left()).toHaveLength(minutes < 62 ? 1 : 2);
+  }
+  fails = 'never';
+  minutes = 184 + 24 * 60;
+  await run();
+  expect((await left()).map(({ isComplete }) => isComplete)).toEqual([true]);
+  expect((await readBackupStatus(runs)).backups?.failure).toBeUndefined();
+  await store.close();
+}, 120_000);
+
+test('a backup that gets no connection leaves no hold', async () => {
+  const db = Object.create(app.context.db, {
+    openSession: { value: () => Promise.reject(new Error('too many connections')) },
+  });
+  const target = await FileBlobStore.open({ directory: path.join(home, 'unconnected') });
+  await expect(backUp({ source: { ...app.context, db }, recipients: [], target })).rejects.toThrow('too many');
+  expect(await query(app, 'select id from blob_holds')).toEqual([]);
+  await target.close();
 });
 
 test('a backup that is stopped leaves no complete one and no hold', async () => {

@@ -165,6 +165,16 @@ describe('a person who has signed in with a link', () => {
     expect((await listPersonalEvents(app, login)).map(({ action }) => action)).toContain('password.set');
   });
 
+  test('ends other sessions and open links with the first password', async () => {
+    const login = await somebody();
+    const [one, other, unused] = [await linkOf(login), await linkOf(login), await linkOf(login)];
+    const stranger = (await open(other)).browser;
+    const { browser } = await open(one);
+    await browser.post('/account/password', { next: goodPassword });
+    expect([await stranger.isSignedIn(), await browser.isSignedIn()]).toEqual([false, true]);
+    expect((await open(unused)).answer.status).toBe(401);
+  });
+
   test('needs the current password if there is one, and no session but that of a link gets by without', async () => {
     const login = await somebody();
     const { browser } = await open(await linkOf(login));

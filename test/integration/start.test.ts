@@ -269,7 +269,7 @@ test('a server that others reach over plain HTTP says so', async () => {
   ]);
 });
 
-test('the token of the first admin is in a file of its owner, and in no log', async () => {
+test('the token of the first admin is in a file of its owner, and in no log; without its Postgres, the server ends', async () => {
   const directory = temporaryClusterDir();
   try {
     const first = start(['server'], { HOLDFAST_DATA_DIR: directory });
@@ -289,8 +289,13 @@ test('the token of the first admin is in a file of its owner, and in no log', as
     const second = start(['server'], { HOLDFAST_DATA_DIR: directory });
     await until(() => isListening(second), 'it listens again');
     expect(existsSync(file)).toBe(false);
-    second.child.kill('SIGTERM');
-    await second.ended();
+    // A supervisor starts it again.
+    const pidFile = path.join(directory, 'postgres', 'cluster', 'postmaster.pid');
+    process.kill(Number(readFileSync(pidFile, 'utf8').split('\n')[0]), 'SIGKILL');
+    expect((await second.ended()).code).toBe(1);
+    expect(second.lines()).toContainEqual(
+      expect.objectContaining({ level: 'fatal', msg: expect.stringContaining('the embedded Postgres has ended') }),
+    );
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

@@ -65,6 +65,8 @@ const proofs: Readonly<Record<string, Proof>> = {
   stack_days: retention('stack_days'),
   project_days: retention('project_days'),
   project_day_changes: ['ci-statistics', 'sums of projects are those of their stacks'],
+  project_day_deliveries: retention('project_day_deliveries'),
+  project_day_delivery_changes: ['ci-statistics', 'sums of projects are those of their stacks'],
   webhook_events: ['webhooks', 'their log is kept for 30 days'],
   webhook_deliveries: ['webhooks', 'their log is kept for 30 days'],
   embeds: ['embeds', 'there are at most 20'],

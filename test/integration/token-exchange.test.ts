@@ -2,6 +2,7 @@ import { createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JWTPayload } from 'jose';
 import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
+import { runAdminCommand } from '../support/admin.ts';
 import { exchange, setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
 import { person, team } from '../support/grants.ts';
 import { ok, startUpdate } from '../support/state.ts';
@@ -326,6 +327,21 @@ describe('what is given', () => {
     await ok(app.call('GET', '/api/orgs/bounded/teams', { auth }));
     // Lists of people are for people.
     expect((await app.call('GET', '/api/orgs/bounded/members', { auth })).status).toBe(403);
+  });
+
+  test('is not rotated, by its admin or an operator: it would outlive its policy', async () => {
+    const trusting = await trust(app, issuer, 'unrotated', [allow()]);
+    const auth = await signIn(app, trusting);
+    const { json } = await ok(app.call('GET', '/api/orgs/unrotated/tokens', { auth: trusting.auth }));
+    const { id } = json.tokens[0] as { id: string };
+    const refused = await app.call('POST', `/api/orgs/unrotated/tokens/${id}/rotate`, {
+      auth: trusting.auth,
+      body: {},
+    });
+    expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('issued to a CI run')]);
+    const { code, stderr } = await runAdminCommand(app, 'token', 'rotate', id);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('issued to a CI run')]);
+    await ok(app.call('GET', '/api/user', { auth }));
   });
 
   test('for a user is valid in this organization only, and only that user can allow it', async () => {

@@ -186,6 +186,27 @@ describe('rotation', () => {
     });
   });
 
+  test('that is repeated after a lost response replaces only the secret that nobody got', async () => {
+    const stack = await createStack(app);
+    const made = await make(stack.auth, '/api/user/tokens', { name: 'ci' });
+    const rotate = async (overlapSeconds: number): Promise<string> =>
+      (await ok(app.call('POST', `/api/user/tokens/${made.id}/rotate`, { auth: stack.auth, body: { overlapSeconds } })))
+        .json.tokenValue;
+    const valid = async (...secrets: string[]) => {
+      const statuses = secrets.map((secret) => status(`token ${secret}`, 'GET', '/api/user'));
+      return (await Promise.all(statuses)).map((each) => each === 200);
+    };
+    const lost = await rotate(600);
+    const got = await rotate(600);
+    expect(await valid(made.token, lost, got)).toEqual([true, false, true]);
+    // One that is no repetition.
+    await query(app, `update api_tokens set rotated_at = rotated_at - interval '61 seconds' where id = $1`, [made.id]);
+    const next = await rotate(600);
+    expect(await valid(made.token, got, next)).toEqual([false, true, true]);
+    const last = await rotate(0);
+    expect(await valid(got, next, last)).toEqual([false, false, true]);
+  });
+
   test('without an overlap ends the leases, too', async () => {
     const stack = await createStack(app);
     const made = await make(stack.auth, '/api/user/tokens', {});

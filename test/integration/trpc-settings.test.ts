@@ -48,7 +48,7 @@ describe('a rule is changed in its place', () => {
     const until = '2099-01-01T00:00:00Z';
     const first = { kind: 'freeze', tag: { name: 'env', value: 'prod' }, settings: { until }, note: 'Sale' };
     const { id } = await change('rules.set', first);
-    const other = await change('rules.set', first);
+    const other = await change('rules.set', { ...first, note: 'Clearance' });
     const windows = [{ cron: '0 17 * * 5', timeZone: 'UTC', minutes: 60 }];
     const changed = await change('rules.change', {
       ...{ ruleId: id, kind: 'freeze', project: 'proj', settings: { windows, mode: 'wait' }, note: 'Weekends' },

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { holdInserts, query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
+import { append, expire } from '../support/update-calls.ts';
 import { WireServer } from '../support/wire.ts';
 
 /** Two replicas. */
@@ -292,6 +295,103 @@ test('a stack whose update has lost its lease goes to the first waiting call', a
   const { json, status } = await waits;
   expect(status).toBe(200);
   await cancel(stack, json.updateID);
+});
+
+test('a slow compaction of one stack does not cost waiting calls for others their turn', async () => {
+  const [slow, busy] = [await createStack(apps[0]), await createStack(apps[0])];
+  const lost = await startUpdate(apps[0], slow, { journal: true });
+  await ok(append(apps[0], lost, creation(1, 'r', slow)));
+  const held = await startUpdate(apps[0], busy);
+  const first = create(servers[0], busy);
+  await untilWaiting(1);
+  const next = create(servers[0], slow);
+  await untilWaiting(2);
+  await using gate = await holdInserts(apps[0], 'checkpoints');
+  await expire(apps[0], lost.id);
+  await gate.reached(1);
+  const later = create(servers[1], busy);
+  const [clock] = await query(apps[0], `select clock_timestamp() + interval '4 seconds' as later`);
+  await until(async () => {
+    const [alive] = await query(
+      apps[0],
+      `select count(*) = 2 and bool_and(p.alive_until > $2) as "isLate" from update_queue_waiters w join update_queue_processes p on p.id = w.process_id
+       where w.stack_id = (select stack_id from updates where id = $1)`,
+      [held.id, clock?.['later']],
+    );
+    return alive?.['isLate'] === true;
+  }, 'both replicas are renewed while the compaction waits');
+  await cancel(busy, held.id);
+  const { json, status } = await first;
+  expect({ status, message: json.messages[0].message }).toEqual({
+    status: 200,
+    message: expect.stringMatching(/; 1 more waits for it$/),
+  });
+  await gate.release();
+  await cancel(slow, (await next).json.updateID);
+  await cancel(busy, json.updateID);
+  await cancel(busy, (await later).json.updateID);
+});
+
+test('a call whose entry is lost gets it back, before later calls', async () => {
+  const stack = await createStack(apps[0]);
+  const held = await startUpdate(apps[0], stack);
+  const calls = [create(servers[0], stack)];
+  await untilWaiting(1);
+  calls.push(create(servers[1], stack));
+  await untilWaiting(2);
+  const entries = () =>
+    query(
+      apps[0],
+      `select id, number, process_id, token_id, is_urgent, run, shown
+       from update_queue_waiters where stack_id = (select stack_id from updates where id = $1) order by number`,
+      [held.id],
+    );
+  const before = await entries();
+  await query(apps[0], 'delete from update_queue_waiters where id = $1', [before[0]?.['id']]);
+  await until(async () => (await entries()).length === 2, 'the entry is back');
+  expect(await entries()).toEqual(before);
+  await cancel(stack, held.id);
+  for (const [at, call] of calls.entries()) {
+    const { json, status } = await call;
+    expect(status).toBe(200);
+    expect(json.messages[0].message).toMatch(at === 0 ? /; 1 more waits for it$/ : /another update held$/);
+    await cancel(stack, json.updateID);
+  }
+});
+
+test('a call continues to wait and keeps its position when the database fails for a moment', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  const server = await WireServer.listen(short);
+  await using client = await sqlClient();
+  await client.query(`create sequence failures`);
+  await client.query(`create function fail_once() returns trigger language plpgsql security definer as $$
+    begin
+      if nextval('failures') = 1 then raise exception 'the disk is full' using errcode = '53100'; end if;
+      return coalesce(new, old);
+    end $$`);
+  await client.query(`create trigger fail_once before update of process_id or delete on update_queue_waiters
+    for each row execute function fail_once()`);
+  const redirected = await create(server, stack);
+  expect(redirected.status).toBe(307);
+  const again = create(servers[0], stack, { query: redirected.location as string });
+  await untilWaiting(1);
+  const later = create(servers[1], stack);
+  await untilWaiting(2);
+  const [kept] = await query(apps[0], `select last_value::integer as uses from failures`);
+  expect(kept?.['uses']).toBeGreaterThan(1);
+  await client.query(`alter sequence failures restart`);
+  await cancel(stack, first.id);
+  const { json, status } = await again;
+  expect({ status, message: json.messages?.[0].message }).toEqual({
+    status: 200,
+    message: expect.stringMatching(/; 1 more waits for it$/),
+  });
+  await client.query(`drop function fail_once cascade`);
+  await client.query(`drop sequence failures`);
+  await cancel(stack, json.updateID);
+  await cancel(stack, (await later).json.updateID);
 });
 
 test('a token that is revoked, and a stack that is deleted, end the waiting', async () => {

@@ -60,6 +60,18 @@ describe('rules over HTTP', () => {
     expect(events[3]?.details).toMatchObject({ id, kind: 'lock-wait', settings: { seconds: 90 } });
   });
 
+  test('that are added to others are not added twice by a repeated call', async () => {
+    const stack = await createStack(app);
+    const freeze = { kind: 'freeze', settings: { until: '2099-01-01T00:00:00Z', mode: 'wait' }, note: 'holidays' };
+    const id = await setRule(app, stack, freeze);
+    expect(await setRule(app, stack, { ...freeze, settings: { mode: 'wait', until: '2099-01-01T00:00:00Z' } })).toBe(
+      id,
+    );
+    for (const other of [{ note: 'audit' }, { project: 'proj' }, { settings: {} }])
+      expect(await setRule(app, stack, { ...freeze, ...other })).not.toBe(id);
+    expect(await list(stack)).toHaveLength(4);
+  });
+
   test('must be valid, and there is a limit', async () => {
     const stack = await createStack(app);
     const post = (body: object) => app.call('POST', rulesPath(stack), { auth: stack.auth, body });
@@ -86,7 +98,8 @@ describe('rules over HTTP', () => {
       minutes: 5,
     }));
     const full = { kind: 'freeze', settings: { windows } };
-    const ids = await Promise.all(Array.from({ length: 5 }, () => setRule(app, stack, full)));
+    const notes = Array.from({ length: 5 }, (_, at) => `${at}`);
+    const ids = await Promise.all(notes.map((note) => setRule(app, stack, { ...full, note })));
     const post = (body: object) => app.call('POST', rulesPath(stack), { auth: stack.auth, body });
     const refused = await post({ kind: 'freeze', settings: { windows: windows.slice(0, 1) } });
     expect(refused).toMatchObject({ status: 400, json: { message: expect.stringMatching('at most 100 windows') } });

@@ -433,6 +433,27 @@ describe('deliveries', () => {
     expect((await delivery()).total).toMatchObject({ changed: 2, leadTime: { count: 1 } });
   });
 
+  test('a delivery that is counted while its stack moves is one of its new project, and no ending update waits for it', async () => {
+    const id = (await run({ changes: { create: 1 } })).split('/').at(-1) as string;
+    const own = `(select stack_id from updates where id = '${id}')`;
+    const other = new pg.Client({ connectionString: app.database.ownerUrl });
+    await other.connect();
+    await other.query('begin');
+    await other.query(
+      `update stacks s set name = 'moved', project_id = p.id from projects p join organizations o on o.id = p.organization_id
+       where s.id = ${own} and p.name = 'web' and o.name = '${stack.organization}'`,
+    );
+    const recorded = app.context.statistics.keep(id);
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    await until(async () => (await query(app, waiting)).length > 0, 'the worker waits');
+    // As an update that ends.
+    await other.query(`update stack_days set runs = runs + 1 where stack_id = ${own}`);
+    await other.query('commit');
+    await other.end();
+    await recorded;
+    expect((await delivery()).projects).toMatchObject([{ project: 'web', finished: 2, changed: 1 }]);
+  });
+
   test('a day of a stack keeps 50 times', async () => {
     await run({ status: 'failed' });
     await query(

@@ -225,8 +225,25 @@ describe('signatures', () => {
       secret: 'x',
     });
     await query(app, `update webhooks set secret = (select secret from webhooks where display_name = 'chat')`);
-    expect((await later.call('POST', `${other}/ping`, { auth: stack.auth })).status).toBe(500);
+    expect((await ok(later.call('POST', `${other}/ping`, { auth: stack.auth }))).json).toMatchObject({
+      responseCode: 0,
+      responseBody: expect.stringContaining('cannot be decrypted'),
+    });
     expect(receiver.received).toHaveLength(1);
+  });
+
+  test('a new secret is a change for whoever has read the webhook, another encryption of the same is none', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: 'first' });
+    const etag = async () => (await ok(app.call('GET', hook, { auth: stack.auth }))).headers['etag'];
+    const read = await etag();
+    const next = new EncryptedSecrets(keyRingOf(`${KeyRing.generate().replace(/^[^:]+/, 'newer')},${masterKeys}`));
+    expect(await checkSecrets(app.context.db, next)).toMatchObject({ done: 1, lost: [] });
+    const before = await query(app, 'select secret, master_key_id from webhooks');
+    expect(await rewrapSecrets(app.context.db, next)).toMatchObject({ done: 1, lost: [] });
+    expect(await query(app, 'select secret, master_key_id from webhooks')).not.toEqual(before);
+    expect(await etag()).toBe(read);
+    await ok(app.call('PATCH', hook, { auth: stack.auth, body: { secret: 'second' } }));
+    expect(await etag()).not.toBe(read);
   });
 
   test('a secret is kept, replaced and removed', async () => {
@@ -299,6 +316,21 @@ describe('attempts', () => {
       'failed',
       'failed',
     ]);
+  });
+
+  test('end after a day if the secret cannot be decrypted, too, and say so', async () => {
+    const filters = ['update_succeeded'];
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters, secret: 'lost' });
+    await query(app, `update webhooks set secret = '\\x00'`);
+    await runUpdate();
+    expect(await deliverDue(app)).toBe(1);
+    expect(await deliverDue(app)).toBe(0);
+    const reason = { responseBody: expect.stringContaining('cannot be decrypted'), requestUrl: '' };
+    expect(await readLog(app, stack, hook)).toMatchObject([{ state: 'waiting', ...reason }]);
+    await query(app, 'update webhook_deliveries set attempts = 10, next_at = now()');
+    await deliverDue(app);
+    expect(await readLog(app, stack, hook)).toMatchObject([{ state: 'failed', ...reason }]);
+    expect(receiver.received).toEqual([]);
   });
 
   test('of several workers never overlap, and a slow receiver does not delay another', async () => {

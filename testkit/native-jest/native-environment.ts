@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ModernFakeTimers } from '@jest/fake-timers';
 import { ModuleMocker } from 'jest-mock';
 
@@ -22,7 +23,8 @@ const lateLogCode = 1;
 
 /**
  * Runs test files in the process itself instead of a context of their own. Afterwards, it puts back what a file has
- * changed: globals, environment variables, the exit code, and listeners of the process.
+ * changed: globals, environment variables, the exit code, and listeners of the process. What fails between the last test and
+ * then, without being awaited, fails the file: it would end the process, and the run with `-i`.
  */
 export default class NativeEnvironment {
   readonly global = globalThis;
@@ -32,10 +34,14 @@ export default class NativeEnvironment {
   readonly #variables = { ...process.env };
   readonly #exitCode = process.exitCode;
   readonly #listeners = new Map<string | symbol, Set<unknown>>();
+  readonly #lateErrors: unknown[] = [];
 
   constructor({ projectConfig }: { projectConfig: FakeTimersOptions['config'] }) {
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
     for (const event of process.eventNames()) this.#listeners.set(event, new Set(process.rawListeners(event)));
+    // Jest puts its own in their places from the first test to the last one.
+    for (const event of ['unhandledRejection', 'uncaughtException'])
+      process.on(event, (error: unknown) => this.#lateErrors.push(error));
   }
 
   setup(): void {
@@ -43,11 +49,13 @@ export default class NativeEnvironment {
     Error.prepareStackTrace = prepareStackTrace;
   }
 
-  teardown(): void {
+  async teardown(): Promise<void> {
     this.fakeTimersModern.dispose();
     try {
-      this.#endListeners();
+      this.#runExitListeners();
+      await nextTurn();
     } finally {
+      this.#removeListeners();
       for (const name of Object.keys(process.env)) if (!(name in this.#variables)) delete process.env[name];
       for (const [name, value] of Object.entries(this.#variables))
         if (process.env[name] !== value) process.env[name] = value;
@@ -55,29 +63,36 @@ export default class NativeEnvironment {
       process.exit = exit;
       restoreGlobals();
     }
+    if (this.#lateErrors.length > 0) throw this.#lateErrors[0];
   }
 
   getVmContext(): null {
     return null;
   }
 
-  /** Listeners for the exit do their work now: they end programs and remove directories that tests have left. */
-  #endListeners(): void {
+  #addedListeners(event: string | symbol): ((...values: unknown[]) => void)[] {
+    const listeners = process.rawListeners(event as 'exit') as ((...values: unknown[]) => void)[];
+    return listeners.filter((listener) => !this.#listeners.get(event)?.has(listener));
+  }
+
+  /** They do their work now: they end programs and remove directories that tests have left. */
+  #runExitListeners(): void {
     const errors: unknown[] = [];
-    for (const event of process.eventNames()) {
-      if (parentEvents.has(String(event))) continue;
-      for (const listener of process.rawListeners(event)) {
-        if (this.#listeners.get(event)?.has(listener)) continue;
-        process.off(event, listener as () => void);
-        if (event !== 'exit') continue;
-        try {
-          (listener as (code: number) => void).call(process, 0);
-        } catch (error) {
-          errors.push(error);
-        }
+    for (const listener of this.#addedListeners('exit')) {
+      process.off('exit', listener);
+      try {
+        listener.call(process, 0);
+      } catch (error) {
+        errors.push(error);
       }
     }
     if (errors.length > 0) throw errors[0];
+  }
+
+  #removeListeners(): void {
+    for (const event of process.eventNames())
+      if (!parentEvents.has(String(event)))
+        for (const listener of this.#addedListeners(event)) process.off(event, listener);
   }
 }
 

@@ -28,7 +28,7 @@ export type { GrantRow };
 
 const pageSize = 100;
 /** Each call reads all grants of its caller. */
-const maxGrantsOfOne = 1000;
+export const maxGrantsOfOne = 1000;
 
 interface GrantPage {
   readonly grants: readonly GrantRow[];
@@ -132,8 +132,7 @@ export class GrantService {
         if (same !== null || missing.has(key)) continue;
         const owner = JSON.stringify(subject);
         const count = counts.get(owner) ?? (await grants.countOf(organization.id, subject, maxGrantsOfOne));
-        if (count >= maxGrantsOfOne)
-          throw new ConflictError(`A user, team or token can have at most ${maxGrantsOfOne} grants in an organization`);
+        if (count >= maxGrantsOfOne) throw tooManyGrants();
         counts.set(owner, count + 1);
         missing.set(key, grant);
       }
@@ -265,6 +264,11 @@ function cursorOf(token: string): GrantCursor {
 
 function isText(name: string): boolean {
   return name.isWellFormed() && !name.includes('\0');
+}
+
+/** The error for one more than `maxGrantsOfOne`. */
+export function tooManyGrants(): ConflictError {
+  return new ConflictError(`A user, team or token can have at most ${maxGrantsOfOne} grants in an organization`);
 }
 
 function grantNotFound(id: string): NotFoundError {

@@ -34,22 +34,25 @@ export async function assertMayChangeTags(
 
 /**
  * Throws ForbiddenError if a new stack would take the name of a deleted stack that can be restored, without the tags by which rules
- * or grants selected it, unless the caller may manage it: deleting and recreating a stack must not bypass the check of its tags.
+ * or grants selected it, or with new grants, unless the caller may manage it: deleting and recreating a stack must not bypass the check of its tags.
+ * Returns the id of the deleted stack, of which the new one takes over the policy groups; null if there is none.
  */
 export async function assertMayFollow(
   tx: Queryable,
   access: LockedAccess,
   { organizationId, projectId }: { readonly organizationId: string; readonly projectId: string },
-  { ref, tags }: { readonly ref: StackRef; readonly tags: Tags },
-): Promise<void> {
+  { ref, tags, teams }: { readonly ref: StackRef; readonly tags: Tags; readonly teams: readonly string[] },
+): Promise<string | null> {
   const { project, stack } = ref;
-  const former = await createRestorableStackRepository(tx).findTagsOfFormer(projectId, stack);
-  if (former === null) return;
-  const before = { project, stack, tags: readTags(former) };
-  if (hasPermission(permissionsOn(access, before), 'manage')) return;
+  const former = await createRestorableStackRepository(tx).findFormer(projectId, stack);
+  if (former === null) return null;
+  const before = { project, stack, tags: readTags(former.tags) };
+  if (hasPermission(permissionsOn(access, before), 'manage')) return former.id;
   const next = { project, stack, tags };
   await assertSameRules(tx, { ...ref, organizationId }, before, next);
+  if (teams.length > 0) throw otherGrants(ref);
   if (await createGrantRepository(tx).distinguishes(organizationId, before, next)) throw otherGrants(ref);
+  return former.id;
 }
 
 function neededFor(tag: string, decided: string): ForbiddenError {

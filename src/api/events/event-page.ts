@@ -10,21 +10,28 @@ const chunkBytes = 128 * 1024;
 
 /**
  * A page of an update's events as JSON, read in chunks: the texts are copied, not decoded. Its token is the sequence of the last
- * event, or `atEnd` if the page is empty. A null token ends the client's loop.
+ * event, or `atEnd` if the page is empty. A null token ends the client's loop. With `settled`, the page ends before a gap above the
+ * sequence that it returns: a late batch may fill it, which clients would not see.
  */
 export async function* eventPageJson(
   events: EventReader,
   update: EventOwner,
   selection: EventSelection,
   atEnd: string | null,
+  settled: (() => Promise<number>) | null,
 ): AsyncGenerator<Buffer> {
   const json = new JsonBytes();
   let last: number | null = null;
   let rows = 0;
   let bytes = 0;
+  let settledTo: number | null = null;
   json.add('{"events":[');
   read: for await (const batch of events.read(update, selection, page)) {
     for (const event of batch) {
+      if (settled && event.sequence > (last ?? selection.beyond) + 1) {
+        settledTo ??= await settled();
+        if (event.sequence > settledTo) break read;
+      }
       // An event that does not fit starts the next page.
       if (rows > 0 && bytes + event.bytes > page.bytes) break read;
       if (rows > 0) json.add(',');

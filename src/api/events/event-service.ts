@@ -9,6 +9,7 @@ import type { HistoryRepository } from '../../shared/updates/history-repository.
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { updateNotFound } from '../updates/update-errors.ts';
+import { EventGaps } from './event-gaps.ts';
 import { eventPageJson } from './event-page.ts';
 import { type PageOfEvents, readEventPage } from './parsed-event-page.ts';
 
@@ -16,6 +17,7 @@ import { type PageOfEvents, readEventPage } from './parsed-event-page.ts';
 export class EventService {
   readonly #context: ApiContext;
   readonly #history: HistoryRepository;
+  readonly #gaps = new EventGaps();
 
   constructor(context: ApiContext) {
     this.#context = context;
@@ -42,11 +44,20 @@ export class EventService {
     return imported === null ? found : this.#history.findStatus(imported, ref);
   }
 
-  /** The first page of the selection, as JSON. Its token is `atEnd` if it has no events. */
-  async *pageJson(update: EventOwner, selection: EventSelection, atEnd: string | null): AsyncGenerator<Buffer> {
+  /** The first page of the selection, as JSON. Its token is `atEnd` if it has no events. Pages of a running update wait for late batches. */
+  async *pageJson(
+    update: EventOwner & { readonly isActive: boolean },
+    selection: EventSelection,
+    atEnd: string | null,
+  ): AsyncGenerator<Buffer> {
     const { eventReader, replica } = this.#context;
+    const { newestFirst, types, urn } = selection;
     const db = await replica?.begin();
-    yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, atEnd);
+    const rows = createEventRepository(db ?? this.#context.db);
+    const isWhole = !newestFirst && types === null && urn === null;
+    const settled =
+      update.isActive && isWhole ? async () => this.#gaps.note(update.id, await rows.findHighest(update.id)) : null;
+    yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, atEnd, settled);
   }
 
   /** Up to `limit` events of the selection, parsed. Events that are too large for a page have their size instead of their content. */

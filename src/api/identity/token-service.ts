@@ -142,7 +142,7 @@ export class TokenService {
     });
   }
 
-  /** Replaces the secret; the previous one stays valid for `overlapSeconds`. Throws ForbiddenError, NotFoundError. */
+  /** Replaces the secret, not that of a token of a CI run; the previous one stays valid for `overlapSeconds`. Throws ForbiddenError, NotFoundError. */
   async rotate(
     caller: Caller,
     ownerRef: TokenOwnerRef,
@@ -158,6 +158,8 @@ export class TokenService {
       const tokens = createTokenRepository(tx);
       const by = caller.userId ?? (await tokens.findCreator(caller.tokenId));
       const rotated = await tokens.rotate(id, hash, { ownerFilter, overlapSeconds, by });
+      if (!rotated && (await tokens.isOfRun(id, ownerFilter)))
+        throw new ForbiddenError('This token was issued to a CI run and cannot be rotated: it ends as its policy says');
       if (!rotated) throw tokenNotFound(id);
       await record(tx, audit, { caller, ownerRef, tokenId: id }, { overlapSeconds });
       return { ...rotated, token };

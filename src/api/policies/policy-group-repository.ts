@@ -206,6 +206,13 @@ export function createPolicyGroupRepository(db: Queryable) {
         insert into policy_group_stacks (group_id, stack_id) select ${id}::uuid, unnest(${sql.array(stackIds, 'uuid')})
         on conflict do nothing`),
 
+    /** Adds a new stack to the groups of another one. */
+    addToGroupsOf: (formerId: string, stackId: string) =>
+      db.query(sql.nothing`
+        /* policyGroups.addToGroupsOf */
+        insert into policy_group_stacks (group_id, stack_id)
+        select group_id, ${stackId}::uuid from policy_group_stacks where stack_id = ${formerId}`),
+
     /** Removes stacks from a group; null: all. */
     removeStacks: (id: string, stackIds: readonly string[] | null) =>
       db.query(sql.nothing`

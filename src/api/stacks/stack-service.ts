@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto';
+import { createGrantRepository } from '../../shared/access/grant-repository.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository, type LockedAccess } from '../../shared/identity/identity-repository.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
@@ -30,6 +33,7 @@ import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { createPolicyGroupRepository } from '../policies/policy-group-repository.ts';
 import { isRootOnly } from '../state/resources/root-only.ts';
 import { assertQueueTags } from '../updates/queue/queue-tags.ts';
 import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../updates/rules/consumers.ts';
@@ -83,6 +87,7 @@ export class StackService {
     const state = stack.state && (await storeDeployment(documents, bytesOf(stack.state)));
     try {
       return await this.#context.db.inTransaction(async (tx) => {
+        if (stack.teams.length > 0) await createPeopleRepository(tx).lock();
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
@@ -92,16 +97,15 @@ export class StackService {
           const { organization: name } = ref;
           await audit.record(tx, { action: 'organization.create', organization: name, object: name });
         } else access = await lockCreation(identity, caller, stack);
+        const id = randomUUID();
+        await grantToTeams(tx, caller, access, { ...stack, id, organizationId: organization.id }, audit);
         await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
-        if (access) await assertMayFollow(tx, access, { organizationId: organization.id, projectId }, stack);
-        const id = await stacks.insert({
-          projectId,
-          name: ref.stack,
-          tags: JSON.stringify(stack.tags),
-        });
+        const place = { organizationId: organization.id, projectId };
+        const formerId = access && (await assertMayFollow(tx, access, place, stack));
+        await stacks.insert({ id, projectId, name: ref.stack, tags: JSON.stringify(stack.tags) });
+        if (formerId !== null) await createPolicyGroupRepository(tx).addToGroupsOf(formerId, id);
         if (state) await recordInitialState(tx, id, state);
-        await grantToTeams(tx, { ...caller, role: access ? access.role : 'admin' }, organization.id, stack, audit);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
         const details = { stackId: id, withState: state !== null };
@@ -227,8 +231,13 @@ export class StackService {
     const ruled = await createUpdateRuleRepository(db).findStack(ref);
     const unindexed = ruled ? await awaitConsumers(db, ruled) : [];
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
+    // Only its creation makes such grants.
+    const teams = await createGrantRepository(db).listTeamsOfStack(found.organizationId, found.id);
     await db.inTransaction(async (tx) => {
+      if (teams.length > 0) await createPeopleRepository(tx).lock();
       const access = await lockAccess(tx, ref.organization, caller);
+      // Before the lock on the stack: this locks the organization.
+      if (teams.length > 0) await createGrantRepository(tx).removeOfStack(found.organizationId, found.id);
       const stacks = createStackRepository(tx);
       const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
       if (!stack) throw stackNotFound(ref);
@@ -244,7 +253,12 @@ export class StackService {
       const { login, tokenName } = audit.source;
       await stacks.markDeleted(stack.id, { days: config.deletedStackDays, by: login ?? tokenName ?? '' });
       await createAuditRepository(tx).closeSecretReads(stack.id);
-      const details = { stackId: stack.id, stackVersion: stack.stackVersion, force: !options.keepResources };
+      const details = {
+        stackId: stack.id,
+        stackVersion: stack.stackVersion,
+        force: !options.keepResources,
+        ...(teams.length > 0 && { teams }),
+      };
       await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
     });
     return warning;

@@ -83,7 +83,7 @@ export class CiQueries {
 }
 
 /** Whether the caller may read all stacks of a project or none, of each project. */
-function hasSums({ facts }: ListedOrganization): boolean {
+export function hasSums({ facts }: ListedOrganization): boolean {
   return facts === null || isByProject(JSON.parse(facts) as Partial<SubjectFacts>);
 }
 

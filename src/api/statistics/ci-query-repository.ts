@@ -81,6 +81,11 @@ export const readableStacks = (
     where c.organization_id = ${id}
       and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
 
+/** The projects of an organization that its caller may read, who may read all stacks of a project or none. */
+export const readableProjects = ({ facts, id }: Pick<ListedOrganization, 'facts' | 'id'>) => sql.fragment`
+  select p.name from projects p where p.organization_id = ${id}
+    and ${facts === null ? sql.fragment`true` : sql.fragment`effective_permissions(${facts}::jsonb, ${id}::uuid, p.name, '') & 1 = 1`}`;
+
 // As of the start of the statement: Postgres can then use the index for the days.
 export const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
 
@@ -121,9 +126,7 @@ export function createCiQueryRepository(db: Queryable) {
     sumProjects: ({ facts, id }: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
         /* ciQueries.sumProjects */
-        with r as materialized (
-          select p.name from projects p where p.organization_id = ${id}
-            and ${facts === null ? sql.fragment`true` : sql.fragment`effective_permissions(${facts}::jsonb, ${id}::uuid, p.name, '') & 1 = 1`}),
+        with r as materialized (${readableProjects({ facts, id })}),
         d as materialized (
           select c.day, c.project_name, ${sums} from (
             select day, project_name, ${counters}, longest_ms from project_days

@@ -5,7 +5,7 @@ import { createDeliveryRepository } from './delivery-repository.ts';
 /** Maximum number of organizations with metrics. */
 const maxOrganizations = 200;
 const countedDays = 30;
-/** They change slowly, and a query reads the counters of a month. */
+/** They change slowly, and a query reads a month of each project. */
 const everyMs = 10 * 60_000;
 
 /** Registers the metrics of what organizations deliver; of the 200 with the most runs. */

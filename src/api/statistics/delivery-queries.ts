@@ -1,6 +1,7 @@
 import { getListedOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { hasSums } from './ci-queries.ts';
 import { createDeliveryRepository, type DeliveryRow } from './delivery-repository.ts';
 
 /** How well an organization's stacks are delivered, on stacks that the caller may read. */
@@ -14,7 +15,8 @@ export class DeliveryQueries {
   /** Of the last `days`: of all projects together, and of each with finished runs, by name. Throws NotFoundError. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
-    const rows = await createDeliveryRepository(this.#db).sum(organization, days);
+    const deliveries = createDeliveryRepository(this.#db);
+    const rows = await (hasSums(organization) ? deliveries.sumProjects : deliveries.sum)(organization, days);
     const total = rows.find(({ project }) => project === null) ?? nothing;
     return {
       days,

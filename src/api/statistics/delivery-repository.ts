@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { type Queryable, type Row, type SqlFragment, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
-import { readableStacks, today } from './ci-query-repository.ts';
+import { readableProjects, readableStacks, today } from './ci-query-repository.ts';
 
 /** The median and the 90th percentile, in seconds. */
 const Quantiles = Nullable(Type.Array(Type.Integer()));
@@ -29,49 +29,92 @@ const CountRow = Type.Object({
   restoreSeconds: Nullable(Type.Integer()),
 });
 
-/** What stacks deliver, from the counters of their days. */
+/** Of the rows of `k`: how many there are of each kind, with their quantiles, by a key. */
+const quantiles = sql.fragment`
+  q as (
+    select t.key, t.kind, t.seconds, sum(t.count) over (partition by t.key, t.kind order by t.seconds) as reached,
+      sum(t.count) over (partition by t.key, t.kind) as total
+    from t where t.count > 0),
+  v as materialized (
+    select q.key, q.kind, q.total::int as count,
+      array[min(q.seconds) filter (where q.reached >= 0.5 * q.total), min(q.seconds) filter (where q.reached >= 0.9 * q.total)] as quantiles
+    from q group by q.key, q.kind, q.total)`;
+/** Of `d`, which has runs by project, and `k`, which has deliveries by project, kind and time. */
+const byProject = sql.fragment`
+  c as (
+    select d.project_name as project, coalesce(sum(d.finished), 0)::int as finished, coalesce(sum(d.failed), 0)::int as failed
+    from d group by grouping sets ((d.project_name), ())),
+  t as (
+    select coalesce(k.project_name, '') as key, k.kind, k.seconds, sum(k.count) as count
+    from k group by grouping sets ((k.project_name, k.kind, k.seconds), (k.kind, k.seconds))),
+  ${quantiles}
+  select c.*, coalesce(n.count, 0) as changed, coalesce(l.count, 0) as leads, l.quantiles as lead, coalesce(m.count, 0) as restores,
+    m.quantiles as restore
+  from c left join v n on n.key = coalesce(c.project, '') and n.kind = 'changed'
+  left join v l on l.key = coalesce(c.project, '') and l.kind = 'lead'
+  left join v m on m.key = coalesce(c.project, '') and m.kind = 'restore'
+  order by c.project`;
+
+/** Sums of the last days, with what is not added up yet. */
+const runsOf = (condition: SqlFragment) => sql.fragment`
+  (select organization_id, day, project_name, runs, cancelled, failed from project_days where ${condition}
+   union all select organization_id, day, project_name, runs, cancelled, failed from project_day_changes where ${condition})`;
+const deliveriesOf = (condition: SqlFragment) => sql.fragment`
+  (select organization_id, project_name, kind, seconds, count from project_day_deliveries where ${condition}
+   union all select organization_id, project_name, kind, seconds, count from project_day_delivery_changes where ${condition})`;
+
+/** What stacks deliver. Times are rounded as the kept sums have them. */
 export function createDeliveryRepository(db: Queryable) {
-  const times = (column: ReturnType<typeof sql.fragment>, key: ReturnType<typeof sql.fragment>) => sql.fragment`
-    select ${key} as key, count(*)::int as count, percentile_disc(array[0.5, 0.9]) within group (order by s.seconds) as quantiles
-    from d cross join lateral unnest(${column}) as s (seconds)`;
   return {
     /** Of the readable live stacks in the last days: by project, and of all together. */
     sum: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(DeliveryRow)`
         /* deliveries.sum */
         with r as materialized (${readableStacks(organization)}),
-        d as materialized (
-          select r.project_name, d.runs - d.cancelled as finished, d.failed, d.changed, d.lead_seconds, d.restore_seconds
-          from stack_days d join r on r.stack_id = d.stack_id
+        s as materialized (
+          select r.project_name, d as of_day from stack_days d join r on r.stack_id = d.stack_id
           where d.organization_id = ${organization.id} and d.day > ${today} - ${days}::int and d.runs > 0),
-        c as (
-          select d.project_name as project, coalesce(sum(d.finished), 0)::int as finished, coalesce(sum(d.failed), 0)::int as failed,
-            coalesce(sum(d.changed), 0)::int as changed
-          from d group by grouping sets ((d.project_name), ())),
-        l as (${times(sql.fragment`d.lead_seconds`, sql.fragment`coalesce(d.project_name, '')`)} group by grouping sets ((d.project_name), ())),
-        m as (${times(sql.fragment`d.restore_seconds`, sql.fragment`coalesce(d.project_name, '')`)} group by grouping sets ((d.project_name), ()))
-        select c.*, coalesce(l.count, 0) as leads, l.quantiles as lead, coalesce(m.count, 0) as restores, m.quantiles as restore
-        from c left join l on l.key = coalesce(c.project, '') left join m on m.key = coalesce(c.project, '')
-        order by c.project`),
+        d as (
+          select s.project_name, sum((s.of_day).runs - (s.of_day).cancelled) as finished, sum((s.of_day).failed) as failed
+          from s group by s.project_name),
+        k as materialized (
+          select s.project_name, n.kind, n.seconds, sum(n.count) as count from s cross join lateral deliveries_of_day(s.of_day) n
+          group by s.project_name, n.kind, n.seconds),
+        ${byProject}`),
+
+    /** The same, for callers who may read all stacks of a project or none, of each project: no stack is read. */
+    sumProjects: (organization: ListedOrganization, days: number) => {
+      const isMeant = sql.fragment`organization_id = ${organization.id} and day > ${today} - ${days}::int`;
+      return db.any(sql.rows(DeliveryRow)`
+        /* deliveries.sumProjects */
+        with r as materialized (${readableProjects(organization)}),
+        d as (
+          select d.project_name, sum(d.runs - d.cancelled) as finished, sum(d.failed) as failed
+          from ${runsOf(isMeant)} d where d.project_name in (select name from r) group by d.project_name),
+        k as materialized (
+          select k.project_name, k.kind, k.seconds, sum(k.count) as count
+          from ${deliveriesOf(isMeant)} k where k.project_name in (select name from r) group by k.project_name, k.kind, k.seconds),
+        ${byProject}`);
+    },
 
     /** Of the live stacks of organizations in the last days; of those with the most runs. */
-    listOrganizations: (days: number, limit: number) =>
-      db.any(sql.rows(CountRow)`
+    listOrganizations: (days: number, limit: number) => {
+      const isMeant = sql.fragment`day > ${today} - ${days}::int`;
+      return db.any(sql.rows(CountRow)`
         /* deliveries.listOrganizations */
-        with n as not materialized (
-          select c.organization_id, d.runs - d.cancelled as finished, d.failed, d.changed, d.lead_seconds, d.restore_seconds
-          from stack_days d join stack_changes c on c.stack_id = d.stack_id and c.organization_id = d.organization_id
-          where d.day > ${today} - ${days}::int and d.runs > 0),
-        c as materialized (
-          select organization_id, sum(finished)::int as finished, sum(failed)::int as failed, sum(changed)::int as changed
-          from n group by 1 order by sum(finished) desc, 1 limit ${limit}),
-        -- Times of the chosen ones only.
-        d as materialized (
-          select n.organization_id, n.lead_seconds, n.restore_seconds from n join c on c.organization_id = n.organization_id
-          where n.lead_seconds <> '{}' or n.restore_seconds <> '{}'),
-        l as (${times(sql.fragment`d.lead_seconds`, sql.fragment`d.organization_id`)} group by 1),
-        m as (${times(sql.fragment`d.restore_seconds`, sql.fragment`d.organization_id`)} group by 1)
-        select o.name as organization, c.finished, c.failed, c.changed, l.quantiles[1] as "leadSeconds", m.quantiles[1] as "restoreSeconds"
-        from c join organizations o on o.id = c.organization_id left join l on l.key = o.id left join m on m.key = o.id`),
+        with c as materialized (
+          select d.organization_id, o.name, sum(d.runs - d.cancelled)::int as finished, sum(d.failed)::int as failed
+          from ${runsOf(isMeant)} d join organizations o on o.id = d.organization_id
+          group by 1, 2 having sum(d.runs) > 0 order by 3 desc, 1 limit ${limit}),
+        t as (
+          select k.organization_id as key, k.kind, k.seconds, sum(k.count) as count
+          from ${deliveriesOf(isMeant)} k where k.organization_id in (select organization_id from c) group by 1, 2, 3),
+        ${quantiles}
+        select c.name as organization, c.finished, c.failed, coalesce(n.count, 0) as changed, l.quantiles[1] as "leadSeconds",
+          m.quantiles[1] as "restoreSeconds"
+        from c left join v n on n.key = c.organization_id and n.kind = 'changed'
+        left join v l on l.key = c.organization_id and l.kind = 'lead'
+        left join v m on m.key = c.organization_id and m.kind = 'restore'`);
+    },
   };
 }

@@ -20,10 +20,10 @@ const delivery = {
   changesPerDay: Type.Number({ description: 'Change rate: `changed`, divided by the days' }),
   failureRate: Type.Union([Type.Number(), Type.Null()], { description: '`failed`, divided by `finished`' }),
   leadTime: times(
-    'From the first run of a commit in the organization, previews included, to the end of the first update of a stack that succeeded with it, if it changed resources. Null: there was none',
+    'From the first run of a commit in the organization, previews included, to the end of the first update of a stack that succeeded with it, if it changed resources. Rounded from 5 minutes on. Null: there was none',
   ),
   timeToRestore: times(
-    'From the end of a stack’s first failed run to the end of its next successful one. Null: there was none',
+    'From the end of a stack’s first failed run to the end of its next successful one. Rounded from 5 minutes on. Null: there was none',
   ),
 };
 

@@ -35,15 +35,17 @@ export function secretOf({ secret }: WebhookRequest): string | null | undefined 
   return secret;
 }
 
-/** Revision of the fields that `update` sets, including the secret. */
+/** Revision of the fields that `update` sets. With a secret, each edit is a change: the secret is not compared. */
 export function revisionOfWebhook({
   displayName,
+  editedMicros,
+  encrypted,
   events,
   format,
   groups,
   isActive,
-  encrypted,
   url,
 }: WebhookRow): string {
-  return revisionOf({ displayName, events, format, groups, isActive, encrypted: encrypted?.toString('base64'), url });
+  const secret = encrypted === null ? null : editedMicros;
+  return revisionOf({ displayName, events, format, groups, isActive, secret, url });
 }

@@ -161,9 +161,10 @@ async function rotateToken(
   if (!/^\d{1,3}$/.test(overlapHours)) throw refused('--overlap-hours must be a whole number of hours, at most 999');
   const { token, hash } = mintToken('hf-');
   const overlapSeconds = Number(overlapHours) * 3600;
-  const rotated = /^[0-9a-f-]{36}$/.test(id)
-    ? await tokens.rotate(id, hash, { ownerFilter: null, overlapSeconds, by: null })
-    : null;
+  const isId = /^[0-9a-f-]{36}$/.test(id);
+  const rotated = isId ? await tokens.rotate(id, hash, { ownerFilter: null, overlapSeconds, by: null }) : null;
+  if (!rotated && isId && (await tokens.isOfRun(id, null)))
+    throw refused('the token was issued to a CI run and cannot be rotated: it ends as its policy says');
   if (!rotated)
     throw refused(
       `there is no valid token with the id ${JSON.stringify(id)}, or the bootstrap file lists it: change it there`,

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { copyBlobs } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
 import type { Manifest } from '../../shared/backup/manifest.ts';
-import { assertKnownMigrations, restoreTables } from '../../shared/backup/restore-tables.ts';
+import { assertKnownMigrations, assertLoadable, restoreTables } from '../../shared/backup/restore-tables.ts';
 import {
   createStackHeadRepository,
   type StackHead,
@@ -123,6 +123,8 @@ async function restoreInto(
         `A restore of backup ${unfinished} was interrupted after it had loaded the database: repeat it with this id, or take a new database`,
       );
     if (unfinished === null) {
+      // Before the blobs, which take long.
+      await assertLoadable(copies, manifest);
       const blobs = await openOwnBlobs(config, logger);
       try {
         const onProgress = (done: number, total: number) => progress.report('blobs', done, total);
@@ -130,7 +132,7 @@ async function restoreInto(
       } finally {
         await blobs.close();
       }
-      await migrate(start, { count: manifest.migrations.length });
+      await migrate(start, { only: manifest.migrations });
       await restoreTables(copies, target, manifest, {
         onTable: (done, total) => progress.report('tables', done, total),
         beforeCommit: () => copies.markRestore(manifest.id),

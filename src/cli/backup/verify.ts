@@ -81,7 +81,7 @@ async function verifyRestored(call: BackupCall, backup: OpenedBackup, home: stri
   });
   try {
     const start = { ...session.startWait, url: postgres.url, connectMs: config.database.connectTimeoutMs };
-    await migrate(start, { count: manifest.migrations.length });
+    await migrate(start, { only: manifest.migrations });
     const connection = await new PostgresConnector(postgres.url, { connectMs: start.connectMs }).connect();
     try {
       await restoreTables(createTableCopyRepository(connection.client), target, manifest, { decrypt });

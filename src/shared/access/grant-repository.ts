@@ -69,6 +69,8 @@ export interface NewGrant {
   readonly subject: GrantSubject;
   /** Null for an operator. */
   readonly createdBy: string | null;
+  /** The stack with which it ends. */
+  readonly stackId?: string;
 }
 
 /** The columns of the grant `g` that decide. */
@@ -109,13 +111,14 @@ export function createGrantRepository(db: Queryable) {
     await db.query(sql.nothing`
       /* grants.insert */
       insert into grants (id, organization_id, effect, permissions, project_pattern, stack_pattern, tag_name, tag_value,
-                          user_id, team_id, token_id, role_id, built_in_role, created_by, created_at)
+                          user_id, team_id, token_id, role_id, built_in_role, created_by, stack_id, created_at)
       select g.id, g."organizationId", g.effect, g.permissions, g."projectPattern", g."stackPattern", g."tagName", g."tagValue",
-        g."userId", g."teamId", g."tokenId", g."roleId", g."builtInRole", g."createdBy", clock_timestamp()
+        g."userId", g."teamId", g."tokenId", g."roleId", g."builtInRole", g."createdBy", g."stackId",
+        clock_timestamp()
       from jsonb_array_elements(${JSON.stringify(rows)}::jsonb) with ordinality as e (value, position)
       cross join lateral jsonb_to_record(e.value) as g (id uuid, "organizationId" uuid, effect text, permissions integer,
         "projectPattern" text, "stackPattern" text, "tagName" text, "tagValue" text, "userId" uuid, "teamId" uuid, "tokenId" uuid,
-        "roleId" uuid, "builtInRole" text, "createdBy" uuid)
+        "roleId" uuid, "builtInRole" text, "createdBy" uuid, "stackId" uuid)
       order by e.position`);
     return rows.map(({ id }) => id);
   };
@@ -147,6 +150,20 @@ export function createGrantRepository(db: Queryable) {
         /* grants.remove */ delete from grants where organization_id = ${organizationId} and id = ${id}`);
       return result.rowCount > 0;
     },
+
+    /** Teams with grants that end with the stack. */
+    listTeamsOfStack: async (organizationId: string, stackId: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* grants.listTeamsOfStack */
+        select distinct e.name from grants g join teams e on e.id = g.team_id
+        where g.organization_id = ${organizationId} and g.stack_id = ${stackId} order by 1`);
+      return rows.map(({ name }) => name);
+    },
+
+    /** Ends the grants that end with the stack. */
+    removeOfStack: (organizationId: string, stackId: string) =>
+      db.query(sql.nothing`
+        /* grants.removeOfStack */ delete from grants where organization_id = ${organizationId} and stack_id = ${stackId}`),
 
     list: (organizationId: string) =>
       db.any(sql.rows(GrantRow)`

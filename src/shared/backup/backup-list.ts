@@ -1,4 +1,4 @@
-import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import type { BlobStat, BlobStore } from '../platform/blobs/blob-store.ts';
 import { listBlobs } from './backup-content.ts';
 import { BackupError } from './backup-error.ts';
 import { backupKeys, type ManifestHead, readManifestHead } from './manifest.ts';
@@ -84,37 +84,45 @@ export async function pruneBackups(
   const needed = new Set<string>();
   for (const id of kept) for await (const { key } of listBlobs(target, await openBackup(target, id))) needed.add(key);
   const backups = await deleteBackups(target, ended);
-  return { backups, blobs: await deleteBlobs(target, needed, { newest, now }), locked };
+  const isLater = ({ id }: FoundBackup): boolean => id > newest || !all.some((each) => each.id === id);
+  return { backups, blobs: await deleteBlobs(target, needed, { isLater, now }), locked };
 }
 
 async function isLocked(target: BlobStore, key: string, now: Date): Promise<boolean> {
-  const found = await target.stat(key);
+  return isLockedAt(now, await target.stat(key));
+}
+
+function isLockedAt(now: Date, found: BlobStat | null): boolean {
   return found?.lockedUntil !== undefined && found.lockedUntil > now;
 }
 
 async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[]): Promise<string[]> {
   for (const { id, keys } of backups) {
-    // First, so that a backup without some of its objects is never taken for a complete one.
-    await target.delete(backupKeys.manifest(id));
-    // Then, so that one that is still being made notices.
+    // First, so that a backup that is still being made notices: it writes its manifest, then looks.
     await target.delete(backupKeys.start(id));
+    // Then, so that one without some of its objects is never taken for a complete one.
+    await target.delete(backupKeys.manifest(id));
     for (const key of keys) await target.delete(key);
   }
   return backups.map(({ id }) => id);
 }
 
-/** Stops when a backup begins, which relies on all blobs that it finds. */
+/** Stops when a backup has begun, which relies on all blobs that it finds, even if it is complete by now. */
 async function deleteBlobs(
   target: BlobStore,
   needed: ReadonlySet<string>,
-  { newest, now }: { readonly newest: string; readonly now: Date },
+  { isLater, now }: { readonly isLater: (backup: FoundBackup) => boolean; readonly now: Date },
 ): Promise<number> {
   let deleted = 0;
   for (let after: string | undefined; ; ) {
     const page = await target.list(backupKeys.blobs, after);
-    if ((await findBackups(target)).some(({ id, isComplete }) => !isComplete && id > newest)) return deleted;
-    for (const { key } of page.blobs) {
-      if (needed.has(key) || (await isLocked(target, key, now))) continue;
+    if ((await findBackups(target)).some(isLater)) return deleted;
+    for (const { key, modifiedAt } of page.blobs) {
+      if (needed.has(key)) continue;
+      const found = await target.stat(key);
+      if (found === null || isLockedAt(now, found)) continue;
+      // A backup has stored it again since the page was read. Stores give this time in whole seconds.
+      if (found.modifiedAt.getTime() - modifiedAt.getTime() >= 1_000) continue;
       await target.delete(key);
       deleted++;
     }

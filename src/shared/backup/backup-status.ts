@@ -20,12 +20,22 @@ const KnownBackup = Type.Object({
 });
 export type KnownBackup = Static<typeof KnownBackup>;
 
+const FailedAttempts = Type.Object({
+  count: Type.Integer(),
+  /** When the last one began, in ms since 1970. */
+  at: Type.Number(),
+  error: Type.String(),
+});
+export type FailedAttempts = Static<typeof FailedAttempts>;
+
 const Backups = Type.Object({
   location: Type.String(),
   schedule: Type.String(),
   keep: Type.Number(),
   /** The complete ones, newest first. */
   backups: Type.Array(KnownBackup),
+  /** Attempts since the last backup that failed, or that were cut off; absent: there is none. */
+  failure: Type.Optional(FailedAttempts),
 });
 /** The backups that the task has found in its location. */
 export type Backups = Static<typeof Backups>;

@@ -56,9 +56,28 @@ const bytesOfList = 64 * 1024 * 1024;
  * BlobStoreUnavailableError, BackupError and the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
+  const { encryption, target } = parts;
+  const id = new Date().toISOString().replace(/[-:.]/g, '').toLowerCase();
+  let manifest: Manifest;
+  try {
+    manifest = await copyAll(parts, id);
+  } catch (error) {
+    // The next backup copies all tables again. It goes on from the lists of blobs.
+    await deleteTables(target, id).catch(() => {});
+    throw error;
+  }
+  // From here on, even after an error, the manifest may be there, and needs all of it.
+  await target.put(backupKeys.manifest(id), once(await writeManifest(manifest, encryption.encrypt)));
+  if ((await target.stat(backupKeys.start(id))) === null) {
+    await target.delete(backupKeys.manifest(id));
+    throw new BackupError('A prune has deleted the backup while it was made, because a later one was complete');
+  }
+  return manifest;
+}
+
+async function copyAll(parts: BackupParts, id: string): Promise<Manifest> {
   const { copies, encryption, source, target } = parts;
   const recipients = [...encryption.recipients];
-  const id = new Date().toISOString().replace(/[-:.]/g, '').toLowerCase();
   // From now on, a prune deletes no blobs.
   await target.put(backupKeys.start(id), once(Buffer.from('\n')));
   const known = await readKnownBlobs(target);
@@ -92,10 +111,6 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
     bytes: tables.reduce((sum, { object }) => sum + object.bytes, copied.blobs.bytes),
   };
   parts.signal.throwIfAborted();
-  const text = await writeManifest(manifest, encryption.encrypt);
-  if ((await target.stat(backupKeys.start(id))) === null)
-    throw new BackupError('A prune has deleted the backup while it was made, because a later one was complete');
-  await target.put(backupKeys.manifest(id), once(text));
   return manifest;
 }
 
@@ -119,6 +134,15 @@ async function copyTables(
     onProgress({ step: 'tables', done: tables.length, total: shapes.length, bytes });
   }
   return tables;
+}
+
+async function deleteTables(target: BlobStore, id: string): Promise<void> {
+  for (let after: string | undefined; ; ) {
+    const page = await target.list(`backups/${id}/tables/`, after);
+    for (const { key } of page.blobs) await target.delete(key);
+    if (page.next === null) return;
+    after = page.next;
+  }
 }
 
 /** Blobs without a row: heads and exports of the audit log. Not what else is in the bucket, which may be the backups themselves. */

@@ -15,6 +15,14 @@ export function assertKnownMigrations({ id, migrations, release }: Manifest): vo
     throw new BackupError(`Backup ${id} comes from Holdfast ${release}, whose database this release does not know`);
 }
 
+/** Throws BackupError for a database with migrations that the backup lacks: they would not change the rows that are loaded. */
+export async function assertLoadable(copies: TableCopyRepository, { id, migrations }: Manifest): Promise<void> {
+  const applied = await copies.listMigrations();
+  const other = applied.find((name, at) => migrations[at] !== name);
+  if (other !== undefined)
+    throw new BackupError(`The database has other migrations than backup ${id} (${other}): take a new database`);
+}
+
 /**
  * Loads all tables into a database that has just the migrations of the backup, in one transaction: all or nothing. Adding the foreign
  * keys proves that no row refers to a missing one. `beforeCommit` runs in the transaction. `decrypt`: null if the backup is not encrypted.
@@ -36,6 +44,7 @@ export async function restoreTables(
 ): Promise<void> {
   await copies.begin();
   try {
+    await assertLoadable(copies, manifest);
     const keys = await copies.prepareLoad();
     const copied = new Set(manifest.tables.map(({ name }) => name));
     const absent = (await copies.listTables()).filter(({ name }) => !copied.has(name));

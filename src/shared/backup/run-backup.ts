@@ -1,5 +1,6 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Database } from '../platform/db/database.ts';
+import type { PostgresConnection } from '../platform/db/postgres-connector.ts';
 import { encryptToRecipients } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { createBlobHoldRepository } from './blob-hold-repository.ts';
@@ -41,23 +42,26 @@ export async function backUp({
   const holds = createBlobHoldRepository(db);
   const id = await holds.insert(holdSeconds, longestHoldSeconds);
   const lost = new AbortController();
-  const timer = setInterval(() => {
+  const renew = (): void => {
     // An attempt that fails is repeated: the hold lasts several.
     holds.renew(id, holdSeconds).then(
       (isHeld) =>
         isHeld || lost.abort(new BackupError('The backup took too long: blobs that it needs may be deleted by now')),
       () => {},
     );
-  }, renewEveryMs);
-  const connection = await db.openSession();
+  };
+  let timer: NodeJS.Timeout | undefined;
+  let connection: PostgresConnection | undefined;
   try {
+    timer = setInterval(renew, renewEveryMs);
+    connection = await db.openSession();
     return await createBackup({
       ...{ onProgress, pace, encryption, source, target, copies: createTableCopyRepository(connection.client) },
       signal: AbortSignal.any([lost.signal, ...(signal ? [signal] : [])]),
     });
   } finally {
     clearInterval(timer);
-    await connection.end();
+    await connection?.end();
     await holds.delete(id).catch(() => {});
   }
 }

@@ -29,13 +29,18 @@ const locationsTable = 'blob_places';
 export function createTableCopyRepository(client: pg.Client) {
   const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> =>
     (await client.query<T>(text, values)).rows;
+  /** Of the role, for this transaction: it waits for the store of the backups. */
+  const liftLimits = async (): Promise<void> => {
+    await run('set local statement_timeout = 0');
+    await run('set local idle_in_transaction_session_timeout = 0');
+  };
   return {
     /** From now on, all reads see the database as it is now, until `end`. */
     beginSnapshot: async () => {
       await run('begin isolation level repeatable read, read only');
       await run(`set local datestyle = 'ISO'`);
       await run(`set local timezone = 'UTC'`);
-      await run('set local statement_timeout = 0');
+      await liftLimits();
     },
     begin: () => run('begin'),
     end: () => run('commit'),
@@ -61,8 +66,12 @@ export function createTableCopyRepository(client: pg.Client) {
         return null;
       }
     },
-    listMigrations: async () =>
-      (await run<{ name: string }>(`select name from ${migrationsTable} order by id`)).map(({ name }) => name),
+    /** In the order in which they were applied; none in a database that was never migrated. */
+    listMigrations: async (): Promise<string[]> => {
+      const [table] = await run<{ found: boolean }>(`select to_regclass('${migrationsTable}') is not null as found`);
+      if (!table?.found) return [];
+      return (await run<{ name: string }>(`select name from ${migrationsTable} order by id`)).map(({ name }) => name);
+    },
 
     /** All tables that a backup has; with `withLocations` also where the blobs are. */
     listTables: ({ withLocations = false } = {}) =>
@@ -129,7 +138,7 @@ export function createTableCopyRepository(client: pg.Client) {
     /** Removes the foreign keys, switches the triggers off, and empties all tables, in the transaction of the caller. */
     prepareLoad: async (): Promise<ForeignKey[]> => {
       await run(`set local datestyle = 'ISO'`);
-      await run('set local statement_timeout = 0');
+      await liftLimits();
       const names = (await run<{ name: string }>(`select quote_ident(c.relname) as name ${tables}`)).map(
         ({ name }) => name,
       );

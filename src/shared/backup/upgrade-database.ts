@@ -110,7 +110,7 @@ async function copyDatabase(from: string, to: string, logger: Logger, onStep: (t
     const known = migrationNames();
     if (migrations.some((name, at) => known[at] !== name))
       throw new UpgradeError('The database comes from a release whose migrations this one does not know');
-    await migrate({ url: to, connectMs, waitMs: 0, logger }, { count: migrations.length });
+    await migrate({ url: to, connectMs, waitMs: 0, logger }, { only: migrations });
     const target = await new PostgresConnector(to, { connectMs }).connect();
     try {
       const fresh = createTableCopyRepository(target.client);

@@ -27,6 +27,7 @@ const ArchivableRow = Type.Object({
 const TextRow = Type.Object({ text: Type.String() });
 const AdmittedRow = Type.Object({ admitted: Type.Integer() });
 const CountRow = Type.Object({ count: Type.Integer() });
+const HighestRow = Type.Object({ highest: Type.Integer() });
 
 export interface EngineEventText {
   readonly sequence: number;
@@ -145,6 +146,14 @@ export function createEventRepository(db: Queryable) {
         ) measured
         where total <= ${maxBytes} or total = bytes
         order by ${order}`);
+    },
+
+    /** The highest sequence of the update's rows; -1 if there are none. */
+    findHighest: async (updateId: string): Promise<number> => {
+      const row = await db.one(sql.rows(HighestRow)`
+        /* engineEvents.findHighest */
+        select coalesce(max(sequence), -1) as highest from engine_events where update_id = ${updateId}`);
+      return row.highest;
     },
 
     /** `chars` characters of an event's text, starting at character `from` (1-based). Null if the event is not in a row. */

@@ -86,7 +86,10 @@ export interface NewToken {
 }
 
 const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
+const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
+/** A rotation repeats the previous one if it comes this soon after it. */
+const repetitionSeconds = 60;
 /** Class of the advisory lock of an owner, under which its tokens are counted and created. */
 const makingLock = 99;
 const MakerRow = Type.Object({ maker: Nullable(Type.String()) });
@@ -220,7 +223,8 @@ export function createTokenRepository(db: Queryable) {
 
     /**
      * Replaces the secret of a valid token and restarts its lifetime. The previous secret stays valid for `overlapSeconds`; with 0, leases that were
-     * started with the token end as well. Returns null if there is no such token.
+     * started with the token end as well. A repetition within a minute, as after a lost response, replaces the new secret and keeps the previous
+     * one. Returns null if there is no such token, or if a CI run has it.
      */
     rotate: async (
       id: string,
@@ -231,12 +235,17 @@ export function createTokenRepository(db: Queryable) {
         ownerFilter,
       }: { readonly ownerFilter: TokenOwnerFilter | null; readonly overlapSeconds: number; readonly by: string | null },
     ) => {
+      const until = sql.fragment`now() + make_interval(secs => ${overlapSeconds})`;
+      const isRepeated = sql.fragment`
+        ${overlapSeconds > 0} and t.previous_until > now() and t.rotated_at > now() - make_interval(secs => ${repetitionSeconds})`;
       const row = await db.maybeOne(sql.rows(RotatedRow)`
         /* tokens.rotate */
-        update api_tokens t set previous_hash = t.token_hash, previous_until = now() + make_interval(secs => ${overlapSeconds}),
+        update api_tokens t set previous_hash = case when ${isRepeated} then t.previous_hash else t.token_hash end,
+          previous_until = case when ${isRepeated} then least(t.previous_until, ${until}) else ${until} end,
           token_hash = ${sql.binary(hash)}, rotated_at = now(), rotated_by = ${by},
           expires_at = now() + (t.expires_at - coalesce(t.rotated_at, t.created_at))
         where t.id = ${id} and ${ownerFilter === null ? sql.fragment`true` : within(ownerFilter)} and ${isValid} and t.listed_in is null
+          and t.policy_id is null
         returning t.id, t.expires_at as "expiresAt", t.previous_until as "previousUntil"`);
       if (row && overlapSeconds === 0)
         await db.query(
@@ -244,6 +253,13 @@ export function createTokenRepository(db: Queryable) {
         );
       return row;
     },
+
+    /** Whether the valid token was issued for the id token of a CI run. */
+    isOfRun: (id: string, ownerFilter: TokenOwnerFilter | null) =>
+      db.exists(sql.rows(IdRow)`
+        /* tokens.isOfRun */
+        select t.id from api_tokens t
+        where t.id = ${id} and ${ownerFilter === null ? sql.fragment`true` : within(ownerFilter)} and ${isValid} and t.policy_id is not null`),
 
     /** The longest token lifetime that the organizations of a user allow, in seconds; null: no limit. */
     findMaxSecondsOfUser: async (userId: string): Promise<number | null> => {

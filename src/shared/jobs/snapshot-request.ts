@@ -1,14 +1,15 @@
 import type { Logger } from '../platform/logger/logger.ts';
 import { type Job, snapshotJournal } from './definitions.ts';
 
-/** Requests a snapshot from a worker. Logs a warning if the queue does not accept the job. */
+/**
+ * Requests a snapshot from a worker. The call does not wait for the queue: the entries are committed. Logs a warning if the queue does not
+ * accept the job.
+ */
 export function createSnapshotRequest(enqueue: (job: Job) => Promise<void>, logger: Logger) {
   return async (updateId: string): Promise<void> => {
-    try {
-      await enqueue(snapshotJournal.create({ updateId }));
-    } catch (error) {
-      logger.warn({ updateId, err: error }, 'snapshot not taken');
-    }
+    enqueue(snapshotJournal.create({ updateId })).catch((error: unknown) =>
+      logger.warn({ updateId, err: error }, 'snapshot not taken'),
+    );
   };
 }
 

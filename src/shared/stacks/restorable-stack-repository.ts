@@ -26,7 +26,11 @@ const RestorableStackRow = Type.Object({
 });
 export type RestorableStackRow = Row<typeof RestorableStackRow>;
 
-const TagsRow = Type.Object({ tags: Type.String() });
+const FormerRow = Type.Object({
+  id: Type.String(),
+  /** JSON text. */
+  tags: Type.String(),
+});
 const FreeRow = Type.Object({ name: Type.String() });
 
 /** A position in the list of deleted stacks, the last deleted first. */
@@ -75,15 +79,13 @@ export function createRestorableStackRepository(db: Queryable) {
       db.maybeOne(sql.rows(RestorableStackRow)`
         /* restorableStacks.lock */ select ${columns} from ${joins} where ${of(organization, id)} for update of s`),
 
-    /** Tags, as JSON text, of the last stack of this name that was deleted and can be restored. */
-    findTagsOfFormer: async (projectId: string, name: string): Promise<string | null> => {
-      const row = await db.maybeOne(sql.rows(TagsRow)`
-        /* restorableStacks.findTagsOfFormer */
-        select s.tags from stacks s
+    /** The last stack of this name that was deleted and can be restored. */
+    findFormer: (projectId: string, name: string) =>
+      db.maybeOne(sql.rows(FormerRow)`
+        /* restorableStacks.findFormer */
+        select s.id, s.tags from stacks s
         where s.project_id = ${projectId} and s.name = ${name} and s.restorable_until is not null and s.restorable_until > clock_timestamp()
-        order by s.deleted_at desc limit 1`);
-      return row?.tags ?? null;
-    },
+        order by s.deleted_at desc limit 1`),
 
     /** Makes the locked stack a live one, under this name. Violates `stacks_name_key` if the name is taken. */
     restore: (id: string, projectId: string, name: string) =>

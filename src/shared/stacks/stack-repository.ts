@@ -119,11 +119,11 @@ export function createStackRepository(db: Queryable) {
         where o.name = ${organization} and p.name = ${project}`),
 
     /** Violates `stacks_name_key` if the name is taken. */
-    insert: async (stack: { projectId: string; name: string; tags: string }): Promise<string> => {
+    insert: async (stack: { id?: string; projectId: string; name: string; tags: string }): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`
         /* stacks.insert */
-        insert into stacks (project_id, name, tags)
-        values (${stack.projectId}, ${stack.name}, ${stack.tags}) returning id`);
+        insert into stacks (id, project_id, name, tags)
+        values (coalesce(${stack.id ?? null}::uuid, gen_random_uuid()), ${stack.projectId}, ${stack.name}, ${stack.tags}) returning id`);
       return row.id;
     },
 

@@ -30,8 +30,10 @@ export async function reclaimStack(
     const stack = await createStackRepository(tx).lockById(stackId);
     return stack ? reclaimExpired(tx, stack, leaseSeconds) : null;
   };
-  const ended = await db.inTransaction(reclaim);
-  const pending = await createUpdateRepository(db).findWithPendingEntries(stackId);
+  const updates = createUpdateRepository(db);
+  // The locks would hold up the batches of a running update. Under them, its state decides.
+  const ended = (await updates.isHolderDue(stackId, leaseSeconds)) ? await db.inTransaction(reclaim) : null;
+  const pending = await updates.findWithPendingEntries(stackId);
   if (pending && !isActive(pending.status)) await compact(pending.id);
   if (!admitsFault) await assertNoFault(db, stackId);
   return ended;

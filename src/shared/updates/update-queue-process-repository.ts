@@ -1,7 +1,22 @@
+import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 
 /** A process that died keeps the queue positions of its calls for this time, in seconds. */
 const keptAfterDeathSeconds = 10;
+
+const EntryRow = Type.Object({ id: Type.String(), isSuperseded: Type.Boolean() });
+const LostRow = Type.Object({ id: Type.String(), isElsewhere: Type.Boolean() });
+
+/** An entry of a waiting call that the database may have lost. */
+export interface LostEntry {
+  readonly id: string;
+  readonly number: number;
+  readonly stackId: string;
+  readonly tokenId: string;
+  readonly isUrgent: boolean;
+  readonly run: object | null;
+  readonly shown: object;
+}
 
 /** Processes whose calls wait in queues, and the entries that lost theirs. All times are by the database's clock. */
 export function createUpdateQueueProcessRepository(db: Queryable) {
@@ -41,5 +56,41 @@ export function createUpdateQueueProcessRepository(db: Queryable) {
         where w.process_id is null and w.kept_until <= clock_timestamp()
           or w.process_id is not null and (w.process_id in (select id from dead)
             or not exists (select 1 from update_queue_processes p where p.id = w.process_id))`),
+
+    /** The queue entries of this process, and whether newer runs have superseded them: notifications may have been lost. */
+    listOf: (processId: string) =>
+      db.any(sql.rows(EntryRow)`
+        /* updateQueue.listOf */
+        select id, superseded_by is not null as "isSuperseded" from update_queue_waiters where process_id = ${processId}`),
+
+    /** Removes entries of this process at which none of its calls waits. */
+    removeAbandoned: (processId: string, ids: readonly string[]) =>
+      db.query(sql.nothing`
+        /* updateQueue.removeAbandoned */
+        delete from update_queue_waiters where process_id = ${processId} and id = any (${sql.array([...ids], 'uuid')})`),
+
+    /**
+     * Adds lost entries of this process again, at their old positions: others may have removed them while it could not be renewed. Returns all of
+     * them, and whether another process has an entry now. Those of deleted stacks and tokens stay lost.
+     */
+    restore: (
+      processId: string,
+      lost: readonly (LostEntry & { readonly waitedSeconds: number; readonly isLateNotified: boolean })[],
+    ) =>
+      db.any(sql.rows(LostRow)`
+        /* updateQueue.restore */
+        with lost as (
+          select * from jsonb_to_recordset(${JSON.stringify(lost)}::jsonb) as l (id uuid, number bigint, "stackId" uuid, "tokenId" uuid,
+            "isUrgent" boolean, run jsonb, shown jsonb, "waitedSeconds" float8, "isLateNotified" boolean)),
+        restored as (
+          insert into update_queue_waiters (id, number, stack_id, token_id, process_id, kept_until, arrived_at, is_urgent, run, shown,
+            is_late_notified)
+          overriding system value
+          select l.id, l.number, s.id, t.id, ${processId}, clock_timestamp(), clock_timestamp() - make_interval(secs => l."waitedSeconds"),
+            l."isUrgent", l.run, l.shown, l."isLateNotified"
+          from lost l join stacks s on s.id = l."stackId" join api_tokens t on t.id = l."tokenId"
+          on conflict (id) do nothing)
+        select l.id, exists (select 1 from update_queue_waiters w where w.id = l.id and w.process_id is distinct from ${processId}) as "isElsewhere"
+        from lost l`),
   };
 }

@@ -31,7 +31,6 @@ const HolderRow = Type.Object({
 export type HolderRow = Row<typeof HolderRow>;
 
 const SupersedingRow = Type.Object({ supersededBy: Nullable(Type.String()) });
-const EntryRow = Type.Object({ id: Type.String(), isSuperseded: Type.Boolean() });
 const GivenIdRow = Type.Object({ id: Type.String() });
 const IdRow = Type.Object({ id: Nullable(Type.String()) });
 const WaitedRow = Type.Object({ waitedMs: Type.Integer() });
@@ -256,18 +255,6 @@ export function createUpdateQueueRepository(db: Queryable) {
           where w.stack_id = s.id and ${counts} order by ${order} limit 1) first
         where s.id = any (${sql.array([...stackIds], 'uuid')}) and first.process_id = ${processId}
           and not exists (select 1 from updates u where u.id = s.active_update_id and u.expires_at > clock_timestamp() and u.end_reason is null)`),
-
-    /** The queue entries of this process, and whether newer runs have superseded them: notifications may have been lost. */
-    listOf: (processId: string) =>
-      db.any(sql.rows(EntryRow)`
-        /* updateQueue.listOf */
-        select id, superseded_by is not null as "isSuperseded" from update_queue_waiters where process_id = ${processId}`),
-
-    /** Removes entries of this process at which none of its calls waits. */
-    removeAbandoned: (processId: string, ids: readonly string[]) =>
-      db.query(sql.nothing`
-        /* updateQueue.removeAbandoned */
-        delete from update_queue_waiters where process_id = ${processId} and id = any (${sql.array([...ids], 'uuid')})`),
 
     /** The update that holds the stack; null if none does. */
     findHolder: (stackId: string) =>

@@ -244,6 +244,16 @@ export function createUpdateRepository(db: Queryable) {
       return clientVersionOf(row?.environment ?? null);
     },
 
+    /**
+     * Whether the update that holds the stack has to be ended, or has more than `seconds` left. Takes no locks: its journal goes on meanwhile.
+     */
+    isHolderDue: (stackId: string, seconds: number) =>
+      db.exists(sql.rows(IdRow)`
+        /* updates.isHolderDue */
+        select u.id from stacks s join updates u on u.id = s.active_update_id
+        where s.id = ${stackId} and s.deleted_at is null and (u.end_reason is not null or u.expires_at <= clock_timestamp()
+          or u.expires_at > clock_timestamp() + make_interval(secs => ${seconds}))`),
+
     /** Active updates whose time is over, except those in `skipped`. */
     listExpired: async (limit: number, skipped: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`

@@ -6,6 +6,7 @@ import type { Outgoing } from '../platform/outgoing/outgoing.ts';
 import { isAccepted, type Posted, post } from '../platform/outgoing/post.ts';
 import { currentTrace, inRootSpan, inSpan } from '../platform/tracing/tracing.ts';
 import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
+import { MasterKeyError } from '../secrets/key-ring.ts';
 import { isAlreadySet, statusRequestOf } from './commit-status.ts';
 import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
 import { type EventFacts, factsOf } from './event-facts.ts';
@@ -82,6 +83,11 @@ export class DeliveryAttempts {
     const begun = performance.now();
     const rows = createDeliveryRepository(this.#db);
     const message = await this.#messageOf(delivery);
+    if ('unsent' in message) {
+      const outcome = outcomeOf(delivery, null, { reason: message.unsent }, null);
+      await rows.note(delivery.id, delivery.attempts, outcome);
+      return outcome;
+    }
     if ('leftOut' in message) {
       const outcome = leftOut(message.leftOut);
       await rows.note(delivery.id, delivery.attempts, outcome);
@@ -114,17 +120,26 @@ export class DeliveryAttempts {
     return factsOf(source, isEnd ? await this.#findUnusual(updateId) : []);
   }
 
-  async #messageOf(delivery: ClaimedDelivery): Promise<Message | { readonly leftOut: string }> {
+  async #messageOf(
+    delivery: ClaimedDelivery,
+  ): Promise<Message | { readonly leftOut: string } | { readonly unsent: string }> {
     const { eventId, event, format, isActive, isManual, masterKeyId, encrypted, updateId, url, webhookId } = delivery;
     if (!isActive && !isManual) return { leftOut: 'the webhook is not active' };
     const events = createWebhookEventRepository(this.#db);
     const source = await events.readSource(eventId);
     const text = source.facts ?? (await events.keepFacts(eventId, JSON.stringify(await this.#readFacts(source))));
     const facts = JSON.parse(text) as EventFacts;
-    const secret =
-      encrypted === null || masterKeyId === null
-        ? null
-        : this.#secrets.open(secretOwner(webhookId), { masterKeyId, encrypted });
+    let secret: string | null = null;
+    try {
+      if (encrypted !== null && masterKeyId !== null)
+        secret = this.#secrets.open(secretOwner(webhookId), { masterKeyId, encrypted });
+    } catch (error) {
+      if (!(error instanceof MasterKeyError)) throw error;
+      this.#logger.warn({ webhookId, err: error }, 'the secret of a webhook cannot be decrypted');
+      return {
+        unsent: 'The secret of the webhook cannot be decrypted: set it again, or ask an operator for its master key',
+      };
+    }
     if (setsCommitStatus(format)) {
       // A status that says that the update runs must not come after the one that says how it ended.
       if (event.endsWith('_started') && updateId && (await events.findUpdateStatus(updateId)) !== 'running')
@@ -140,9 +155,9 @@ export class DeliveryAttempts {
 
 function outcomeOf(
   { attempts, format, isManual }: ClaimedDelivery,
-  message: Message,
+  message: Message | null,
   posted: Posted,
-  durationMs: number,
+  durationMs: number | null,
 ): AttemptRecord {
   const isTaken = isAccepted(posted) || ('status' in posted && isAlreadySet(format, posted.status, posted.body));
   const pause = pausesSeconds[attempts - 1];
@@ -153,8 +168,8 @@ function outcomeOf(
     // Not all at once after an outage.
     pauseSeconds: (pause ?? 0) * (0.8 + Math.random() * 0.4),
     durationMs,
-    requestUrl: message.url,
-    requestHeaders: linesOf(message.headers),
+    requestUrl: message?.url ?? null,
+    requestHeaders: message && linesOf(message.headers),
     responseStatus: 'status' in posted ? posted.status : null,
     responseHeaders: 'status' in posted ? linesOf(posted.headers) : null,
     responseBody: storable('status' in posted ? posted.body : posted.reason),

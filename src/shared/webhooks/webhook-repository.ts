@@ -17,6 +17,8 @@ const WebhookRow = Type.Object({
   groups: Type.Array(Type.String()),
   encrypted: Nullable(Bytes),
   masterKeyId: Nullable(Type.String()),
+  /** Of the last edit, in microseconds since the epoch. Another encryption of the secret is none. */
+  editedMicros: Type.String(),
 });
 export type WebhookRow = Row<typeof WebhookRow>;
 const StackWebhookRow = Type.Object({
@@ -45,7 +47,8 @@ export type WebhookChange = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 
 export function createWebhookRepository(db: Queryable) {
   const columns = sql.fragment`w.id, w.organization_id as "organizationId", w.stack_id as "stackId", w.name,
     w.display_name as "displayName", w.url, w.format, w.is_active as "isActive", w.events, w.event_groups as "groups",
-    w.secret as encrypted, w.master_key_id as "masterKeyId"`;
+    w.secret as encrypted, w.master_key_id as "masterKeyId",
+    (extract(epoch from w.modified_at) * 1000000)::bigint::text as "editedMicros"`;
   const ofScope = ({ organizationId, stackId }: WebhookScope) => sql.fragment`
     w.organization_id = ${organizationId} and w.stack_id is not distinct from ${stackId}::uuid`;
   const bytes = (secret: EncryptedSecret | null) =>

@@ -3,6 +3,34 @@ import type { ReactNode } from 'react';
 const takesEffect =
   'This takes effect at once, on all stacks. Grants stay as they are. Running updates that are no longer permitted lose their lock; the state they have saved is kept.';
 
+/** `permissions`: weakest first. */
+export const accessLabelTexts = {
+  permissions: {
+    read: 'see the stack: state, history, events and tags',
+    preview: 'run previews',
+    write: 'create, update, destroy, import, cancel, rename and tag',
+    admin: 'delete the stack',
+    decrypt: 'read secrets',
+    manage: 'change tags that grants use, and see who has access',
+    outputs: 'read the outputs and nothing else',
+  },
+  roles: {
+    viewer: 'reads stacks and their secrets',
+    member: 'also previews and updates stacks',
+    admin: 'also deletes stacks, and manages members, teams, grants, tokens and rules',
+  },
+  reasons: {
+    role: 'by the role',
+    grants: 'by a grant',
+    included: 'included in read',
+    scopes: 'by the scopes of the token',
+    denied: 'a grant denies it',
+    nothing: 'nothing allows it',
+    needs: 'another permission that it needs is missing',
+  },
+  excludedByScopes: 'excluded by the token’s scopes',
+} as const;
+
 export const accessTexts = {
   allOfRole: 'All permissions of the role',
   allPermissions: 'All permissions of the role.',

@@ -98,6 +98,6 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
 
 function labelOf(by: SearchField, name: string, version: string | null, { organization }: Within): string {
   if (by === 'type') return shortType(name);
-  if (by === 'provider') return name === '' ? 'none' : `${name} ${version ?? ''}`;
+  if (by === 'provider') return name === '' ? searchGroupsTexts.noProvider : `${name} ${version ?? ''}`;
   return organization === undefined ? name : name.slice(name.indexOf('/') + 1);
 }

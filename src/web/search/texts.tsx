@@ -74,6 +74,7 @@ export const searchGroupsTexts = {
   more: (count: number) => `${count.toLocaleString('en')} more`,
   largestOf: (shown: number, all: number) =>
     `The ${shown.toLocaleString('en')} largest of ${all.toLocaleString('en')} groups.`,
+  noProvider: 'none',
 } as const;
 
 export const searchTexts = {

@@ -75,7 +75,10 @@ export function StacksPage() {
     <div className={styles['page']}>
       <header className={styles['head']}>
         <h1>{organization ?? stacksTexts.stacks}</h1>
-        <StackCount organization={organization} />
+        <StackCount
+          organization={organization}
+          listed={isListed && !isFiltered && !query.hasNextPage ? items.length : null}
+        />
       </header>
       <StackFilterBar items={items} />
       {greeting === null || isFiltered ? null : <FirstStackNotice stack={greeting} />}
@@ -121,15 +124,21 @@ function useIsAbove(organization: string | undefined, isListed: boolean, isKnown
   return null;
 }
 
-/** The number of stacks, if the user may see all of them; of many, how many there are at least. */
-function StackCount({ organization }: { readonly organization: string | undefined }) {
+/** The number of stacks, if the user may see all of them; of many, how many there are at least. `listed`: of a list that has all of them, which is newer. */
+function StackCount({
+  listed,
+  organization,
+}: {
+  readonly organization: string | undefined;
+  readonly listed: number | null;
+}) {
   const organizations = useMe()?.organizations.filter(
     ({ name }) => organization === undefined || name === organization,
   );
   const counts = organizations?.map(({ stackCount }) => stackCount) ?? [];
   if (counts.length === 0 || counts.includes(null)) return null;
-  const count = counts.reduce<number>((sum, each) => sum + (each ?? 0), 0);
-  const hasMore = organizations?.some(({ hasMoreStacks }) => hasMoreStacks) ?? false;
+  const count = listed ?? counts.reduce<number>((sum, each) => sum + (each ?? 0), 0);
+  const hasMore = listed === null && (organizations?.some(({ hasMoreStacks }) => hasMoreStacks) ?? false);
   return (
     <span className={styles['count']}>
       {count.toLocaleString('en')}

@@ -128,7 +128,7 @@ export const compareTexts = {
       ? 'Ids are specific to each stack and not compared.'
       : 'Ids and outputs are specific to each stack and not compared.',
   onlyIn: (stack: string) => `only in ${stack}`,
-  partOfName: 'Part of a stack name',
+  partOfName: 'Part of a stack name; Enter chooses the first',
   secrets: 'Show which secrets differ',
   secretsHint: 'The server decrypts the secrets of both stacks, and the audit log records it. No value is shown.',
   stacks: 'Stacks',

@@ -1,3 +1,5 @@
+import { eventListTexts } from './texts.tsx';
+
 /** The operation of a step on a resource, as named by Pulumi. Newer CLIs may send others. */
 export type Operation = string;
 
@@ -68,19 +70,10 @@ export interface EngineEvent {
 }
 
 /** The kinds of events that the list of events can be filtered by, with the payload that marks each. */
-export const eventKinds = [
-  { kind: 'resourcePreEvent', label: 'step started' },
-  { kind: 'resOutputsEvent', label: 'step finished' },
-  { kind: 'resOpFailedEvent', label: 'step failed' },
-  { kind: 'diagnosticEvent', label: 'message' },
-  { kind: 'policyEvent', label: 'policy' },
-  { kind: 'stdoutEvent', label: 'output' },
-  { kind: 'preludeEvent', label: 'configuration' },
-  { kind: 'summaryEvent', label: 'summary' },
-  { kind: 'progressEvent', label: 'download' },
-  { kind: 'errorEvent', label: 'error' },
-  { kind: 'cancelEvent', label: 'end' },
-] as const;
+export const eventKinds = (Object.keys(eventListTexts.kinds) as (keyof typeof eventListTexts.kinds)[]).map((kind) => ({
+  kind,
+  label: eventListTexts.kinds[kind],
+}));
 
 /** Validates an event from the server. Returns null if it is invalid: one bad event must not hide the others. */
 export function readEvent(value: unknown): EngineEvent | null {
@@ -114,7 +107,7 @@ function eventText(event: EngineEvent, step: StepMetadata | undefined): string {
   if (event.stdoutEvent) return event.stdoutEvent.message ?? '';
   if (event.progressEvent) return event.progressEvent.message ?? event.progressEvent.id ?? '';
   if (event.errorEvent) return event.errorEvent.error ?? '';
-  if (event.preludeEvent) return `${Object.keys(event.preludeEvent.config ?? {}).length} settings`;
+  if (event.preludeEvent) return eventListTexts.settings(Object.keys(event.preludeEvent.config ?? {}).length);
   if (event.summaryEvent) {
     const changes = Object.entries(event.summaryEvent.resourceChanges ?? {});
     return changes.map(([op, count]) => `${count} ${op}`).join(', ');

@@ -1,5 +1,5 @@
-import { counted } from '../platform/ui/counted.ts';
 import { stripColors } from './colored-text.ts';
+import { errorSummaryTexts } from './texts.tsx';
 
 /** A failed run, as an issue tells it. */
 export interface FailureReport {
@@ -23,9 +23,9 @@ export function failureMarkdown({ errors, facts, title, url }: FailureReport): s
   });
   const more = errors.length - shown.length;
   return [
-    `[${title}](${url}) failed.`,
+    errorSummaryTexts.failed(title, url),
     ...(facts.length === 0 ? [] : [facts.map((fact) => `- ${fact}`).join('\n')]),
     ...shown,
-    ...(more > 0 ? [`${counted(more, 'more error')}.`] : []),
+    ...(more > 0 ? [errorSummaryTexts.moreErrors(more)] : []),
   ].join('\n\n');
 }

@@ -1,4 +1,5 @@
 import type { VersionDifference } from '../platform/app/contract.ts';
+import { lastSuccessTexts } from './texts.tsx';
 
 export const providerTypes = 'pulumi:providers:';
 
@@ -11,9 +12,7 @@ export interface ProviderChange {
 
 /** A line about it. Resources are compared, not versions in use: an added one may have the version of others that stay. */
 export function describeProviderChange({ after, before, name }: ProviderChange): string {
-  if (before.length === 0) return `Provider resource added: ${name} ${after.join(', ')}`;
-  if (after.length === 0) return `Provider resource removed: ${name} ${before.join(', ')}`;
-  return `Provider ${name} ${before.join(', ')} → ${after.join(', ')}`;
+  return lastSuccessTexts.provider(name, before.join(', '), after.join(', '));
 }
 
 /**

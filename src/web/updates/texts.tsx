@@ -24,6 +24,8 @@ export const errorSummaryTexts = {
   ),
   lastSuccess: (update: string, commit: string | null) =>
     `Last success: ${update}${commit === null ? '' : `, ${commit}`}`,
+  failed: (title: string, url: string) => `[${title}](${url}) failed.`,
+  moreErrors: (count: number) => `${counted(count, 'more error')}.`,
   viewInMessages: 'View in messages',
   viewResourceInMessages: (resource: string) => `View in messages: ${resource}`,
   moreUnderMessages: (count: number) => `${count} more under Messages`,
@@ -42,6 +44,20 @@ export const eventListTexts = {
   noEventMatches: 'No event matches',
   noEventsHint: 'Events appear here when the CLI reports them, a few seconds after they happen.',
   event: (sequence: number) => `Event ${sequence}`,
+  kinds: {
+    resourcePreEvent: 'step started',
+    resOutputsEvent: 'step finished',
+    resOpFailedEvent: 'step failed',
+    diagnosticEvent: 'message',
+    policyEvent: 'policy',
+    stdoutEvent: 'output',
+    preludeEvent: 'configuration',
+    summaryEvent: 'summary',
+    progressEvent: 'download',
+    errorEvent: 'error',
+    cancelEvent: 'end',
+  },
+  settings: (count: number) => counted(count, 'setting'),
 } as const;
 
 export const interruptedNoticeTexts = {
@@ -52,6 +68,12 @@ export const interruptedNoticeTexts = {
 } as const;
 
 export const lastSuccessTexts = {
+  provider: (name: string, before: string, after: string) =>
+    before === ''
+      ? `Provider resource added: ${name} ${after}`
+      : after === ''
+        ? `Provider resource removed: ${name} ${before}`
+        : `Provider ${name} ${before} → ${after}`,
   compareProviderVersions: 'Compare provider versions',
   notCompared: 'The provider versions could not be compared',
   comparing: 'Comparing provider versions…',
@@ -236,6 +258,7 @@ export const updateHeaderTexts = {
       {inQueue === null ? null : `, after ${inQueue} in the queue`}
     </>
   ),
+  usually: (time: string, changes: number) => `, usually ${time} and ${counted(changes, 'change')}`,
   inProgress: (runningCount: number) => `${runningCount.toLocaleString('en')} in progress`,
   done: (done: number) => `${done.toLocaleString('en')} done`,
   failed: (failedCount: number) => `${failedCount.toLocaleString('en')} failed`,
@@ -262,6 +285,7 @@ export const updateTexts = {
 } as const;
 
 export const updateStatisticsTexts = {
+  counts: { creates: 'Creates', updates: 'Updates', replaces: 'Replaces', deletes: 'Deletes' },
   runningFor: 'Running for',
   duration: 'Duration',
   criticalPath: 'Critical path',

@@ -13,6 +13,7 @@ import { updateHeaderTexts } from './texts.tsx';
 import { UpdateActions } from './update-actions.tsx';
 import styles from './update-header.module.css';
 import type { UpdateProgress } from './update-progress.ts';
+import { changeKinds, useStatistics, usualOf } from './update-statistics.tsx';
 import { isActive, shortCommit, viewEndReason, viewKind } from './update-status.ts';
 import { useNowSeconds } from './use-update.ts';
 
@@ -61,6 +62,7 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
         {update.by === null ? null : <Fact icon={<User size={14} />}>{update.by}</Fact>}
         <Fact icon={<Hourglass size={14} />}>
           <Took update={update} />
+          <Usually stack={stack} update={update} isWanted={!isRunning && !update.dryRun && progress.rows.size > 0} />
         </Fact>
         {update.branch === null ? null : (
           <Fact icon={<GitBranch size={14} />}>
@@ -125,6 +127,22 @@ function Took({ update }: { readonly update: UpdateDetails }) {
     duration(ended - started),
     update.waited === null ? null : duration(update.waited.seconds),
   );
+}
+
+/** What updates of the stack usually take and change, where enough of them are known. Asked for after what the page is about. */
+function Usually({
+  isWanted,
+  stack,
+  update,
+}: {
+  readonly stack: StackRef;
+  readonly update: UpdateDetails;
+  readonly isWanted: boolean;
+}) {
+  const usual = usualOf(useStatistics(stack, update, isWanted));
+  if (usual === null) return null;
+  const changes = changeKinds.reduce((sum, kind) => sum + usual.medians[kind], 0);
+  return updateHeaderTexts.usually(duration(usual.medians.seconds), Math.round(changes));
 }
 
 /** Throttles the text: screen readers announce each change, and would say nothing else. */

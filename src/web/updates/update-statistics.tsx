@@ -15,22 +15,29 @@ import { isActive } from './update-status.ts';
 
 /** Fewer updates are not representative. */
 const minUsual = 5;
-const counted = ['creates', 'updates', 'replaces', 'deletes'] as const;
+export const changeKinds = ['creates', 'updates', 'replaces', 'deletes'] as const;
 
-/** Additional statistics of an update from the server; refreshed when the update ends. */
-export function useStatistics(stack: StackRef, update: UpdateDetails) {
+/** Additional statistics of an update from the server; refreshed when the update ends. `isWanted`: else they are not asked for. */
+export function useStatistics(stack: StackRef, update: UpdateDetails, isWanted = true) {
   const input = { ...stack, updateId: update.updateId };
   const options = trpc.updates.statistics.queryOptions(input, {
+    enabled: isWanted,
     refetchInterval: every(isActive(update) ? 15_000 : null),
   });
   const { data, refetch } = useQuery(options);
   const shown = useRef(update.status);
   // Its end changes them.
   useEffect(() => {
-    if (shown.current !== update.status) void refetch();
+    if (isWanted && shown.current !== update.status) void refetch();
     shown.current = update.status;
-  }, [refetch, update.status]);
+  }, [isWanted, refetch, update.status]);
   return data;
+}
+
+/** What the updates of the last months usually took and changed, if they are enough. */
+export function usualOf(statistics: UpdateStatistics | undefined): UpdateStatistics['usual'] {
+  const usual = statistics?.usual ?? null;
+  return usual !== null && usual.count >= minUsual ? usual : null;
 }
 
 /** Compares an update with the updates of the last months, and shows where its time went. */
@@ -42,8 +49,8 @@ export function Duration({
   readonly update: UpdateDetails;
 }) {
   if (statistics === undefined) return <Skeleton width="60%" />;
-  const { changes, failedBefore, seconds, steps, usual } = statistics;
-  const compared = usual !== null && usual.count >= minUsual ? usual : null;
+  const { changes, failedBefore, seconds, steps } = statistics;
+  const compared = usualOf(statistics);
   const retries = steps?.retries ?? null;
   return (
     <>
@@ -58,9 +65,9 @@ export function Duration({
         )}
         {compared === null
           ? null
-          : counted.map((name) =>
+          : changeKinds.map((name) =>
               changes[name] === 0 && compared.counts[name][1] === 0 ? null : (
-                <FactRow key={name} name={name[0]?.toUpperCase() + name.slice(1)}>
+                <FactRow key={name} name={updateStatisticsTexts.counts[name]}>
                   {changes[name]}
                   <Usual
                     value={changes[name]}

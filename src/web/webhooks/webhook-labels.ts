@@ -1,25 +1,18 @@
 import type { Delivery, Webhook } from '../platform/app/contract.ts';
+import { webhookLabelTexts } from './labels/texts.ts';
 
-export const formats = [
-  ['raw', 'JSON, signed'],
-  ['slack', 'Slack'],
-  ['ms_teams', 'Microsoft Teams'],
-  ['github_status', 'GitHub commit status'],
-  ['gitlab_status', 'GitLab commit status'],
-] as const;
+const { states } = webhookLabelTexts;
+
+export const formats = Object.entries(webhookLabelTexts.formats) as readonly (readonly [
+  keyof typeof webhookLabelTexts.formats,
+  string,
+])[];
 
 export function nameOfFormat(format: string): string {
   return formats.find(([each]) => each === format)?.[1] ?? format;
 }
 
-export const groupNames: Readonly<Record<string, string>> = {
-  stacks: 'all stack and update events',
-  deployments: 'drift',
-  policies: 'policies (no events yet)',
-  environments: 'environments (no events yet)',
-  change_requests: 'change requests (no events yet)',
-  holdfast: 'all queue, freeze and approval events',
-};
+export const groupNames: Readonly<Record<string, string>> = webhookLabelTexts.groups;
 
 export function nameOfGroup(group: string): string {
   return groupNames[group] ?? group;
@@ -32,15 +25,15 @@ export function nameOfEvent(event: string): string {
 
 /** A description of a webhook's events. */
 export function describeEvents({ events, groups }: Pick<Webhook, 'events' | 'groups'>): string {
-  if (events.length === 0 && groups.length === 0) return 'All events';
+  if (events.length === 0 && groups.length === 0) return webhookLabelTexts.allEvents;
   return [...groups.map(nameOfGroup), ...events.map(nameOfEvent)].join(', ');
 }
 
 export const deliveryStates: Readonly<
   Record<Delivery['state'], { readonly word: string; readonly tone: 'success' | 'failure' | 'running' | 'neutral' }>
 > = {
-  delivered: { word: 'Delivered', tone: 'success' },
-  failed: { word: 'Failed', tone: 'failure' },
-  waiting: { word: 'Waiting', tone: 'running' },
-  'left-out': { word: 'Skipped', tone: 'neutral' },
+  delivered: { word: states.delivered, tone: 'success' },
+  failed: { word: states.failed, tone: 'failure' },
+  waiting: { word: states.waiting, tone: 'running' },
+  'left-out': { word: states.skipped, tone: 'neutral' },
 };

@@ -1,9 +1,15 @@
 import { BackupError } from '../../shared/backup/backup-error.ts';
 import { findBackups, openBackup, pruneBackups, readVerification } from '../../shared/backup/backup-list.ts';
-import { type Backups, backupTasks, type KnownBackup, readBackupStatus } from '../../shared/backup/backup-status.ts';
+import {
+  type Backups,
+  backupTasks,
+  type FailedAttempts,
+  type KnownBackup,
+  readBackupStatus,
+} from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
 import type { BackupSource } from '../../shared/backup/checked-blob.ts';
-import type { ManifestHead } from '../../shared/backup/manifest.ts';
+import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
 import { backUp } from '../../shared/backup/run-backup.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
@@ -14,6 +20,9 @@ import type { Maintenance } from '../platform/maintenance.ts';
 
 /** Also how old what pages show may be, such as that a command has verified a backup. */
 const checkEverySeconds = 60;
+const checkMs = 5_000;
+const hourMs = 3600 * 1000;
+const dayMs = 24 * hourMs;
 
 /** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
 export function backUpOnSchedule(
@@ -37,16 +46,47 @@ export function backUpOnSchedule(
     () => age(lastVerifiedAt(known)),
   );
   const heads = new Map<string, ManifestHead>();
-  const look = async (target: BlobStore): Promise<Backups> => {
-    const backups = await listBackups(target, heads, logger);
-    const found = { location, schedule, keep, backups };
+  const save = async (backups: readonly KnownBackup[], failure?: FailedAttempts): Promise<void> => {
+    const found = {
+      location,
+      schedule,
+      keep,
+      backups: [...backups],
+      ...(failure ? { failure } : {}),
+    } satisfies Backups;
     await runs.saveResult(backupTasks.create, JSON.stringify(found));
-    return found;
+  };
+  const look = async (target: BlobStore, failure?: FailedAttempts): Promise<readonly KnownBackup[]> => {
+    const backups = await listBackups(target, heads, logger);
+    await save(backups, failure);
+    return backups;
   };
   const run = async (target: BlobStore, signal: AbortSignal): Promise<void> => {
-    const newest = takenAt((await look(target)).backups[0]);
-    if (!isDue(schedule, newest === null ? null : new Date(newest), new Date(now()))) return;
-    const { id, missingBlobs, wrongBlobs = [] } = await backUp({ source: context, recipients, signal, target });
+    const last = (await readBackupStatus(runs)).backups;
+    const earlier = last?.location === location ? last.failure : undefined;
+    const present = await look(target, earlier);
+    const newest = takenAt(present[0]);
+    if (!isDue(schedule, newest === null ? null : new Date(newest), new Date(now()))) {
+      // Somebody has made one.
+      if (earlier) await save(present);
+      return;
+    }
+    if (earlier) assertPauseOver(earlier, now());
+    const begun = { count: (earlier?.count ?? 0) + 1, at: now() };
+    // In case the process is killed.
+    await save(present, { ...begun, error: 'It was cut off' });
+    const create = async (): Promise<Manifest> => {
+      try {
+        await context.blobs.check(checkMs);
+        return await backUp({ source: context, recipients, signal, target });
+      } catch (error) {
+        // After a stop in good order, the next process begins at once.
+        const failure = signal.aborted ? earlier : { ...begun, error: (error as Error).message };
+        await save(present, failure).catch(() => {});
+        throw error;
+      }
+    };
+    const { id, missingBlobs, wrongBlobs = [] } = await create();
     const missing = missingBlobs.length;
     // Before the prune, which fails while a backup that is kept cannot be read.
     await look(target);
@@ -75,6 +115,14 @@ export function backUpOnSchedule(
       }
     },
   };
+}
+
+/** Each attempt copies all tables: after a fault the next one waits for an hour, then for twice as long each time, up to a day. */
+function assertPauseOver({ at, count, error }: FailedAttempts, now: number): void {
+  const next = at + Math.min(hourMs * 2 ** (count - 1), dayMs);
+  // The clock may have been set back.
+  if (now >= next || now < at) return;
+  throw new BackupError(`The next attempt is at ${new Date(next).toISOString()}. The last one failed: ${error}`);
 }
 
 /** When a backup was last verified without faults or, if none was, when the oldest was made; null: there is none. */

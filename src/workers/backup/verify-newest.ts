@@ -22,6 +22,7 @@ const maxProblems = 20;
 interface Options {
   /** The program that Node runs for `holdfast backup verify`. */
   readonly program: string;
+  readonly lowerPriority?: (pid: number) => void;
   readonly now?: () => number;
 }
 
@@ -33,7 +34,7 @@ export function verifyNewestBackup(
   { logger }: Pick<AppContext, 'logger'>,
   location: string,
   runs: ScheduledTaskRepository,
-  { now = Date.now, program }: Options,
+  { lowerPriority = runBelowNormal, now = Date.now, program }: Options,
 ): Maintenance {
   return {
     name: backupTasks.verify,
@@ -43,7 +44,8 @@ export function verifyNewestBackup(
       const newest = backups?.backups[0];
       if (!backups || !newest || !isVerificationDue(backups, verification, now())) return;
       const skipped = await whyNot(newest.isEncrypted);
-      const problems = skipped === null ? await verify(program, location, newest.id, signal) : [];
+      const problems =
+        skipped === null ? await verify({ id: newest.id, location, lowerPriority, program, signal }) : [];
       const at = now();
       if (skipped === null && problems.length === 0) await noteVerified(runs, { at, id: newest.id, location });
       await runs.saveResult(
@@ -73,16 +75,31 @@ async function whyNot(isEncrypted: boolean): Promise<string | null> {
   }
 }
 
+function runBelowNormal(pid: number): void {
+  setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+}
+
 /** Returns the faults. Throws if the verification could not run. */
-function verify(program: string, location: string, id: string, signal: AbortSignal): Promise<string[]> {
+function verify({
+  id,
+  location,
+  lowerPriority,
+  program,
+  signal,
+}: {
+  readonly id: string;
+  readonly location: string;
+  readonly lowerPriority: (pid: number) => void;
+  readonly program: string;
+  readonly signal: AbortSignal;
+}): Promise<string[]> {
   const args = [program, 'backup', 'verify', id, '--from', location, '--json'];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGTERM' });
-  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)
     child[name].on('data', (chunk: Buffer) => (output[name] += chunk.toString()));
   return new Promise((resolve, reject) => {
-    child.once('error', reject);
+    child.on('error', reject);
     child.once('close', (code) => {
       try {
         const { problems } = JSON.parse(output.stdout) as { problems: string[] };
@@ -92,5 +109,10 @@ function verify(program: string, location: string, id: string, signal: AbortSign
         else reject(new Error(`The verification ended with ${code}: ${output.stderr.trim()}`));
       }
     });
+    try {
+      if (child.pid !== undefined) lowerPriority(child.pid);
+    } catch {
+      // The service manager does not permit it, or the child has ended.
+    }
   });
 }

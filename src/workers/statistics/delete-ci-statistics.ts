@@ -9,8 +9,10 @@ const rowsAtOnce = 5_000;
 /** Deletes statistics that pages about CI no longer show. Returns how many rows. */
 export async function deleteOldCiStatistics({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
   const refused = createRefusedRunRepository(db);
+  const projects = createProjectDayRepository(db);
   let all = 0;
-  for (const deleteSome of [refused.deleteOld, refused.deleteOldDays, createProjectDayRepository(db).deleteOld]) {
+  const each = [refused.deleteOld, refused.deleteOldDays, projects.deleteOld, projects.deleteOldDeliveries];
+  for (const deleteSome of each) {
     let count = rowsAtOnce;
     while (count === rowsAtOnce && !signal.aborted) {
       count = await deleteSome(keptDays, rowsAtOnce);

@@ -4,7 +4,7 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 const CountRow = Type.Object({ count: Type.Integer() });
 const DayRow = Type.Object({ organizationId: Type.String(), day: Type.String(), project: Type.String() });
 
-/** Sums of the days of live stacks, by project: table `project_days`. */
+/** Sums of the days of live stacks, by project: tables `project_days` and `project_day_deliveries`. */
 export function createProjectDayRepository(db: Queryable) {
   return {
     /** Adds up to `limit` changes to the sums, in one statement: readers see each change once. Returns how many. */
@@ -25,6 +25,21 @@ export function createProjectDayRepository(db: Queryable) {
             failed_previews = k.failed_previews + excluded.failed_previews, waits = k.waits + excluded.waits,
             run_ms = k.run_ms + excluded.run_ms, waited_ms = k.waited_ms + excluded.waited_ms,
             longest_ms = greatest(k.longest_ms, excluded.longest_ms), left_ms = greatest(k.left_ms, excluded.left_ms))
+        select count(*)::int as count from taken`);
+      return count;
+    },
+
+    /** The same for deliveries. */
+    addDeliveryChanges: async (limit: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* projectDays.addDeliveryChanges */
+        with taken as (
+          delete from project_day_delivery_changes where id in (
+            select id from project_day_delivery_changes order by id limit ${limit} for update skip locked) returning *),
+        added as (
+          insert into project_day_deliveries as k (organization_id, day, project_name, kind, seconds, count)
+          select organization_id, day, project_name, kind, seconds, sum(count) from taken group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5
+          on conflict (organization_id, day, project_name, kind, seconds) do update set count = k.count + excluded.count)
         select count(*)::int as count from taken`);
       return count;
     },
@@ -76,6 +91,20 @@ export function createProjectDayRepository(db: Queryable) {
             select organization_id, day, project_name from project_days
             where day < (statement_timestamp() at time zone 'UTC')::date - ${days}::int order by day limit ${limit}) o
           where d.organization_id = o.organization_id and d.day = o.day and d.project_name = o.project_name returning 1)
+        select count(*)::int as count from old`);
+      return count;
+    },
+
+    /** The same for deliveries. */
+    deleteOldDeliveries: async (days: number, limit: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* projectDays.deleteOldDeliveries */
+        with old as (
+          delete from project_day_deliveries d using (
+            select organization_id, day, project_name, kind, seconds from project_day_deliveries
+            where day < (statement_timestamp() at time zone 'UTC')::date - ${days}::int order by day limit ${limit}) o
+          where (d.organization_id, d.day, d.project_name, d.kind, d.seconds)
+            = (o.organization_id, o.day, o.project_name, o.kind, o.seconds) returning 1)
         select count(*)::int as count from old`);
       return count;
     },

@@ -9,8 +9,9 @@ const lookupsAtOnce = 5;
 export async function sumProjectDays({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
   const days = createProjectDayRepository(db);
   let all = 0;
-  for (let count = changesAtOnce; count === changesAtOnce && !signal.aborted; all += count)
-    count = await days.addChanges(changesAtOnce);
+  for (const addSome of [days.addChanges, days.addDeliveryChanges])
+    for (let count = changesAtOnce; count === changesAtOnce && !signal.aborted; all += count)
+      count = await addSome(changesAtOnce);
   for (let count = lookupsAtOnce; count === lookupsAtOnce && !signal.aborted; )
     count = await days.findLongest(lookupsAtOnce);
   return all;

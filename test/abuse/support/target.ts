@@ -32,7 +32,10 @@ interface People {
 /** A server as `npm start` runs it. */
 export async function startEmbeddedTarget(settings: Record<string, string> = {}): Promise<Target> {
   const { file, noisy, quiet, remove } = await writePeople();
-  const server = await startOwnHoldfast({ HOLDFAST_BOOTSTRAP: file, HOLDFAST_LOG_LEVEL: 'warn', ...settings });
+  const server = await startOwnHoldfast(
+    { HOLDFAST_BOOTSTRAP: file, HOLDFAST_LOG_LEVEL: 'warn', ...settings },
+    { prepared: true },
+  );
   return {
     shape: 'embedded',
     url: server.url,
@@ -51,6 +54,7 @@ export async function startEmbeddedTarget(settings: Record<string, string> = {})
 export async function startClusterTarget(settings: Record<string, string> = {}): Promise<Target> {
   const { file, noisy, quiet, remove } = await writePeople();
   const cluster = await startCluster({
+    prepared: true,
     settings: { HOLDFAST_BOOTSTRAP: file, HOLDFAST_LOG_LEVEL: 'warn', ...settings },
   });
   const parts = [...cluster.apis, ...cluster.workers];

@@ -280,7 +280,7 @@ export class JournalPipeline extends Pipeline {
       await this.client.call('PATCH', `${update.path}/journalentries`, { entries }, options);
       for (const name of names) this.ledger.acknowledged.add(name);
       this.counts.acknowledged += entries.length;
-      if (at % 2 === 0) await this.#sendEvents(update, at * 10);
+      if (at % 2 === 0) await this.#sendEvents(update, at * 5);
       await this.pause();
     }
     await this.client.complete(update);

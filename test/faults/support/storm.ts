@@ -68,6 +68,7 @@ export async function startStorm(seed: number): Promise<Storm> {
   const programs = new Map<string, string>();
   let way: WayToPostgres | undefined;
   const cluster = await startCluster({
+    prepared: true,
     apis: apiGates.length,
     spareApis: 3,
     workers: workerGates.length,

@@ -19,7 +19,7 @@ export interface WebCluster extends AsyncDisposable {
 /** Starts them, and gives `ada` a password. */
 export async function startWebCluster(options: ClusterOptions = {}): Promise<WebCluster> {
   await buildWeb();
-  const cluster = await startCluster(options);
+  const cluster = await startCluster({ prepared: true, ...options });
   const browser = await startChromium().catch(async (error: unknown) => {
     await cluster.stop();
     throw error;

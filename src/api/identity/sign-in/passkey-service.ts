@@ -109,7 +109,8 @@ export class PasskeyService {
       await this.#sessions.hold(tx, session);
       const passkeys = createPasskeyRepository(tx);
       // Several may have been started before the maximum was reached.
-      assertPasskeyLimit(await passkeys.list(session.userId));
+      const present = await passkeys.list(session.userId);
+      assertPasskeyLimit(present);
       const added = await passkeys.insert({
         credentialId: id,
         userId: session.userId,
@@ -119,6 +120,8 @@ export class PasskeyService {
         name: shown,
       });
       if (!added) throw new ConflictError('This passkey is already in use');
+      // As with the first password: from now on, no link is needed to sign in.
+      if (session.method === 'link' && present.length === 0) await this.#sessions.removeOthers(tx, session);
       await recordOfPerson(tx, audit, { login: session.login, object: session.login, details: { name: shown } });
     });
   }

@@ -101,7 +101,8 @@ export class PasswordService {
   }
 
   /**
-   * Sets the password of a user who has none and whose session a sign-in link began, and begins a new session. Returns the values of its cookies.
+   * Sets the password of a user who has none and whose session a sign-in link began. Ends all sessions and links of the user, and begins a new
+   * session. Returns the values of its cookies.
    * Throws ForbiddenError, UnauthenticatedError and InvalidRequestError.
    */
   async setFirst(session: Session, password: string, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
@@ -113,6 +114,7 @@ export class PasswordService {
       await this.#sessions.hold(tx, session);
       if (!(await createPasswordRepository(tx).insert(userId, hash)))
         throw new ForbiddenError('You have a password already; the current one is needed');
+      await this.#sessions.removeOthers(tx, session);
       await recordOfPerson(tx, audit, { login, object: login, details: {} });
       return this.#sessions.begin(tx, { userId, login, method: 'password' }, visit, audit);
     });

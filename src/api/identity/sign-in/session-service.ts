@@ -134,12 +134,17 @@ export class SessionService {
 
   /** Ends all sessions of the user but this one. */
   async endOthers(session: Session, audit: AuditTrail): Promise<void> {
-    const { id, login, userId } = session;
+    const { login } = session;
     await this.#db.inTransaction(async (tx) => {
       await this.hold(tx, session);
-      const ended = await this.#sessions(tx).removeOthers(userId, id);
+      const ended = await this.removeOthers(tx, session);
       await recordOfPerson(tx, audit, { login, object: login, details: { others: true, ended } });
     });
+  }
+
+  /** Ends all sessions of the user but this one, and all links that could begin one. Returns how many sessions there were. */
+  removeOthers(tx: Queryable, { id, userId }: Session): Promise<number> {
+    return this.#sessions(tx).removeOthers(userId, id);
   }
 
   /** Locks a session until the end of the transaction. Throws UnauthenticatedError if it has ended. */

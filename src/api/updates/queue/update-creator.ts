@@ -1,3 +1,4 @@
+import { isOutage } from '../../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { DeferredError } from '../../../shared/updates/deferred.ts';
@@ -24,6 +25,12 @@ import type { QueueEntry } from './waiting-call.ts';
 
 /** The CLI follows this many redirects of a call. */
 const maxHops = 9;
+/**
+ * A call waits for this time beyond its hold if the database is not available then, in ms: less than between the default hold and a
+ * proxy's usual limit of 60 s. The CLI would not repeat it after a 503.
+ */
+const outageMs = 5_000;
+const outageRetryMs = 500;
 
 /** The update that a call asks for. */
 interface CreationRequest {
@@ -144,18 +151,20 @@ export class UpdateCreator {
     const isLast = waiting.hop >= maxHops;
     let deferred: DeferredError | null = null;
     let isFreezeNotified = false;
-    const holdUntil = isLast ? over : Math.min(over, performance.now() + config.updateQueue.holdSeconds * 1000);
+    const heldUntil = isLast ? over : Math.min(over, performance.now() + config.updateQueue.holdSeconds * 1000);
+    let holdUntil = heldUntil;
     for (;;) {
       const wake = await this.#queue.next(entry, holdUntil, waiting.gone);
       if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
       if (wake === 'superseded') throw await this.#superseded(entry);
       if (wake === 'turn') {
         const created = await this.#attempt(creation, entry, audit);
+        if (created === 'outage') continue;
         if (created === null || created instanceof DeferredError) {
           deferred = created;
           if (created instanceof FrozenError && !isFreezeNotified)
             isFreezeNotified = await this.#notifyOfWait(creation, entry, { error: created, caller });
-          if (created) await this.#queue.defer(entry, created instanceof LimitError ? created.limit : null);
+          if (created) await this.#defer(entry, created);
           continue;
         }
         const { updateId } = created;
@@ -179,26 +188,51 @@ export class UpdateCreator {
       }
       if (isLast)
         throw new UnavailableError('The server is stopping, and this call was waiting; please start the command again');
-      await this.#queue.keep(entry);
+      try {
+        await this.#queue.keep(entry);
+      } catch (error) {
+        holdUntil = Math.min(performance.now() + outageRetryMs, heldUntil + outageMs);
+        if (wake !== 'over' || !isOutage(error) || performance.now() >= holdUntil) throw error;
+        continue;
+      }
       metrics.lockHolds.inc();
       return { entryId: entry.id, hop: waiting.hop + 1, isKept: true };
     }
   }
 
-  /** Returns the update; otherwise the rule that defers it, or null: another update holds the lock. */
+  /**
+   * Returns the update; otherwise the rule that defers it, null if another update holds the lock, or `outage` if the database is not available:
+   * nothing is acknowledged yet, so the call continues to wait.
+   */
   async #attempt(
     creation: PreparedCreation,
     entry: QueueEntry,
     audit: AuditTrail,
-  ): Promise<CreatedUpdate | DeferredError | null> {
+  ): Promise<CreatedUpdate | DeferredError | 'outage' | null> {
     // The call was admitted before it waited.
     this.#context.readOnly.assertOff();
     try {
       return await this.#updates.create(creation, audit, entry.id);
     } catch (error) {
+      if (isOutage(error)) return this.#noteOutage(entry, error);
       if (!isReasonToWait(error)) throw error;
       return error instanceof DeferredError ? error : null;
     }
+  }
+
+  async #defer(entry: QueueEntry, error: DeferredError): Promise<void> {
+    try {
+      await this.#queue.defer(entry, error instanceof LimitError ? error.limit : null);
+    } catch (failure) {
+      if (!isOutage(failure)) throw failure;
+      this.#noteOutage(entry, failure);
+    }
+  }
+
+  #noteOutage(entry: QueueEntry, error: unknown): 'outage' {
+    this.#queue.postpone(entry);
+    this.#context.logger.warn({ err: error, stackId: entry.stackId }, 'a waiting update could not be created yet');
+    return 'outage';
   }
 
   /** Notifies webhooks once that a freeze blocks the waiting update. Returns whether they were notified. */

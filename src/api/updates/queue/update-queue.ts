@@ -5,7 +5,6 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import {
   createUpdateQueueRepository,
   heldMessage,
-  type QueueEntryRow,
   type RunView,
   rulesMessage,
   supersededMessage,
@@ -14,12 +13,12 @@ import {
   type WaitingRun,
 } from '../../../shared/updates/update-queue-repository.ts';
 import type { Limit } from '../rules/limit.ts';
-import { pause, type QueueEntry, type WaitingCall, type Wake } from './waiting-call.ts';
+import { aliveSeconds, ProcessRenewal } from './process-renewal.ts';
+import { StackReclaims } from './stack-reclaims.ts';
+import { lostEntry, pause, type QueueEntry, type WaitingCall, type Wake, waitingCall } from './waiting-call.ts';
 
-/** How often this process renews its waiting calls, and checks for lost notifications, in ms. */
+/** How often this process checks for lost notifications and entries, in ms. */
 const checkMs = 400;
-/** After this time without renewal, the calls of this process no longer block later ones, in seconds. */
-const aliveSeconds = 1.6;
 /** A client that was asked to call again keeps its position for this time, in seconds. */
 const keptSeconds = 10;
 /** A call deferred by a rule checks again after this time, even without a notification of changed rules, in ms. */
@@ -53,8 +52,8 @@ export class UpdateQueue {
   readonly #waiting = new Map<string, WaitingCall>();
   /** Ids of positions that calls are about to take. */
   readonly #entering = new Set<string>();
-  /** Ends an update whose lease has expired. */
-  readonly #reclaim: (stackId: string) => Promise<void>;
+  readonly #renewal: ProcessRenewal;
+  readonly #reclaims: StackReclaims;
   #notifications: Notifications | undefined;
   #timer: NodeJS.Timeout | undefined;
   #check: Promise<void> | undefined;
@@ -63,11 +62,13 @@ export class UpdateQueue {
   #mayGo = false;
   #isDraining = false;
 
+  /** `reclaim` ends an update whose lease has expired. */
   constructor({ db, logger }: { db: Database; logger: Logger }, reclaim: (stackId: string) => Promise<void>) {
     this.#db = db;
     this.#entries = createUpdateQueueRepository(db);
     this.#logger = logger;
-    this.#reclaim = reclaim;
+    this.#renewal = new ProcessRenewal(this.#entries, this.#processId, logger);
+    this.#reclaims = new StackReclaims(reclaim, logger);
   }
 
   /** Calls that wait in this process. */
@@ -89,7 +90,7 @@ export class UpdateQueue {
 
   /** Takes a position at the end of the queue, or the one with this id if it is still the caller's. */
   async enter(stackId: string, { alertSeconds, id, isUrgent, run, shown, tokenId }: Entering): Promise<QueueEntry> {
-    await this.#entries.renewProcess(this.#processId, aliveSeconds);
+    await this.#renewal.renew();
     const owner = { stackId, tokenId, processId: this.#processId };
     const newId = randomUUID();
     const own = [newId, ...(id === null ? [] : [id])];
@@ -99,27 +100,16 @@ export class UpdateQueue {
         (id === null ? null : await this.#entries.resume(id, owner)) ??
         // A call that has lost its position may be older than later arrivals.
         (await this.#entries.join({ ...owner, id: newId, isUrgent, run, shown, supersedes: id === null }));
-      return this.#occupy(stackId, row, alertSeconds);
+      return this.#occupy(waitingCall({ ...row, stackId, tokenId, isUrgent, run, shown }, alertSeconds));
     } finally {
       for (const each of own) this.#entering.delete(each);
     }
   }
 
-  #occupy(stackId: string, row: QueueEntryRow, alertSeconds: number): QueueEntry {
-    const entry = { id: row.id, stackId, since: performance.now() - row.waitedSeconds * 1000 };
-    // It may have been released before the position was taken.
-    this.#waiting.set(entry.id, {
-      ...entry,
-      isNext: true,
-      isSuperseded: row.supersededBy !== null,
-      isLateNotified: false,
-      alertSeconds,
-      deferredUntil: 0,
-      isLimited: false,
-      wake: () => {},
-    });
+  #occupy(call: WaitingCall): QueueEntry {
+    this.#waiting.set(call.id, call);
     this.#start();
-    return entry;
+    return { id: call.id, stackId: call.stackId, since: call.since };
   }
 
   /** Waits for the turn of the entry, at most until `deadline` by `performance.now()`. */
@@ -152,6 +142,12 @@ export class UpdateQueue {
     if (isNew && limit) call.isNext = true;
   }
 
+  /** The call checks again after some time, although its turn has come: the database was not available. */
+  postpone({ id }: QueueEntry): void {
+    const call = this.#waiting.get(id);
+    if (call) call.deferredUntil = performance.now() + deferredMs;
+  }
+
   /** The call no longer waits here, but its client will call again. */
   async keep({ id }: QueueEntry): Promise<void> {
     await this.#entries.keep(id, this.#processId, keptSeconds);
@@ -179,23 +175,28 @@ export class UpdateQueue {
 
   async close(): Promise<void> {
     this.drain();
-    clearInterval(this.#timer);
-    this.#timer = undefined;
+    this.#stop();
     await this.#check;
+    await this.#reclaims.close();
     await this.#notifications?.close();
     this.#notifications = undefined;
-    if (this.#checks > 0) await this.#entries.removeProcess(this.#processId).catch(() => {});
+    await this.#renewal.close();
   }
 
   #forget(id: string): void {
     this.#waiting.delete(id);
-    if (this.#waiting.size > 0) return;
+    if (this.#waiting.size === 0) this.#stop();
+  }
+
+  #stop(): void {
+    this.#renewal.stop();
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
   #start(): void {
     this.#notifications ??= this.#db.listen(updateQueueChannel, (message) => this.#hear(message));
+    this.#renewal.start();
     this.#timer ??= setInterval(() => this.#beginCheck(), checkMs).unref();
   }
 
@@ -208,7 +209,6 @@ export class UpdateQueue {
   }
 
   async #checkAll(): Promise<void> {
-    await this.#entries.renewProcess(this.#processId, aliveSeconds);
     if (this.#checks++ % checksPerRemoval === 0) {
       await this.#entries.clipTimes({ alive: aliveSeconds, kept: keptSeconds });
       await this.#entries.removeGone();
@@ -220,17 +220,35 @@ export class UpdateQueue {
     const stackIds = [...new Set([...this.#waiting.values()].map(({ stackId }) => stackId))];
     for (const { id, stackId, isExpired } of await this.#entries.listNext(this.#processId, stackIds)) {
       if ((this.#waiting.get(id)?.deferredUntil ?? 0) > performance.now()) continue;
-      if (isExpired) await this.#reclaim(stackId);
-      this.#notify(id);
+      if (isExpired) this.#reclaims.begin(stackId, () => this.#notify(id));
+      else this.#notify(id);
     }
   }
 
-  /** Wakes superseded calls, and removes entries whose calls could not: each would block its queue while this process lives. */
+  /**
+   * Wakes superseded calls, and removes entries whose calls could not: each would block its queue while this process lives. Restores lost
+   * entries of calls that sleep; one that is awake may have ended its wait itself.
+   */
   async #checkEntries(): Promise<void> {
+    // Before the query, which does not see the entries of later calls.
+    const asleep = [...this.#waiting.values()].filter(({ isAsleep, isElsewhere }) => isAsleep && !isElsewhere);
     const entries = await this.#entries.listOf(this.#processId);
+    const ids = new Set(entries.map(({ id }) => id));
+    await this.#restore(asleep.filter((call) => !ids.has(call.id)));
     for (const { id, isSuperseded } of entries) if (isSuperseded) this.#supersede(id);
     const abandoned = entries.map(({ id }) => id).filter((id) => !this.#waiting.has(id) && !this.#entering.has(id));
     if (abandoned.length > 0) await this.#entries.removeAbandoned(this.#processId, abandoned);
+  }
+
+  async #restore(missing: readonly WaitingCall[]): Promise<void> {
+    const lost = missing.filter((call) => call.isAsleep && this.#waiting.get(call.id) === call);
+    if (lost.length === 0) return;
+    for (const { id, isElsewhere } of await this.#entries.restore(this.#processId, lost.map(lostEntry))) {
+      const call = this.#waiting.get(id);
+      if (call && isElsewhere) call.isElsewhere = true;
+      // It checks again why it waits, which the entry had recorded, or finds that its stack or token is gone.
+      else this.#notify(id);
+    }
   }
 
   #hear(message: string): void {

@@ -1,3 +1,6 @@
+import type { LostEntry } from '../../../shared/updates/update-queue-process-repository.ts';
+import type { QueueEntryRow } from '../../../shared/updates/update-queue-repository.ts';
+
 /** Why a waiting call wakes up: it may be its turn, a newer run supersedes it, its time is over, its client is gone, or the process stops. */
 export type Wake = 'turn' | 'superseded' | 'over' | 'gone' | 'draining';
 
@@ -11,6 +14,12 @@ export interface QueueEntry {
 
 /** A call that waits at its position. */
 export interface WaitingCall extends QueueEntry {
+  /** Its entry, to be restored if the database loses it. */
+  readonly entry: LostEntry;
+  /** It waits to be woken, and changes nothing meanwhile. */
+  isAsleep: boolean;
+  /** Another process has resumed its entry: the client has called again. */
+  isElsewhere: boolean;
   /** It may be its turn, and it has not checked yet. */
   isNext: boolean;
   isSuperseded: boolean;
@@ -24,6 +33,34 @@ export interface WaitingCall extends QueueEntry {
   wake: () => void;
 }
 
+/** A call that begins to wait at an entry. */
+export function waitingCall(
+  { supersededBy, waitedSeconds, ...entry }: QueueEntryRow & LostEntry,
+  alertSeconds: number,
+): WaitingCall {
+  return {
+    id: entry.id,
+    stackId: entry.stackId,
+    since: performance.now() - waitedSeconds * 1000,
+    entry,
+    isAsleep: false,
+    isElsewhere: false,
+    // The stack may have been released before the entry was taken.
+    isNext: true,
+    isSuperseded: supersededBy !== null,
+    isLateNotified: false,
+    alertSeconds,
+    isLimited: false,
+    deferredUntil: 0,
+    wake: () => {},
+  };
+}
+
+/** The entry of the call, to be restored. */
+export function lostEntry({ entry, isLateNotified, since }: WaitingCall) {
+  return { ...entry, isLateNotified, waitedSeconds: (performance.now() - since) / 1000 };
+}
+
 /** Waits until the call is woken, for at most `ms`. */
 export async function pause(call: WaitingCall, ms: number, gone: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -31,7 +68,9 @@ export async function pause(call: WaitingCall, ms: number, gone: AbortSignal): P
   call.wake = wake;
   const timer = setTimeout(wake, ms);
   gone.addEventListener('abort', wake, { once: true });
+  call.isAsleep = true;
   await promise;
+  call.isAsleep = false;
   clearTimeout(timer);
   gone.removeEventListener('abort', wake);
 }

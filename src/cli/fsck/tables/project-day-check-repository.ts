@@ -39,16 +39,41 @@ const differences = (isMeant: SqlFragment): SqlFragment => sql.fragment`
 const isWrong = sql.fragment`f.is_longer or f.left_ms > 0
   or (f.runs, f.failed, f.cancelled, f.previews, f.failed_previews, f.waits, f.run_ms, f.waited_ms) <> (0, 0, 0, 0, 0, 0, 0, 0)`;
 
+const deliveryColumns = sql.fragment`organization_id, day, project_name, kind, seconds, count`;
+
+/** The same of deliveries; only what differs. */
+const deliveryDifferences = (isMeant: SqlFragment): SqlFragment => sql.fragment`
+  (
+    select organization_id, day, project_name, kind, seconds, coalesce(c.count, 0) - coalesce(k.count, 0) as count
+    from (
+      select d.organization_id, d.day, d.project_name, d.kind, d.seconds, sum(d.count) as count
+      from (
+        select s.organization_id, s.project_name, n.day, m.kind, m.seconds, m.count
+        from stack_changes s join stack_days n on n.organization_id = s.organization_id and n.stack_id = s.stack_id
+        cross join lateral deliveries_of_day(n) m
+        where n.day <= (now() at time zone 'UTC')::date + 1) d
+      where d.day >= ${oldestDay} and ${isMeant} group by 1, 2, 3, 4, 5
+    ) c full join (
+      select d.organization_id, d.day, d.project_name, d.kind, d.seconds, sum(d.count) as count
+      from (select ${deliveryColumns} from project_day_deliveries union all select ${deliveryColumns} from project_day_delivery_changes) d
+      where d.day >= ${oldestDay} and ${isMeant} group by 1, 2, 3, 4, 5
+    ) k using (organization_id, day, project_name, kind, seconds)
+    where coalesce(c.count, 0) <> coalesce(k.count, 0)
+  )`;
+
 /** The sums of projects. */
 export const projectDayChecks: readonly TableCheck[] = [
   {
     name: 'projects with their sums',
     from: sql.fragment`(
       select distinct organization_id, project_name from project_days union select organization_id, project_name from project_day_changes
+      union select distinct organization_id, project_name from project_day_deliveries
+      union select organization_id, project_name from project_day_delivery_changes
       union select organization_id, project_name from stack_changes) r join organizations o on o.id = r.organization_id
       -- All at once: to read the stacks of one project is to read those of its organization.
       left join (
-        select distinct f.organization_id, f.project_name from ${differences(sql.fragment`true`)} f where ${isWrong}) w
+        select f.organization_id, f.project_name from ${differences(sql.fragment`true`)} f where ${isWrong}
+        union select organization_id, project_name from ${deliveryDifferences(sql.fragment`true`)} f) w
       on w.organization_id = r.organization_id and w.project_name = r.project_name`,
     id: sql.fragment`(r.organization_id || '/' || r.project_name)`,
     idType: idTypes.text,
@@ -64,6 +89,8 @@ export const projectDayChecks: readonly TableCheck[] = [
           return [
             sql.fragment`insert into project_day_changes (${columns})
               select ${columns} from ${differences(isMeant)} f where ${isWrong}`,
+            sql.fragment`insert into project_day_delivery_changes (${deliveryColumns})
+              select ${deliveryColumns} from ${deliveryDifferences(isMeant)} f`,
           ];
         },
       },

@@ -13,7 +13,10 @@ const bundleIsPassed = sql.fragment`(b.stack_id = c.stack_id and b.changed_at = 
   and (b.stack_version is distinct from s.stack_version or b.tags is distinct from s.tags))`;
 
 /** Day counters and refused runs outlive their stacks, but not their organizations. */
-function ofOrganization(table: 'stack_days' | 'project_days' | 'refused_runs', from: SqlFragment): TableCheck {
+function ofOrganization(
+  table: 'stack_days' | 'project_days' | 'project_day_deliveries' | 'refused_runs',
+  from: SqlFragment,
+): TableCheck {
   const without = sql.fragment`not exists (select 1 from organizations o where o.id = r.organization_id)`;
   return {
     name: `organizations in ${table}`,
@@ -142,5 +145,6 @@ export const queueChecks: readonly TableCheck[] = [
   },
   ofOrganization('stack_days', sql.fragment`stack_days`),
   ofOrganization('project_days', sql.fragment`project_days`),
+  ofOrganization('project_day_deliveries', sql.fragment`project_day_deliveries`),
   ofOrganization('refused_runs', sql.fragment`refused_runs`),
 ];

@@ -30,6 +30,8 @@ interface EmbeddedPostgresOptions {
   readonly binaries?: PostgresBinaries;
   /** The folder of the cluster in the directory. */
   readonly cluster?: string;
+  /** Called if it ends, once it is ready, although nobody has stopped or killed it here. */
+  readonly onEnd?: (reason: string) => void;
   /** Takes a lock that Postgres and all of its processes then hold while one of them runs. */
   readonly takeLock?: () => Promise<FileLock | null | 'held'>;
 }
@@ -69,6 +71,7 @@ export async function startEmbeddedPostgres(
     choosePort = freePort,
     cluster = clusterFolder,
     flags = [],
+    onEnd,
     silenceMs = 30_000,
     takeLock = async () => null,
   } = options;
@@ -102,16 +105,24 @@ export async function startEmbeddedPostgres(
     port = await choosePort();
     child = launchOn(port);
   }
+  let isStopping = false;
+  child.once('exit', (code, signal) => {
+    if (!isStopping) onEnd?.(signal === null ? `exit code ${code}` : signal);
+  });
   return {
     url: databaseUrl(password, port),
     stop: async () => {
+      isStopping = true;
       if (child.exitCode !== null || child.signalCode !== null) return;
       const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
       child.kill('SIGINT');
       await Promise.race([gone, sleep(stopTimeoutMs, undefined, { ref: false })]);
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGQUIT');
     },
-    kill: () => killWithChildren(child),
+    kill: () => {
+      isStopping = true;
+      killWithChildren(child);
+    },
   };
 }
 

@@ -82,9 +82,8 @@ export class LockWaits {
     { logger, patience }: { readonly logger: Logger; readonly patience: LockPatience },
   ): Promise<LockWaits> {
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-    const waits = new LockWaits({ client, observer, patience, logger, pid: rows[0]?.pid as number });
-    await waits.#limit(patience.lockMs);
-    return waits;
+    await limit(client, patience.lockMs);
+    return new LockWaits({ client, observer, patience, logger, pid: rows[0]?.pid as number });
   }
 
   async close(): Promise<void> {
@@ -126,19 +125,15 @@ export class LockWaits {
     if (/^\s*(?:commit|rollback)\b/i.test(text)) this.#inTransaction = false;
     if (this.#inTransaction) return run();
     if (!/\bindex\s+concurrently\b/i.test(text)) return this.repeat(run);
-    await this.#limit(0);
+    await limit(this.#client, 0);
     const index = newIndex.exec(text)?.[1];
     // A deadlock leaves an invalid index.
     const recover = async (): Promise<void> => {
       if (index !== undefined) await this.#client.query(`drop index concurrently if exists ${index}`);
     };
     const result = await this.repeat(run, recover);
-    await this.#limit(this.#patience.lockMs);
+    await limit(this.#client, this.#patience.lockMs);
     return result;
-  }
-
-  #limit(lockMs: number): Promise<unknown> {
-    return this.#client.query(`set lock_timeout = ${lockMs}`);
   }
 
   /** Ends the transaction of a migration that got no lock. */
@@ -165,6 +160,10 @@ export class LockWaits {
       `The migration could not lock ${table} for ${minutes} minutes: it is in use${by}. End the session, for instance with pg_terminate_backend(pid), and migrate again: what was applied stays applied.`,
     );
   }
+}
+
+function limit(client: pg.Client, lockMs: number): Promise<unknown> {
+  return client.query(`set lock_timeout = ${lockMs}`);
 }
 
 /** The sessions that a session waits for, without the observer, whose snapshots an index waits for; null if there are none. Says nothing of their statements, which may contain secrets. */

@@ -33,18 +33,18 @@ export async function migrate(
     /** Other migrations than those of this release, for tests. */
     readonly directory?: string;
     readonly patience?: LockPatience;
-    /** Applies only the first ones of a fresh database. */
-    readonly count?: number;
+    /** Applies just these, which are the first ones of this release, and none if the database has others. */
+    readonly only?: readonly string[];
   } = {},
 ): Promise<string[]> {
-  const { appRole = null, count, directory = migrationsDir, patience = lockPatience } = options;
+  const { appRole = null, only, directory = migrationsDir, patience = lockPatience } = options;
   const names: string[] = [];
   await withPostgresAtStart(start, async (client, observer) => {
     const second = await observer();
     await assertOwnSession(client, second);
     const waits = await LockWaits.start(client, second, { logger: start.logger, patience });
     try {
-      names.push(...(await applyPending(waits, directory, start.logger, count)));
+      names.push(...(await applyPending(waits, directory, start.logger, only)));
       if (appRole !== null)
         await waits.repeat(
           () => grantToApp(client, appRole),
@@ -83,14 +83,20 @@ async function assertOwnSession(client: pg.Client, observer: pg.Client): Promise
   }
 }
 
-async function applyPending(waits: LockWaits, dir: string, logger: Logger, count?: number): Promise<string[]> {
+async function applyPending(
+  waits: LockWaits,
+  dir: string,
+  logger: Logger,
+  only?: readonly string[],
+): Promise<string[]> {
   // API processes and workers only compare names.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
   const dbClient = waits.client;
   await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID);
   const before = new Set(await readApplied(dbClient));
-  const apply = (): Promise<unknown> =>
-    runner({
+  const apply = async (): Promise<unknown> => {
+    const count = only === undefined ? undefined : countLacking(only, await readApplied(dbClient));
+    return runner({
       dbClient,
       dir,
       migrationsTable,
@@ -108,8 +114,14 @@ async function applyPending(waits: LockWaits, dir: string, logger: Logger, count
         error: (text) => logger.debug(text),
       },
     });
+  };
   await waits.repeat(apply, () => waits.rollback());
   return (await readApplied(dbClient)).filter((name) => !before.has(name));
+}
+
+/** How many of `only` are pending; 0 if others are applied. */
+function countLacking(only: readonly string[], applied: readonly string[]): number {
+  return applied.every((name, at) => name === only[at]) ? only.length - applied.length : 0;
 }
 
 /**

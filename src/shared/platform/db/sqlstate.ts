@@ -100,6 +100,11 @@ export function mapDatabaseError(error: unknown): unknown {
   });
 }
 
+/** Whether the database failed temporarily: the same statements may succeed later. Not if the error already is one for the caller. */
+export function isOutage(error: unknown): boolean {
+  return !(error instanceof AppError) && mapDatabaseError(error) instanceof UnavailableError;
+}
+
 /**
  * Describes why Postgres is temporarily unavailable: unreachable, starting, a standby, full. Returns null if waiting does
  * not help, as with a wrong password, a missing database or an untrusted certificate.

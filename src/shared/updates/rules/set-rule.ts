@@ -1,5 +1,6 @@
 import type { Queryable } from '../../platform/db/sql.ts';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
+import { slotOf } from './rule-kinds.ts';
 import { createUpdateRuleRepository } from './update-rule-repository.ts';
 import type { NewRule } from './update-rules.ts';
 
@@ -10,7 +11,8 @@ const maxWindows = 100;
 const maxBytes = 256 * 1024;
 
 /**
- * Sets a rule and returns its id. The caller has taken `lockForChange`. `setBy` is the user; null: an operator. Throws
+ * Sets a rule and returns its id. Of kinds in which each rule counts, returns an equal one if there is one: a call may be repeated. The caller has
+ * taken `lockForChange`. `setBy` is the user; null: an operator. Throws
  * InvalidRequestError.
  */
 export async function setRule(
@@ -19,7 +21,10 @@ export async function setRule(
   rule: NewRule,
   setBy: string | null,
 ): Promise<string> {
-  const id = await createUpdateRuleRepository(tx).set(organizationId, rule, setBy);
+  const rules = createUpdateRuleRepository(tx);
+  const same = slotOf(rule.kind, rule.settings) === null ? await rules.findSame(organizationId, rule) : null;
+  if (same !== null) return same;
+  const id = await rules.set(organizationId, rule, setBy);
   await assertWithinLimits(tx, organizationId);
   return id;
 }

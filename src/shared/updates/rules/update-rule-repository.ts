@@ -226,6 +226,18 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
+    /** The rule of the same kind, scope, settings and note, in any slot; the oldest, if there are several. */
+    findSame: async (organizationId: string, rule: NewRule): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* updateRules.findSame */
+        select id from update_rules
+        where organization_id = ${organizationId} and kind = ${rule.kind} and note = ${rule.note}
+          and settings = ${JSON.stringify(rule.settings)}::jsonb and (project, stack, tag_name, tag_value) is not distinct from
+            (${rule.project}::text, ${rule.stack}::text, ${rule.tag?.name ?? null}::text, ${rule.tag?.value ?? null}::text)
+        order by set_at, id limit 1`);
+      return row?.id ?? null;
+    },
+
     /** Adds the rule, or replaces the one with the same scope and slot. Returns its id. */
     set: async (organizationId: string, rule: NewRule, setBy: string | null): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`

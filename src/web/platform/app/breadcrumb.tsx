@@ -3,16 +3,20 @@ import { Fragment, type ReactNode } from 'react';
 import { breadcrumbTexts, pageTexts } from '../texts.tsx';
 import { CutName } from '../ui/cut-name.tsx';
 import styles from './breadcrumb.module.css';
+import { useMe } from './me.ts';
 
 /** The parts of the page's path, each a link. The page's own title repeats the last part. */
 export function Breadcrumb() {
-  const { organization, project, stack, updateId, version } = useParams({ strict: false });
+  const { organization, project, run, stack, team, updateId, version, webhook } = useParams({ strict: false });
   // An address of no page, such as "/acme/~/nowhere", looks like one of a stack.
   const isPage = organization === '~' || project === '~';
-  const crumb = useMatches().findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
+  const matches = useMatches();
+  const crumb = matches.findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
+  const isOperator = useMe()?.isOperator === true;
+  const isOfOperator = isOperator && matches.some(({ routeId }) => routeId === '/~/operator');
   const parts: ReactNode[] = [
-    <Link key="stacks" to="/">
-      {pageTexts.stacks}
+    <Link key="root" to={isOfOperator ? '/~/operator' : '/'}>
+      {isOfOperator ? pageTexts.operations : pageTexts.stacks}
     </Link>,
   ];
   if (organization !== undefined && organization !== '~')
@@ -34,7 +38,21 @@ export function Breadcrumb() {
     // By its id: a preview, or an update.
     if (updateId !== undefined) parts.push(<span key="run">{breadcrumbTexts.run}</span>);
   }
-  if (crumb !== undefined) parts.push(<span key="page">{crumb}</span>);
+  // The list that it is of.
+  const list = team !== undefined ? 'teams' : webhook !== undefined ? 'webhooks' : run !== undefined ? 'imports' : null;
+  if (organization !== undefined && list !== null)
+    parts.push(
+      <Link key="list" to={`/$organization/~/${list}`} params={{ organization }}>
+        {pageTexts[list]}
+      </Link>,
+    );
+  if (organization !== undefined && team !== undefined)
+    parts.push(
+      <Link key="team" to="/$organization/~/teams/$team" params={{ organization, team }} title={team}>
+        <CutName text={team} />
+      </Link>,
+    );
+  else if (crumb !== undefined) parts.push(<span key="page">{crumb}</span>);
   return (
     <nav className={styles['breadcrumb']} aria-label={breadcrumbTexts.whereYouAre}>
       {parts.map((part, at) => (

@@ -9,7 +9,9 @@ import { SectionLayout } from './section-layout.tsx';
 export function OrganizationLayout() {
   const { organization } = useParams({ from: '/$organization/~' });
   const crumb = useMatches().findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
-  usePageTitle(crumb === undefined ? organization : pageTexts.pageOf(crumb, organization));
+  const { team } = useParams({ strict: false });
+  const page = team ?? crumb;
+  usePageTitle(page === undefined ? organization : pageTexts.pageOf(page, organization));
   const isKnown = useMe() !== undefined;
   const isAdmin = useMayManage(organization);
   // Until it is known, the links take up space but are invisible.

@@ -20,13 +20,11 @@ export function relativeTime(time: Date, now: Date): string {
 
 /** A human-readable duration, from seconds: "<1 s", "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". */
 export function duration(seconds: number): string {
-  if (seconds > 0 && seconds < 1) return '<1 s';
+  if (seconds > 0 && seconds < 1) return timeTexts.underASecond;
   const whole = Math.max(0, Math.round(seconds));
-  if (whole < 60) return `${whole} s`;
+  if (whole < 60) return timeTexts.seconds(whole);
   const minutes = Math.floor(whole / 60);
-  if (minutes < 60) return whole % 60 === 0 ? `${minutes} min` : `${minutes} min ${whole % 60} s`;
+  if (minutes < 60) return timeTexts.minutes(minutes, whole % 60);
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
-  const days = Math.floor(hours / 24);
-  return hours % 24 === 0 ? `${days.toLocaleString('en')} d` : `${days.toLocaleString('en')} d ${hours % 24} h`;
+  return hours < 48 ? timeTexts.hours(hours, minutes % 60) : timeTexts.days(Math.floor(hours / 24), hours % 24);
 }

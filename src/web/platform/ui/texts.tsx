@@ -45,6 +45,12 @@ export const tableTexts = { loading: 'Loading…', showMore: 'Show more' } as co
 export const timeTexts = {
   justNow: 'just now',
   since: (time: string) => `since ${time}`,
+  underASecond: '<1 s',
+  seconds: (seconds: number) => `${seconds} s`,
+  minutes: (minutes: number, seconds: number) => (seconds === 0 ? `${minutes} min` : `${minutes} min ${seconds} s`),
+  hours: (hours: number, minutes: number) => (minutes === 0 ? `${hours} h` : `${hours} h ${minutes} min`),
+  days: (days: number, hours: number) =>
+    hours === 0 ? `${days.toLocaleString('en')} d` : `${days.toLocaleString('en')} d ${hours} h`,
 } as const;
 
 export const timeDisplayTexts = {

@@ -55,26 +55,28 @@ export function AttentionPage() {
           <p>{attentionTexts.allFound}</p>
         </Empty>
       ) : (
-        groups.map(({ count, rows, status, title }) => (
-          <Section
-            key={title}
-            title={`${title} (${count > maxCounted ? `${maxCounted}+` : count})`}
-            actions={
-              count > rows.length && status !== undefined ? (
-                <Link
-                  to={organization === undefined ? '/' : '/$organization'}
-                  params={organization === undefined ? {} : { organization }}
-                  search={{ status }}
-                >
-                  {attentionTexts.showAll}
-                  <span className="unseen"> {attentionTexts.showAllOf(title)}</span>
-                </Link>
-              ) : undefined
-            }
-          >
-            <Table label={title} columns={columns} items={rows} keyOf={({ key }) => key} empty={null} />
-          </Section>
-        ))
+        <div className={styles['groups']}>
+          {groups.map(({ count, rows, status, title }) => (
+            <Section
+              key={title}
+              title={`${title} (${count > maxCounted ? `${maxCounted}+` : count})`}
+              actions={
+                count > rows.length && status !== undefined ? (
+                  <Link
+                    to={organization === undefined ? '/' : '/$organization'}
+                    params={organization === undefined ? {} : { organization }}
+                    search={{ status }}
+                  >
+                    {attentionTexts.showAll}
+                    <span className="unseen"> {attentionTexts.showAllOf(title)}</span>
+                  </Link>
+                ) : undefined
+              }
+            >
+              <Table label={title} columns={columns} items={rows} keyOf={({ key }) => key} empty={null} />
+            </Section>
+          ))}
+        </div>
       )}
       {query.data?.isPartial ? <p>{attentionTexts.isPartial}</p> : null}
     </Page>

@@ -59,13 +59,23 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
   const found = (query.data?.items ?? []).filter((each) => fullName(each) !== fullName(stack)).slice(0, maxFound);
   return (
     <div className={styles['picker']}>
-      <TextField
-        label={compareTexts.compareWith}
-        type="search"
-        hint={compareTexts.partOfName}
-        value={typed}
-        onChange={({ target }) => setTyped(target.value)}
-      />
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const [first] = found;
+          // Former results may be of other words.
+          if (first !== undefined && text === typed.trim() && !query.isPlaceholderData) onPick(fullName(first));
+        }}
+      >
+        <TextField
+          autoFocus
+          label={compareTexts.compareWith}
+          type="search"
+          hint={compareTexts.partOfName}
+          value={typed}
+          onChange={({ target }) => setTyped(target.value)}
+        />
+      </form>
       {problem ? <Problem {...problem} /> : query.isPending ? <Skeleton width="40%" /> : null}
       {found.length === 0 && query.isSuccess ? (
         <Empty title={compareTexts.noMatch}>

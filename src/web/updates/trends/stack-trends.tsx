@@ -177,7 +177,7 @@ function UpdateTable({ items, stack }: { readonly stack: StackRef; readonly item
 
 function linesOf(items: readonly UpdateTrend[]): (string | number)[][] {
   return [
-    ['version', 'kind', 'status', 'ended', 'seconds', 'seconds in queue', 'resources'],
+    [...stackTrendsTexts.fileColumns],
     ...items.map(({ endedAt, kind, resources, seconds, status, version, waitedSeconds }) => [
       ...[version ?? '', kind, status, endedAt, seconds, waitedSeconds, resources ?? ''],
     ]),

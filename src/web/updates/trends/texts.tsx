@@ -29,4 +29,5 @@ export const stackTrendsTexts = {
   timeInQueue: 'Time in queue',
   resources: 'Resources',
   ended: 'Ended',
+  fileColumns: ['version', 'kind', 'status', 'ended', 'seconds', 'seconds in queue', 'resources'],
 } as const;

@@ -1,0 +1,36 @@
+import type { Logger } from '../../../shared/platform/logger/logger.ts';
+import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
+
+/** Reclaims that run at once: after an outage, many leases may have expired. */
+const maxReclaims = 8;
+/** How long a stopping process waits for them, in ms. What is left is done by the next call for the stack, or by a task. */
+const closeMs = 2_000;
+
+/** Reclaims the stacks of waiting calls from updates whose leases have expired. A reclaim may compact a journal, so nothing waits for it. */
+export class StackReclaims {
+  readonly #reclaim: (stackId: string) => Promise<void>;
+  readonly #logger: Logger;
+  readonly #running = new Map<string, Promise<void>>();
+
+  constructor(reclaim: (stackId: string) => Promise<void>, logger: Logger) {
+    this.#reclaim = reclaim;
+    this.#logger = logger;
+  }
+
+  /** Reclaims the stack unless that already happens, and calls `onReclaimed` afterwards. Does nothing if too many reclaims run. */
+  begin(stackId: string, onReclaimed: () => void): void {
+    if (this.#running.has(stackId) || this.#running.size >= maxReclaims) return;
+    const reclaim = this.#reclaim(stackId)
+      .then(onReclaimed)
+      .catch((error: unknown) =>
+        this.#logger.warn({ err: error, stackId }, 'update queue: a stack could not be reclaimed'),
+      )
+      .finally(() => void this.#running.delete(stackId));
+    this.#running.set(stackId, reclaim);
+  }
+
+  async close(): Promise<void> {
+    const rest = Promise.all(this.#running.values());
+    await withTimeout(rest, closeMs, () => new Error('Stacks are still being reclaimed')).catch(() => {});
+  }
+}
