@@ -97,6 +97,9 @@ await describeOnLossyDisk('a server with its own Postgres after a power cut', ()
     };
     const before = await exports();
     await append(ofRunning, 11, 'running');
+    // Entries 13 and 14 are missing: the call compacts, without a wait for the disk, and does not end the update.
+    await append(ofRunning, 15, 'running');
+    await expect(complete(ofRunning)).rejects.toThrow('entries 13-14 are missing');
 
     await cutPower({ seed: 1 });
     const after = await exports();
@@ -109,6 +112,7 @@ await describeOnLossyDisk('a server with its own Postgres after a power cut', ()
       'r7',
       'r9',
       'r11',
+      'r15',
     ]);
     // It is writable as before and survives another power cut.
     await append(ofRunning, 13, 'running');

@@ -143,6 +143,8 @@ export function createCheckpointRepository(db: Queryable) {
      * that the update still has the checkpoint that the compaction started from. Works for ended updates too, as their journal
      * was accepted before. Moves the stack's head if it was this update's state, and releases the claim on the compaction. Keeps
      * the previous checkpoint as long as other updates of the stack refer to it.
+     * While the update runs, the commit does not wait for the disk: its end does, which is later in the log, and after a crash of Postgres
+     * before that, the journal still has the entries.
      */
     commitCompaction: async (
       compaction: {
@@ -155,14 +157,19 @@ export function createCheckpointRepository(db: Queryable) {
       checkpoint: NewCheckpoint,
     ): Promise<string | null> => {
       const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint, IdRow);
+      // In a transaction, the setting would outlast the statement.
+      const isLazy = !compaction.outcome.isNew && 'inTransaction' in db;
       const row = await db.maybeOne(statement`
         /* checkpoints.commitCompaction */
         with ${plannedOnce(db)},
+        quick as materialized (
+          select set_config('synchronous_commit', case when ${isLazy}::boolean then 'off' else current_setting('synchronous_commit') end, true)
+        ),
         stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         ${withBlob}
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id, u.missing_entries
-          from planned_once, updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
+          from planned_once, quick, updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
             and case when ${compaction.outcome.isNew} then ${noneRuns} else j.compacted_entries < ${compaction.compactedEntries} end ${hasBlob}
           for update of u, j
