@@ -321,6 +321,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
             ...(['which stacks use a provider below a version', 2] as const),
             async () => {
               await visit.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Search' }).click();
+              await visit.getByRole('heading', { level: 1, name: 'Search' }).waitFor();
               await visit.keyboard.press('/');
               await visit.keyboard.type('provider:aws version:<6');
               await visit.getByRole('navigation', { name: 'Group by' }).getByRole('link', { name: 'Stack' }).click();
