@@ -38,6 +38,8 @@ const extraTools: readonly ToolName[] = ['test-provider', 'pulumi-3.276', 'pulum
 const firstProjects = ['integration', 'contracts'];
 /** These tests wait for most of their time: for deadlines of theirs, and for servers. Their Postgres has connections for eight. */
 const firstWorkers = Math.min(2 * availableParallelism(), 8);
+/** These wait as well, for command lines and browsers, but each of them starts several processes. */
+const laterWorkers = Math.min(Math.ceil(1.5 * availableParallelism()), 8);
 const laterProjects = ['deploy', 'durability', 'faults', 'kubernetes', 'abuse', 'e2e', 'e2e-cluster'];
 
 const inCi = (process.env['CI'] ?? '') !== '';
@@ -143,7 +145,7 @@ async function runInGroups(preparing: Promise<boolean>): Promise<boolean> {
   const building = prepareTools([...laterTools, ...browsers]);
   const first = await runJest('first', [`--maxWorkers=${firstWorkers}`, '--selectProjects', ...firstProjects]);
   if (!(await building)) return conclude([unit, first, notRun]);
-  const later = await runJest('later', ['--selectProjects', ...laterProjects]);
+  const later = await runJest('later', [`--maxWorkers=${laterWorkers}`, '--selectProjects', ...laterProjects]);
   return conclude([unit, first, later]);
 }
 

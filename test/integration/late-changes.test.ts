@@ -302,6 +302,10 @@ describe('over the wire', () => {
 
   /** Sends the call while the stack is locked and disconnects before it is free. */
   async function leave(stack: TestStack, call: string, body: string): Promise<void> {
+    const connections = (): Promise<number> =>
+      new Promise((resolve, reject) =>
+        app.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+      );
     const blocker = new pg.Client({ connectionString: app.database.ownerUrl });
     await blocker.connect();
     await blocker.query('begin');
@@ -317,15 +321,11 @@ describe('over the wire', () => {
       const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
       await until(async () => (await query(app, waiting)).length === 1, 'the call waits for the stack');
       connection.destroy();
+      await until(async () => (await connections()) === 0, 'the server knows that the client has left');
     } finally {
       await blocker.query('commit');
       await blocker.end();
     }
-    const connections = (): Promise<number> =>
-      new Promise((resolve, reject) =>
-        app.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
-      );
-    await until(async () => (await connections()) === 0, 'the call is over');
     const busy = `select 1 from pg_stat_activity where state <> 'idle' and datname = current_database() and pid <> pg_backend_pid()`;
     // Three times in a row: a running call is between two statements now and then.
     let quiet = 0;

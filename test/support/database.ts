@@ -1,20 +1,15 @@
 import pg from 'pg';
+import { runInKeptSession } from './kept-sessions.ts';
 import type { TestApp } from './test-app.ts';
 import { until } from './until.ts';
 
-/** Runs SQL beside the app, on a separate connection, as the owner of the tables. */
+/** Runs SQL beside the app, in a session of the test's own, as the owner of the tables. */
 export async function query<R extends pg.QueryResultRow = Record<string, unknown>>(
   app: TestApp,
   text: string,
   values: readonly unknown[] = [],
 ): Promise<R[]> {
-  const client = new pg.Client({ connectionString: app.database.ownerUrl });
-  await client.connect();
-  try {
-    return (await client.query<R>(text, [...values])).rows;
-  } finally {
-    await client.end();
-  }
+  return (await runInKeptSession<R>(app.database.ownerUrl, text, values)).rows;
 }
 
 /** Makes each insert into the table wait with its transaction open until the gate is released or disposed of. */

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions } from 'fastify';
-import pg from 'pg';
 import { type App, buildApi } from '../../src/api/app.ts';
 import { createApiContext } from '../../src/api/create-api-context.ts';
 import type { ApiContext } from '../../src/api/platform/api-context.ts';
@@ -15,6 +14,7 @@ import { createLogger, type Logger } from '../../src/shared/platform/logger/logg
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { startInProcessJobs } from '../../src/workers/in-process-jobs.ts';
 import { asApp, templateDatabase, withDatabase } from './global-setup.ts';
+import { endKeptSessions, runInKeptSession } from './kept-sessions.ts';
 import { configOf, type TestSettings } from './test-settings.ts';
 import { until } from './until.ts';
 
@@ -40,6 +40,7 @@ export async function createTestDatabase(original?: TestDatabase): Promise<TestD
   if (server === undefined) throw new Error('No test database: run through the integration or contracts project');
   const name = `test_${process.pid}_${randomBytes(4).toString('hex')}`;
   const template = original ? new URL(original.url).pathname.slice(1) : templateDatabase;
+  if (original) await endKeptSessions(original.ownerUrl);
   // A session may end some time after its client has; Postgres waits for 5 s.
   const sessions = `select 1 from pg_stat_activity where datname = '${template}' and backend_type = 'client backend'`;
   await until(async () => (await runOnServer(server, sessions)) === 0, `nobody uses ${template}`);
@@ -54,13 +55,7 @@ export async function createTestDatabase(original?: TestDatabase): Promise<TestD
 
 /** Returns how many rows there are. */
 async function runOnServer(url: string, statement: string): Promise<number> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(statement)).rows.length;
-  } finally {
-    await client.end();
-  }
+  return (await runInKeptSession(url, statement)).rows.length;
 }
 
 export interface TestAppOptions {

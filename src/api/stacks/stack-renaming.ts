@@ -9,6 +9,7 @@ import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/s
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags, tagsIn } from '../../shared/stacks/tags.ts';
+import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { assertSameRules, otherGrants } from '../../shared/updates/rules/rule-selection.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { missingPermission } from '../access/stack-access.ts';
@@ -56,9 +57,9 @@ export function renameTarget(
 /** Renames stacks: small states in this process, large ones on a worker (StackRenamer). */
 export class StackRenaming {
   readonly #context: ApiContext;
-  readonly #reclaim: (stackId: string) => Promise<void>;
+  readonly #reclaim: Reclaim;
 
-  constructor(context: ApiContext, reclaim: (stackId: string) => Promise<void>) {
+  constructor(context: ApiContext, reclaim: Reclaim) {
     this.#context = context;
     this.#reclaim = reclaim;
   }
@@ -81,7 +82,7 @@ export class StackRenaming {
     if (ruled) await assertNotConsumed(db, ruled, caller, 'rename', await awaitConsumers(db, ruled));
     // The commit decides. This avoids rewriting a state for a rename that is refused anyway.
     await assertSameSelection(db, caller, stack, to);
-    await this.#reclaim(stack.id);
+    await this.#reclaim(stack.id, { waitsForLock: true });
     const head = await changes.findHead(stack.id);
     const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
     const { sizeBytes, storedBytes } = checkpoint ?? { sizeBytes: 0, storedBytes: 0 };

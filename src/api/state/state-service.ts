@@ -96,7 +96,7 @@ export class StateService {
     const stack = await stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     await quotas.assertMayKeepMore(ref.organization);
-    await this.#reclaim(stack.id);
+    await this.#reclaim(stack.id, { waitsForLock: true });
     const head = await changes.findHead(stack.id);
     return { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId, source: audit.source, head };
   }

@@ -8,6 +8,8 @@ import { assertNoFault } from './journal/journal-fault.ts';
 
 export interface ReclaimOptions {
   readonly admitsFault?: boolean;
+  /** Waits for others that have locked the stack, so that the caller can then look whether its client is still there. */
+  readonly waitsForLock?: boolean;
 }
 
 /** Prepares a stack for its next change; see reclaimStack. */
@@ -24,7 +26,7 @@ export async function reclaimStack(
   stackId: string,
   leaseSeconds: number,
   compact: (updateId: string) => Promise<void>,
-  { admitsFault = false }: ReclaimOptions = {},
+  { admitsFault = false, waitsForLock = false }: ReclaimOptions = {},
 ): Promise<ExpiredUpdate | null> {
   const reclaim = async (tx: Queryable): Promise<ExpiredUpdate | null> => {
     const stack = await createStackRepository(tx).lockById(stackId);
@@ -33,6 +35,7 @@ export async function reclaimStack(
   const updates = createUpdateRepository(db);
   // The locks would hold up the batches of a running update. Under them, its state decides.
   const ended = (await updates.isHolderDue(stackId, leaseSeconds)) ? await db.inTransaction(reclaim) : null;
+  if (waitsForLock) await db.inTransaction((tx) => createStackRepository(tx).lockById(stackId));
   const pending = await updates.findWithPendingEntries(stackId);
   if (pending && !isActive(pending.status)) await compact(pending.id);
   if (!admitsFault) await assertNoFault(db, stackId);
