@@ -177,7 +177,7 @@ interface ProcedureCall {
 }
 
 function procedureCalls(role: CallerRole): ProcedureCall[] {
-  const place = { organization: world.organization, project: 'proj' };
+  const project = { organization: world.organization, project: 'proj' };
   return procedures.flatMap(([name, { _def }]) => {
     // In an organization, an operator calls the same as an admin.
     if (role === 'operator' && !/^(operator|me|tokens)\./.test(name)) return [];
@@ -190,7 +190,7 @@ function procedureCalls(role: CallerRole): ProcedureCall[] {
     return [...stacks, ...(isOfStack && !isChange ? ['plain'] : [])].flatMap((stack) =>
       inputsOf(stack).map((_, at) => ({
         ...{ name, data: stack },
-        make: () => callOf(role, name, _def.type, { ...place, stack, ...inputsOf(stack)[at] }),
+        make: () => callOf(role, name, _def.type, { ...project, stack, ...inputsOf(stack)[at] }),
       })),
     );
   });

@@ -127,7 +127,7 @@ const expected: Record<
   [`GET ${O}/update-rules/:ruleId`]: 'admin',
   [`PUT ${O}/update-rules/:ruleId`]: 'admin',
   [`DELETE ${O}/update-rules/:ruleId`]: 'admin',
-  ...Object.fromEntries([O, S].flatMap((place) => hookRoutes(place)).map((route) => [route, 'admin' as const])),
+  ...Object.fromEntries([O, S].flatMap((scope) => hookRoutes(scope)).map((route) => [route, 'admin' as const])),
   [`GET ${O}/stack-hooks`]: 'admin',
   [`GET ${S}/legal-hold`]: 'viewer',
   [`PUT ${S}/legal-hold`]: 'admin',

@@ -165,10 +165,10 @@ describe('an invalid file', () => {
       'token of ben',
     ],
     ['an invalid login', member(`{ login: "a/b", role: admin, token: ${secret} }`), '"a/b"'],
-  ])('%s: the message names the setting, the file and the place, and no token', (_name, content, place) => {
+  ])('%s: the message names the setting, the file and the position, and no token', (_name, content, position) => {
     const problem = problemOf(content);
     expect(problem).toContain('HOLDFAST_BOOTSTRAP');
-    expect(problem).toContain(place);
+    expect(problem).toContain(position);
     for (const hidden of [secret, 'tooshort', '12345678901234567']) expect(problem).not.toContain(hidden);
   });
 

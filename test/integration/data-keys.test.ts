@@ -26,8 +26,8 @@ const replica = testReplica(app);
 
 const ring = keyRingOf(masterKeys);
 const base64 = (text: string) => Buffer.from(text).toString('base64');
-const post = (on: TestApp, stack: TestStack, place: string, body: object) =>
-  ok(on.call('POST', `${stack.path}/${place}`, { auth: stack.auth, body }));
+const post = (on: TestApp, stack: TestStack, call: string, body: object) =>
+  ok(on.call('POST', `${stack.path}/${call}`, { auth: stack.auth, body }));
 
 async function encrypt(stack: TestStack, text: string, on = app): Promise<string> {
   return (await post(on, stack, 'encrypt', { plaintext: base64(text) })).json.ciphertext;

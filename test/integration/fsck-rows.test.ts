@@ -445,7 +445,7 @@ const withoutForeignKey: Readonly<Record<string, FindingKind | `none: ${string}`
   blob_places: 'blob-missing',
   blobs: 'blob-unswept',
   bundled_stacks: 'bundle-queue',
-  bundles: 'none: a setting; the worker compares it with the place',
+  bundles: 'none: a setting; the worker compares it with the location',
   exchanged_id_tokens: 'none: expires, and outlives its issuer',
   failed_lookups: 'none: counters of minutes',
   holdfast_migrations: 'none: compared at each start',

@@ -340,15 +340,15 @@ test('an archive opens with its own passphrase or age identity alone', async () 
   const dev = await ends.createStack('dev');
   await update(dev, stateWith(dev, await encrypt(source, dev, '"a"'), 1));
   const without = { PULUMI_CONFIG_PASSPHRASE: '' };
-  const place = ['--archive', path.join(home, 'age')];
-  const refused = await ends.exportWith(without, ...place);
+  const location = ['--archive', path.join(home, 'age')];
+  const refused = await ends.exportWith(without, ...location);
   expect([refused.code, refused.text]).toEqual([1, expect.stringContaining('name an age --recipient, or set PULUMI_')]);
   const identity = await generateX25519Identity();
-  await ends.exportWith(without, ...place, '--recipient', await identityToRecipient(identity));
+  await ends.exportWith(without, ...location, '--recipient', await identityToRecipient(identity));
   await update(dev, stateWith(dev, await encrypt(source, dev, '"b"'), 2));
   // Without the identity, a second export adds a key.
-  await ends.exportWith(without, ...place, '--recipient', await identityToRecipient(identity));
-  expect((await ends.export(...place)).text).toContain('The archive is protected in another way');
+  await ends.exportWith(without, ...location, '--recipient', await identityToRecipient(identity));
+  expect((await ends.export(...location)).text).toContain('The archive is protected in another way');
   const file = path.join(home, 'identity');
   await writeFile(file, `${await generateX25519Identity()}\n`);
   await ends.export();

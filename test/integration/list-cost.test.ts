@@ -169,14 +169,14 @@ describe('a page of the history reads what it returns', () => {
     ['the first', { before: null, offset: 0 }],
     ['one in the middle', { before: null, offset: 2_000 }],
     ['the continuation of a long answer', { before: 5_000, offset: 0 }],
-  ])('%s', async (_, place) => {
+  ])('%s', async (_, position) => {
     const plan = await planOf(client, (db) =>
-      createHistoryRepository(db).list(deepStack, { ...place, shown: 'updates' }, page),
+      createHistoryRepository(db).list(deepStack, { ...position, shown: 'updates' }, page),
     );
     expect(plan.returned).toBe(50);
     // Rows that a page number skips are counted in the index: many to a page of it.
-    expect(plan.read - place.offset).toBeLessThanOrEqual(3 * 50);
-    expect(plan.pages).toBeLessThanOrEqual(4 * 50 + place.offset / 50);
+    expect(plan.read - position.offset).toBeLessThanOrEqual(3 * 50);
+    expect(plan.pages).toBeLessThanOrEqual(4 * 50 + position.offset / 50);
   });
 
   test('the latest previews of a stack with many other updates', async () => {

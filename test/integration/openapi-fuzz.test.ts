@@ -242,22 +242,22 @@ async function operatorTargets(): Promise<FuzzTarget[]> {
   const { login } = await person(app, 'limited', 'viewer');
   await query(app, 'update users set site_admin = true where id = $1', [userId]);
   await ok(app.call('POST', '/api/operator/organizations', { auth, body: { name: 'gone' } }));
-  const place = '/api/operator/';
+  const base = '/api/operator/';
   return [
-    { operations: place, auth, parameters: { 'path.login': login, 'path.name': 'limited' } },
-    { operations: `^DELETE ${place}organizations/`, auth, parameters: { 'path.name': 'gone' } },
+    { operations: base, auth, parameters: { 'path.login': login, 'path.name': 'limited' } },
+    { operations: `^DELETE ${base}organizations/`, auth, parameters: { 'path.name': 'gone' } },
   ];
 }
 
 /** Calls to roles and grants that exist; one of each is removed. */
 async function roleTargets({ auth, organization }: TestStack): Promise<FuzzTarget[]> {
-  const place = `/api/orgs/${organization}`;
+  const base = `/api/orgs/${organization}`;
   const details = { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] };
   const role = async (name: string) =>
-    (await ok(app.call('POST', `${place}/roles`, { auth, body: { name, details } }))).json.id as string;
+    (await ok(app.call('POST', `${base}/roles`, { auth, body: { name, details } }))).json.id as string;
   const body = { effect: 'allow', permissions: ['read'], team: 'blue' };
-  const grant = (await ok(app.call('POST', `${place}/grants`, { auth, body }))).json.id as string;
-  await ok(app.call('POST', `${place}/teams/red/roles/member`, { auth }));
+  const grant = (await ok(app.call('POST', `${base}/grants`, { auth, body }))).json.id as string;
+  await ok(app.call('POST', `${base}/teams/red/roles/member`, { auth }));
   const [kept, gone] = [await role('kept'), await role('gone')];
   const targetAt = (operations: string, parameters: FuzzTarget['parameters']): FuzzTarget => ({
     operations,
@@ -314,13 +314,13 @@ async function approvalAims({ auth, organization, path, project, stack }: TestSt
   const colleague = await person(app, organization, 'member');
   const body = { commit: 'a'.repeat(40) };
   const { json } = await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body }));
-  const place = { 'path.organization': organization, 'path.project': project, 'path.stack': stack };
+  const target = { 'path.organization': organization, 'path.project': project, 'path.stack': stack };
   const other = (
     await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body: { commit: 'b'.repeat(40) } }))
   ).json;
   return [
-    { operations: '^POST .*/approvals/', auth, parameters: { ...place, 'path.approvalId': json.id as string } },
-    { operations: '^DELETE .*/approvals/', auth, parameters: { ...place, 'path.approvalId': other.id as string } },
+    { operations: '^POST .*/approvals/', auth, parameters: { ...target, 'path.approvalId': json.id as string } },
+    { operations: '^DELETE .*/approvals/', auth, parameters: { ...target, 'path.approvalId': other.id as string } },
   ];
 }
 
@@ -358,20 +358,20 @@ async function joiner(organization: string): Promise<{ readonly auth: string; re
   return { auth, login: (await person(app, `${organization}-guests`, 'viewer')).login };
 }
 
-/** Calls to webhooks that exist and whose server refuses connections; one of each place is deleted. */
+/** Calls to webhooks that exist and whose server refuses connections; one of each scope is deleted. */
 async function hookAims(stack: TestStack): Promise<FuzzTarget[]> {
   const { auth, organization } = stack;
-  const places = [
+  const hookPaths = [
     [`/api/orgs/${organization}`, '/orgs/\\{organization\\}/hooks'],
     [stack.path, '\\{stack\\}/hooks'],
   ] as const;
-  const targets = places.map(async ([place, pattern]): Promise<FuzzTarget[]> => {
+  const targets = hookPaths.map(async ([base, pattern]): Promise<FuzzTarget[]> => {
     const made = async (name: string) => {
       const body = { displayName: name, payloadUrl: 'https://127.0.0.1/' };
-      return (await ok(app.call('POST', `${place}/hooks`, { auth, body }))).json.name as string;
+      return (await ok(app.call('POST', `${base}/hooks`, { auth, body }))).json.name as string;
     };
     const [kept, gone] = [await made('kept'), await made('gone')];
-    const { json } = await ok(app.call('POST', `${place}/hooks/${kept}/ping`, { auth }));
+    const { json } = await ok(app.call('POST', `${base}/hooks/${kept}/ping`, { auth }));
     const parameters = (hook: string) => at(stack, { 'path.hook': hook, 'path.deliveryId': json.id });
     return [
       { operations: `^(GET|PATCH|POST) .*${pattern}/`, auth, parameters: parameters(kept) },
@@ -384,8 +384,8 @@ async function hookAims(stack: TestStack): Promise<FuzzTarget[]> {
 /** Readers of a badge and of a feed. */
 async function embedAims({ auth, organization, project, stack }: TestStack): Promise<FuzzTarget[]> {
   const made = async (kind: 'badge' | 'feed') => {
-    const place = { organization, project, stack };
-    const { data } = await command(app, auth.replace('token ', ''), 'embeds.createOfStack', { ...place, kind });
+    const target = { organization, project, stack };
+    const { data } = await command(app, auth.replace('token ', ''), 'embeds.createOfStack', { ...target, kind });
     return { 'query.token': data.token as string };
   };
   return [
@@ -466,9 +466,9 @@ describe('generated calls are answered as the API description says', () => {
       [`/api/orgs/${organization}/teams/blue/tokens`, '/teams/\\{team\\}/tokens'],
     ] as const;
     const tokenAims = await Promise.all(
-      ofTokens.map(async ([place, pattern]): Promise<FuzzTarget[]> => {
+      ofTokens.map(async ([base, pattern]): Promise<FuzzTarget[]> => {
         const made = async (name: string) =>
-          (await ok(app.call('POST', place, { auth, body: { name } }))).json.id as string;
+          (await ok(app.call('POST', base, { auth, body: { name } }))).json.id as string;
         const parameters = { 'path.organization': organization, 'path.team': 'blue' };
         return [
           { operations: `${pattern}$`, auth, parameters },

@@ -194,8 +194,8 @@ test('rename and create: the update belongs to the stack wherever it is, or is r
     ]);
     expect([204, 409]).toContain(renamed.status);
     expect(created.status === 200 || created.status === 404).toBe(true);
-    const place = renamed.status === 204 ? stack.path.replace(/dev$/, 'moved') : stack.path;
-    const { json } = await ok(two.call('GET', place, { auth: stack.auth }));
+    const path = renamed.status === 204 ? stack.path.replace(/dev$/, 'moved') : stack.path;
+    const { json } = await ok(two.call('GET', path, { auth: stack.auth }));
     expect(json.activeUpdate).toBe(created.status === 200 ? created.json.updateID : '');
   }
 });

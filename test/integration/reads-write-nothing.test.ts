@@ -157,8 +157,8 @@ async function readQueries(): Promise<{ read: number; writes: Record<string, str
     if (_def.type !== 'query') continue;
     const { input: given = {} } = procedureTable[name] ?? {};
     for (const each of names) {
-      const place = { organization: stack.organization, project: 'proj', stack: each };
-      const input = { ...place, ...(typeof given === 'function' ? given(place) : given) };
+      const target = { organization: stack.organization, project: 'proj', stack: each };
+      const input = { ...target, ...(typeof given === 'function' ? given(target) : given) };
       const { status } = await ask(app, stack.auth.replace('token ', ''), name, { ...input, ...idsOf(input) });
       if (status === 200) read++;
     }

@@ -25,8 +25,8 @@ async function scene(): Promise<Scene> {
   const stack = await createStack(app);
   const viewer = await person(app, stack.organization, 'viewer');
   const teamId = await team(app, viewer.organizationId, 'blue', [viewer.userId]);
-  const place = `/api/orgs/${stack.organization}`;
-  return { ...stack, viewer, teamId, roles: `${place}/roles`, blue: `${place}/teams/blue/roles` };
+  const base = `/api/orgs/${stack.organization}`;
+  return { ...stack, viewer, teamId, roles: `${base}/roles`, blue: `${base}/teams/blue/roles` };
 }
 
 const details = (...names: string[]) => ({

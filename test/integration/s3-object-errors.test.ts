@@ -200,7 +200,7 @@ test('reconciling counts no object as missing that is denied', async () => {
     keys.has(key) || operation === 'List' ? (response) => sendError(response, 403, 'AccessDenied') : undefined;
   await expect(beginReconcile(app.context)).rejects.toMatchObject({ fault: 'denied' });
   s3.fault = () => undefined;
-  const place = await beginReconcile(app.context);
+  const progress = await beginReconcile(app.context);
   // A listing without the key, as of a server with another order, leads to a question about the object itself.
   const unlisted: Fault = (response) =>
     void response.end('<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>');
@@ -210,5 +210,5 @@ test('reconciling counts no object as missing that is denied', async () => {
       : keys.has(key)
         ? (response) => sendError(response, 403, 'AccessDenied')
         : undefined;
-  await expect(reconcile(app.context, place, { objectsPerSecond: 1e9 })).rejects.toMatchObject({ status: 503 });
+  await expect(reconcile(app.context, progress, { objectsPerSecond: 1e9 })).rejects.toMatchObject({ status: 503 });
 });

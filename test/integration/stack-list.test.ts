@@ -17,8 +17,8 @@ async function list(auth: string, parameters = ''): Promise<string[]> {
   return json.stacks.map((one: ListedStack) => `${one.orgName}/${one.projectName}/${one.stackName}`);
 }
 
-const create = (auth: string, place: string, stackName: string, tags = {}) =>
-  ok(app.call('POST', `/api/stacks/${place}`, { auth, body: { stackName, tags } }));
+const create = (auth: string, path: string, stackName: string, tags = {}) =>
+  ok(app.call('POST', `/api/stacks/${path}`, { auth, body: { stackName, tags } }));
 
 test('lists the stacks of the caller’s organizations and no others', async () => {
   const auth = `token ${await app.createUser('list-one', 'member', 'lister')}`;
@@ -93,7 +93,7 @@ test('a page continues after any stack, with each filter, where names repeat', a
       expect(await list(auth, `${filter}&continuationToken=${token}`)).toEqual(all.slice(at + 1));
     }
   }
-  // A place between stacks: the one that it names is gone.
+  // A position between stacks: the one that it names is gone.
   const token = Buffer.from('borders-a/q/aa').toString('base64url');
   expect((await list(auth, `organization=borders-a&continuationToken=${token}`))[0]).toBe('borders-a/q/b');
 });

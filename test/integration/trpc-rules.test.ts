@@ -309,9 +309,9 @@ test.each([
   ['operator.locks', [endless, id]],
   ['operator.organizations', [1.5, 'a']],
   ['operator.organizations', [1e300, 'a']],
-])('a cursor of %s that no list has returned is refused: %j', async (name, place) => {
+])('a cursor of %s that no list has returned is refused: %j', async (name, position) => {
   await query(app, `update users set site_admin = true where login = $1`, [reviewer.login]);
-  const cursor = Buffer.from(JSON.stringify(place)).toString('base64url');
+  const cursor = Buffer.from(JSON.stringify(position)).toString('base64url');
   const { error } = await ask(app, reviewer.token, name, { ...inOrganization(), days: 7, cursor });
   expect(error).toMatchObject({ code: 'BAD_REQUEST', message: expect.stringContaining('cursor') });
 });

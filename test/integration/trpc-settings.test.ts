@@ -31,7 +31,7 @@ async function lastEvent(action: string) {
   return (await read('audit.list', { action, limit: 1 })).items[0];
 }
 
-const place = () => ({ organization, project: stack.project, stack: stack.stack });
+const stackInput = () => ({ organization, project: stack.project, stack: stack.stack });
 const statusOf = async (token: string) => (await app.call('GET', '/api/user', { auth: `token ${token}` })).status;
 
 beforeAll(async () => {
@@ -95,28 +95,28 @@ describe('a rule is changed in its place', () => {
 test('an approval can be withdrawn by its requester and by admins of the stack only', async () => {
   const commit = (letter: string) => letter.repeat(40);
   const asking = (letter: string, by = member.token) =>
-    change('approvals.ask', { ...place(), commit: commit(letter) }, by) as Promise<{ id: string }>;
+    change('approvals.ask', { ...stackInput(), commit: commit(letter) }, by) as Promise<{ id: string }>;
   const other = await person(app, organization, 'member');
   const { id } = await asking('a');
-  const mine = async (by: string) => (await read('approvals.ofStack', place(), by)).items[0].mayWithdraw;
+  const mine = async (by: string) => (await read('approvals.ofStack', stackInput(), by)).items[0].mayWithdraw;
   expect([await mine(member.token), await mine(other.token), await mine(admin.token)]).toEqual([true, false, true]);
-  expect(await refuse('approvals.withdraw', { ...place(), approvalId: id }, other.token)).toMatchObject({
+  expect(await refuse('approvals.withdraw', { ...stackInput(), approvalId: id }, other.token)).toMatchObject({
     ...{ status: 403, error: { message: expect.stringContaining('Only the requester') } },
   });
   expect(await lastEvent('approval.withdraw')).toMatchObject({ outcome: 'refused', actor: other.login });
-  await change('approvals.withdraw', { ...place(), approvalId: id }, member.token);
+  await change('approvals.withdraw', { ...stackInput(), approvalId: id }, member.token);
   expect(await lastEvent('approval.withdraw')).toMatchObject({
     ...{ outcome: 'done', actor: member.login },
     details: { approvalId: id, commit: commit('a'), askedBy: member.login, approvedBy: null },
   });
-  expect((await refuse('approvals.withdraw', { ...place(), approvalId: id }, member.token)).status).toBe(404);
+  expect((await refuse('approvals.withdraw', { ...stackInput(), approvalId: id }, member.token)).status).toBe(404);
 
   const given = await asking('b');
-  await change('approvals.give', { ...place(), approvalId: given.id, reason: 'seen' });
+  await change('approvals.give', { ...stackInput(), approvalId: given.id, reason: 'seen' });
   const path = `${stack.path}/approvals/${given.id}`;
   expect((await app.call('DELETE', path, { auth: other.auth })).status).toBe(403);
   expect((await app.call('DELETE', path, { auth: admin.auth })).status).toBe(204);
-  expect((await read('approvals.ofStack', place())).items).toEqual([]);
+  expect((await read('approvals.ofStack', stackInput())).items).toEqual([]);
   const details = (await lastEvent('approval.withdraw')).details;
   expect(details).toMatchObject({ approvalId: given.id, approvedBy: admin.login });
 });
@@ -191,7 +191,7 @@ test('what roles give is changed by procedures and REST alike, one after the oth
   };
   expect([await policy(), await rest()]).toEqual([all, all]);
   const may = async () =>
-    (await read('stacks.get', place(), member.token)).permissions.filter((name: string) => name !== 'outputs');
+    (await read('stacks.get', stackInput(), member.token)).permissions.filter((name: string) => name !== 'outputs');
   expect(await may()).toEqual(['read', 'preview', 'write', 'decrypt']);
   await change('access.changePolicy', { defaultPermissions: ['write'] });
   const written = { decryptByRole: false, defaultPermissions: ['read', 'preview', 'write'] };
@@ -206,7 +206,7 @@ test('what roles give is changed by procedures and REST alike, one after the oth
   for (const body of [{}, { defaultPermissions: ['outputs'] }, { defaultPermissions: ['fly'] }])
     expect((await patch(body)).status).toBe(400);
   expect((await patch({ defaultPermissions: [] })).status).toBe(204);
-  expect((await ask(app, member.token, 'stacks.get', place())).status).toBe(404);
+  expect((await ask(app, member.token, 'stacks.get', stackInput())).status).toBe(404);
   expect(await policy()).toEqual({ decryptByRole: false, defaultPermissions: [] });
   // All that a member has is no limit.
   expect((await patch({ defaultPermissions: ['write', 'decrypt'] })).status).toBe(204);

@@ -191,10 +191,10 @@ export async function createWorld(server: MeasuredServer, app: TestApp): Promise
     }));
   const types = Array.from({ length: 100 }, (_, at) => `${'*a'.repeat(90)}${at}`);
   for (let at = 0; at < 9; at++) {
-    const place = at < 3 ? { project: 'proj', stack: ['running', 'plain', 'journal'][at] } : { project: `q${at}` };
+    const target = at < 3 ? { project: 'proj', stack: ['running', 'plain', 'journal'][at] } : { project: `q${at}` };
     await make(auth.admin, 'POST', `${orgPath}/update-rules`, {
       kind: 'protected-types',
-      ...place,
+      ...target,
       settings: { types },
     });
   }
