@@ -220,7 +220,7 @@ describe('stack init --teams', () => {
     expect(event).toEqual({ teams: ['blue'] });
   });
 
-  test('of the name of a stack that can be restored is for those who may manage it', async () => {
+  test('of the name of a stack that can be restored needs the permission manage', async () => {
     const { admin, member, organization, organizationId, path } = await scene();
     await ok(app.call('DELETE', path('prod'), admin));
     const { json, status } = await init(member, organization, 'prod');
@@ -242,6 +242,20 @@ describe('stack init --teams', () => {
     );
     const scoped = await init(member, organization, 'scoped');
     expect([scoped.status, scoped.json.message]).toEqual([403, 'This needs a token without scopes']);
+  });
+
+  test('makes grants of its own stack: an equal one is added to them, and stays', async () => {
+    const { admin, member, organization, organizationId, path } = await scene();
+    await ok(init(member, organization, 'new'));
+    const body = { effect: 'allow', permissions: ['write', 'decrypt'], stacks: 'proj/new', team: 'blue' };
+    await ok(app.call('POST', `/api/orgs/${organization}/grants`, { ...admin, body }));
+    await ok(app.call('DELETE', path('new'), admin));
+    expect(await grantsOf(organizationId)).toEqual([{ stack: 'new' }]);
+    await ok(init(member, organization, 'moved'));
+    await ok(app.call('POST', `${path('moved')}/rename`, { ...admin, body: { newName: 'former' } }));
+    await ok(init(member, organization, 'moved'));
+    await ok(app.call('DELETE', path('former'), admin));
+    expect(await grantsOf(organizationId)).toEqual([{ stack: 'new' }, { stack: 'moved' }]);
   });
 
   test('adds no grant that exists, and keeps to the maximum', async () => {

@@ -208,13 +208,13 @@ export function createGrantRepository(db: Queryable) {
         select ${given} from ${joined}
         where g.organization_id = ${organizationId} and g.id = any (${sql.array([...ids], 'uuid')}) order by g.created_at, g.id`),
 
-    /** The identical grant that is none of `besides`, if there is one. */
+    /** The identical grant that is none of `besides`, if there is one. Grants that end with a stack do not count. */
     findSame: async (grant: NewGrant, besides: readonly string[] = []): Promise<string | null> => {
       const { role } = grant;
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* grants.findSame */
         select g.id from grants g where g.organization_id = ${grant.organizationId} and ${isOf(grant.subject)}
-          and g.effect = ${grant.effect} and g.permissions = ${grant.permissions}
+          and g.effect = ${grant.effect} and g.permissions = ${grant.permissions} and g.stack_id is null
           and (g.project_pattern, g.stack_pattern, g.tag_name, g.tag_value, g.role_id, g.built_in_role) is not distinct from
             (${grant.projectPattern}, ${grant.stackPattern}, ${grant.tagName}, ${grant.tagValue},
              ${role && 'roleId' in role ? role.roleId : null}::uuid, ${role && 'builtIn' in role ? role.builtIn : null})
