@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createGrantRepository } from '../../src/shared/access/grant-repository.ts';
 import { createTeamRepository } from '../../src/shared/identity/team-repository.ts';
 import { runAdminCommand } from '../support/admin.ts';
@@ -218,6 +219,25 @@ describe('stack init --teams', () => {
       [`${organization}/proj/new`],
     );
     expect(event).toEqual({ teams: ['blue'] });
+  });
+
+  test('does not let a deletion hold up the organization while another session has the stack', async () => {
+    const { admin, member, organization, path } = await scene();
+    await ok(init(member, organization, 'new'));
+    const other = new pg.Client({ connectionString: app.database.ownerUrl });
+    await other.connect();
+    try {
+      await other.query('begin');
+      await other.query(
+        `select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+         where o.name = $1 and s.name = 'new' for update of s`,
+        [organization],
+      );
+      expect((await app.call('DELETE', path('new'), admin)).status).toBe(409);
+    } finally {
+      await other.end();
+    }
+    await ok(app.call('DELETE', path('new'), admin));
   });
 
   test('of the name of a stack that can be restored needs the permission manage', async () => {

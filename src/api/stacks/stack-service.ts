@@ -4,7 +4,7 @@ import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository, type LockedAccess } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { isLockTimeout, violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { createRestorableStackRepository } from '../../shared/stacks/restorable-stack-repository.ts';
@@ -233,13 +233,18 @@ export class StackService {
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
     // Only its creation makes such grants.
     const teams = await createGrantRepository(db).listTeamsOfStack(found.organizationId, found.id);
+    if (teams.length > 0 && ruled?.activeUpdateId) throw new StackBusyError();
     await db.inTransaction(async (tx) => {
       if (teams.length > 0) await createPeopleRepository(tx).lock();
       const access = await lockAccess(tx, ref.organization, caller);
       // Before the lock on the stack: this locks the organization.
       if (teams.length > 0) await createGrantRepository(tx).removeOfStack(found.organizationId, found.id);
       const stacks = createStackRepository(tx);
-      const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
+      const stack = await createUpdateRuleRepository(tx)
+        .lockStack(found.id)
+        .catch((error: unknown) => {
+          throw isLockTimeout(error) ? new StackBusyError('It is being changed: please retry') : error;
+        });
       if (!stack) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'admin');
       assertThawed(stack);

@@ -160,10 +160,15 @@ export function createGrantRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Ends the grants that end with the stack. */
-    removeOfStack: (organizationId: string, stackId: string) =>
-      db.query(sql.nothing`
-        /* grants.removeOfStack */ delete from grants where organization_id = ${organizationId} and stack_id = ${stackId}`),
+    /**
+     * Ends the grants that end with the stack, which locks the organization. The transaction then waits two seconds at most for each further
+     * lock, because others wait for it.
+     */
+    removeOfStack: async (organizationId: string, stackId: string): Promise<void> => {
+      await db.query(sql.nothing`
+        /* grants.removeOfStack */ delete from grants where organization_id = ${organizationId} and stack_id = ${stackId}`);
+      await db.query(sql.nothing`/* grants.limitLockWait */ set local lock_timeout = '2s'`);
+    },
 
     list: (organizationId: string) =>
       db.any(sql.rows(GrantRow)`
