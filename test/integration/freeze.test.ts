@@ -182,6 +182,8 @@ test('operators freeze and lift freezes', async () => {
   expect((await run('thaw', '--stack', 'proj/dev')).stdout).toMatch('Thawed stack proj/dev.');
   const windows = ['--window', `0 ${new Date().getUTCHours()} * * *`, '--minutes', '120', '--time-zone', 'UTC'];
   expect(await run('freeze', ...windows)).toMatchObject({ code: 0 });
+  const repeated = await run('freeze', ...windows);
+  expect(repeated).toMatchObject({ code: 0, stdout: expect.stringMatching(/is frozen already \(rule /) });
   expect((await create(stack)).status).toBe(409);
   for (const words of [
     ['--window', '* * * * *'],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createGrantRepository } from '../../src/shared/access/grant-repository.ts';
 import { createTeamRepository } from '../../src/shared/identity/team-repository.ts';
 import { runAdminCommand } from '../support/admin.ts';
@@ -220,7 +221,26 @@ describe('stack init --teams', () => {
     expect(event).toEqual({ teams: ['blue'] });
   });
 
-  test('of the name of a stack that can be restored is for those who may manage it', async () => {
+  test('does not let a deletion hold up the organization while another session has the stack', async () => {
+    const { admin, member, organization, path } = await scene();
+    await ok(init(member, organization, 'new'));
+    const other = new pg.Client({ connectionString: app.database.ownerUrl });
+    await other.connect();
+    try {
+      await other.query('begin');
+      await other.query(
+        `select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+         where o.name = $1 and s.name = 'new' for update of s`,
+        [organization],
+      );
+      expect((await app.call('DELETE', path('new'), admin)).status).toBe(409);
+    } finally {
+      await other.end();
+    }
+    await ok(app.call('DELETE', path('new'), admin));
+  });
+
+  test('of the name of a stack that can be restored needs the permission manage', async () => {
     const { admin, member, organization, organizationId, path } = await scene();
     await ok(app.call('DELETE', path('prod'), admin));
     const { json, status } = await init(member, organization, 'prod');
@@ -242,6 +262,20 @@ describe('stack init --teams', () => {
     );
     const scoped = await init(member, organization, 'scoped');
     expect([scoped.status, scoped.json.message]).toEqual([403, 'This needs a token without scopes']);
+  });
+
+  test('makes grants of its own stack: an equal one is added to them, and stays', async () => {
+    const { admin, member, organization, organizationId, path } = await scene();
+    await ok(init(member, organization, 'new'));
+    const body = { effect: 'allow', permissions: ['write', 'decrypt'], stacks: 'proj/new', team: 'blue' };
+    await ok(app.call('POST', `/api/orgs/${organization}/grants`, { ...admin, body }));
+    await ok(app.call('DELETE', path('new'), admin));
+    expect(await grantsOf(organizationId)).toEqual([{ stack: 'new' }]);
+    await ok(init(member, organization, 'moved'));
+    await ok(app.call('POST', `${path('moved')}/rename`, { ...admin, body: { newName: 'former' } }));
+    await ok(init(member, organization, 'moved'));
+    await ok(app.call('DELETE', path('former'), admin));
+    expect(await grantsOf(organizationId)).toEqual([{ stack: 'new' }, { stack: 'moved' }]);
   });
 
   test('adds no grant that exists, and keeps to the maximum', async () => {

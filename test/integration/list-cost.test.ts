@@ -446,7 +446,7 @@ describe('a page about few stacks does not read the others', () => {
     expect(plan.pages).toBeLessThanOrEqual(200);
   });
 
-  test('statistics of runs, for those whose rights are the same in each project', async () => {
+  test('statistics of runs, for users whose rights are the same in each project', async () => {
     const [organization] = organizations as [ListedOrganization];
     // Of three days, before today.
     await client.query(
@@ -463,7 +463,7 @@ describe('a page about few stacks does not read the others', () => {
     expect(plan.pages).toBeLessThanOrEqual(20);
   });
 
-  test('deliveries, for those whose rights are the same in each project, and of all organizations', async () => {
+  test('deliveries, for users whose rights are the same in each project, and of all organizations', async () => {
     const [organization] = organizations as [ListedOrganization];
     const { pool } = explainingPool(client);
     // On one day: of a tenth of the stacks and of all, each within the same minute.
@@ -501,7 +501,7 @@ describe('a page about few stacks does not read the others', () => {
     expect(rows).toBeLessThan(6_000);
   });
 
-  test('those in which drift was found again and again are looked at once', async () => {
+  test('stacks in which drift was found again and again are looked at once', async () => {
     await client.query(`set session_replication_role = replica`);
     await client.query(`with u as (
         insert into updates (stack_id, organization_id, number, kind, exclusive, status, expires_at, started_at, ended_at)

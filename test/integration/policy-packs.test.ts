@@ -626,5 +626,13 @@ test('an organization has a limited number of policy groups, and a group of stac
   expect(await rejected(add({ addStack: { name: 'one-more', routingProject: project } }), 409)).toContain(
     'at most 10000 stacks',
   );
+  // Deleted ones do not count: recreated stacks do not fill a group.
+  await query(
+    app,
+    `update stacks set deleted_at = now() where name = 's1' and project_id = (
+       select p.id from projects p join organizations o on o.id = p.organization_id where o.name = $1 and p.name = $2)`,
+    [stack.organization, project],
+  );
+  await ok(add({ addStack: { name: 'one-more', routingProject: project } }));
   await ok(add({ stacks: [{ name: 'one-more', routingProject: project }] }));
 });

@@ -140,6 +140,27 @@ describe('a stack that is deleted and created again', () => {
     expect(await stacks()).toEqual([]);
   });
 
+  test('keeps them if a rename gives its name to another stack', async () => {
+    const groups = new PolicyCalls(app, stack);
+    await ok(groups.call('POST', 'policygroups', { name: 'strict' }));
+    await ok(groups.call('PATCH', 'policygroups/strict', { addStack: { name: 'dev', routingProject: 'proj' } }));
+    await ok(app.call('PATCH', `${at()}/tags`, { auth: stack.auth, body: { env: 'prod' } }));
+    await setRule(app, stack, { ...preview, tag: { name: 'env', value: 'prod' } });
+    const createTemporary = (name: string, tags: object) =>
+      ok(app.call('POST', `/api/stacks/${stack.organization}/proj`, { ...member, body: { stackName: name, tags } }));
+    await createTemporary('one', {});
+    await createTemporary('two', { env: 'prod' });
+    await ok(app.call('DELETE', `${at()}?force=true`, { auth: stack.auth }));
+    const refused = await rename({ newName: 'dev' }, member, at('one'));
+    expect({ status: refused.status, message: refused.json.message }).toEqual({
+      ...{ status: 403, message: expect.stringContaining('require-preview of stacks with the tag env=prod') },
+    });
+    expect(refused.json.message).toContain('/proj/dev has');
+    await ok(rename({ newName: 'dev' }, member, at('two')));
+    const { stacks } = (await ok(groups.call('GET', 'policygroups/strict'))).json;
+    expect(stacks).toEqual([{ name: 'dev', routingProject: 'proj' }]);
+  });
+
   test('is a new one once it cannot be restored', async () => {
     await ok(app.call('PATCH', `${at()}/tags`, { auth: stack.auth, body: { env: 'prod' } }));
     await setRule(app, stack, { ...preview, tag: { name: 'env', value: 'prod' } });

@@ -1,9 +1,11 @@
 import { expect, test } from '@jest/globals';
+import pg from 'pg';
 import { query } from '../support/database.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestResponse } from '../support/test-app.ts';
 import { testReplicas } from '../support/test-replicas.ts';
+import { until } from '../support/until.ts';
 import { cancel } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
@@ -137,6 +139,28 @@ test('a lost notification does not matter, and a superseded queue entry gets no 
   await cancelById(stack, first);
   const { json } = await older;
   expect(json.message).toMatch(/^Superseded by commit ccc, which/);
+});
+
+test('a run that gets its lost entry back is superseded by a newer one that has come meanwhile', async () => {
+  const { first, stack } = await heldStack();
+  const older = create(stack, { commit: 'aaa', build: '7' });
+  await untilWaiting(apps, 1);
+  const other = new pg.Client({ connectionString: apps[0].database.ownerUrl });
+  await other.connect();
+  try {
+    await other.query('begin');
+    await other.query('delete from update_queue_waiters');
+    const { rows } = await other.query('select pg_backend_pid() as pid');
+    const newer = create(stack, { commit: 'bbb', build: '8', at: 1 });
+    const blocked = 'select 1 from pg_stat_activity where $1 = any (pg_blocking_pids(pid))';
+    await until(async () => (await query(apps[0], blocked, [rows[0]?.pid])).length > 0, 'the newer one waits');
+    await other.query('commit');
+    const { json, status } = await older;
+    expect([status, json.message]).toEqual([409, expect.stringMatching(/^Superseded by commit bbb/)]);
+    await expectToRun(stack, first, [newer]);
+  } finally {
+    await other.end();
+  }
 });
 
 test('the tag must have a meaning', async () => {

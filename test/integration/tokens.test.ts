@@ -207,6 +207,21 @@ describe('rotation', () => {
     expect(await valid(got, next, last)).toEqual([false, false, true]);
   });
 
+  test('by another user is no repetition', async () => {
+    const stack = await createStack(app);
+    const path = `/api/orgs/${stack.organization}/tokens`;
+    const made = await make(stack.auth, path, { name: 'ci' });
+    const other = await person(app, stack.organization, 'admin');
+    const rotate = async (auth: string): Promise<string> =>
+      (await ok(app.call('POST', `${path}/${made.id}/rotate`, { auth, body: { overlapSeconds: 600 } }))).json
+        .tokenValue;
+    const first = await rotate(stack.auth);
+    const second = await rotate(other.auth);
+    const secrets = [made.token, first, second];
+    const statuses = secrets.map((secret) => status(`token ${secret}`, 'GET', '/api/user'));
+    expect(await Promise.all(statuses)).toEqual([401, 200, 200]);
+  });
+
   test('without an overlap ends the leases, too', async () => {
     const stack = await createStack(app);
     const made = await make(stack.auth, '/api/user/tokens', {});

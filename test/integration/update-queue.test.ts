@@ -373,25 +373,28 @@ test('a call continues to wait and keeps its position when the database fails fo
     end $$`);
   await client.query(`create trigger fail_once before update of process_id or delete on update_queue_waiters
     for each row execute function fail_once()`);
-  const redirected = await create(server, stack);
-  expect(redirected.status).toBe(307);
-  const again = create(servers[0], stack, { query: redirected.location as string });
-  await untilWaiting(1);
-  const later = create(servers[1], stack);
-  await untilWaiting(2);
-  const [kept] = await query(apps[0], `select last_value::integer as uses from failures`);
-  expect(kept?.['uses']).toBeGreaterThan(1);
-  await client.query(`alter sequence failures restart`);
-  await cancel(stack, first.id);
-  const { json, status } = await again;
-  expect({ status, message: json.messages?.[0].message }).toEqual({
-    status: 200,
-    message: expect.stringMatching(/; 1 more waits for it$/),
-  });
-  await client.query(`drop function fail_once cascade`);
-  await client.query(`drop sequence failures`);
-  await cancel(stack, json.updateID);
-  await cancel(stack, (await later).json.updateID);
+  try {
+    const redirected = await create(server, stack);
+    expect(redirected.status).toBe(307);
+    const again = create(servers[0], stack, { query: redirected.location as string });
+    await untilWaiting(1);
+    const later = create(servers[1], stack);
+    await untilWaiting(2);
+    const [kept] = await query(apps[0], `select last_value::integer as uses from failures`);
+    expect(kept?.['uses']).toBeGreaterThan(1);
+    await client.query(`alter sequence failures restart`);
+    await cancel(stack, first.id);
+    const { json, status } = await again;
+    expect({ status, message: json.messages?.[0].message }).toEqual({
+      status: 200,
+      message: expect.stringMatching(/; 1 more waits for it$/),
+    });
+    await cancel(stack, json.updateID);
+    await cancel(stack, (await later).json.updateID);
+  } finally {
+    await client.query(`drop function fail_once cascade`);
+    await client.query(`drop sequence failures`);
+  }
 });
 
 test('a token that is revoked, and a stack that is deleted, end the waiting', async () => {

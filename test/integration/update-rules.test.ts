@@ -70,6 +70,21 @@ describe('rules over HTTP', () => {
     for (const other of [{ note: 'audit' }, { project: 'proj' }, { settings: {} }])
       expect(await setRule(app, stack, { ...freeze, ...other })).not.toBe(id);
     expect(await list(stack)).toHaveLength(4);
+    const events = (await listEvents(app, stack.organization)).filter(({ action }) => action === 'update-rule.set');
+    expect(events).toHaveLength(4);
+  });
+
+  test('that are added to others are added by each user, and again after a minute', async () => {
+    const stack = await createStack(app);
+    const freeze = { kind: 'freeze', settings: { until: '2099-01-01T00:00:00Z' } };
+    const id = await setRule(app, stack, freeze);
+    const { auth } = await person(app, stack.organization, 'admin');
+    const other = await setRule(app, { ...stack, auth }, freeze);
+    expect(other).not.toBe(id);
+    await query(app, `update update_rules set set_at = set_at - interval '61 seconds' where id = $1`, [id]);
+    expect(await setRule(app, stack, freeze)).not.toBe(id);
+    await removeRule(app, stack, id);
+    expect(await list(stack)).toHaveLength(2);
   });
 
   test('must be valid, and there is a limit', async () => {

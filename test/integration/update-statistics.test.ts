@@ -253,6 +253,25 @@ const earlier = (path: string, hours: number) =>
     [path.split('/').at(-1), hours],
   );
 
+/** A session that ends with its scope, so that a failed test leaves no lock. */
+async function ownSession() {
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  return {
+    pid: rows[0]?.pid as number,
+    query: (text: string, values: unknown[] = []) => client.query(text, values),
+    [Symbol.asyncDispose]: () => client.end(),
+  };
+}
+
+const untilBlockedBy = ({ pid }: { readonly pid: number }) =>
+  until(
+    async () =>
+      (await query(app, 'select 1 from pg_stat_activity where $1 = any (pg_blocking_pids(pid))', [pid])).length > 0,
+    'another session waits for it',
+  );
+
 describe('deliveries', () => {
   const tokenOf = ({ auth }: TestStack) => auth.slice('token '.length);
   const delivery = async (token = tokenOf(stack)) =>
@@ -415,8 +434,7 @@ describe('deliveries', () => {
     const idOf = (path: string) => path.split('/').at(-1) as string;
     const first = idOf(await run({ changes: { create: 1 } }));
     const second = idOf(await run({ changes: { update: 1 } }));
-    const other = new pg.Client({ connectionString: app.database.ownerUrl });
-    await other.connect();
+    await using other = await ownSession();
     await other.query('begin');
     await other.query(
       `insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, commit_id, seconds, creates, updates,
@@ -425,10 +443,8 @@ describe('deliveries', () => {
       [first, commit],
     );
     const recorded = app.context.statistics.keep(second);
-    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-    await until(async () => (await query(app, waiting)).length > 0, 'the second one waits');
+    await untilBlockedBy(other);
     await other.query('commit');
-    await other.end();
     await recorded;
     expect((await delivery()).total).toMatchObject({ changed: 2, leadTime: { count: 1 } });
   });
@@ -436,22 +452,34 @@ describe('deliveries', () => {
   test('a delivery that is counted while its stack moves is one of its new project, and no ending update waits for it', async () => {
     const id = (await run({ changes: { create: 1 } })).split('/').at(-1) as string;
     const own = `(select stack_id from updates where id = '${id}')`;
-    const other = new pg.Client({ connectionString: app.database.ownerUrl });
-    await other.connect();
+    await using other = await ownSession();
     await other.query('begin');
     await other.query(
       `update stacks s set name = 'moved', project_id = p.id from projects p join organizations o on o.id = p.organization_id
        where s.id = ${own} and p.name = 'web' and o.name = '${stack.organization}'`,
     );
     const recorded = app.context.statistics.keep(id);
-    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-    await until(async () => (await query(app, waiting)).length > 0, 'the worker waits');
+    await untilBlockedBy(other);
     // As an update that ends.
     await other.query(`update stack_days set runs = runs + 1 where stack_id = ${own}`);
     await other.query('commit');
-    await other.end();
     await recorded;
     expect((await delivery()).projects).toMatchObject([{ project: 'web', finished: 2, changed: 1 }]);
+  });
+
+  test('a stack is deleted with a running preview while its deliveries are counted', async () => {
+    const id = (await run({ changes: { create: 1 } })).split('/').at(-1) as string;
+    const own = `(select stack_id from updates where id = '${id}')`;
+    await startUpdate(app, stack, { kind: 'preview' });
+    await using other = await ownSession();
+    await other.query('begin');
+    await other.query(`select 1 from stack_changes where stack_id = ${own} for share`);
+    const deleted = app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth });
+    await untilBlockedBy(other);
+    // As the worker, which would wait for the deletion, and the deletion for it.
+    await other.query(`select 1 from stack_days where stack_id = ${own} for update nowait`);
+    await other.query('commit');
+    expect((await deleted).status).toBe(204);
   });
 
   test('a day of a stack keeps 50 times', async () => {

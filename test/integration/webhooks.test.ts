@@ -232,7 +232,7 @@ describe('signatures', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  test('a new secret is a change for whoever has read the webhook, another encryption of the same is none', async () => {
+  test('a new secret is a change for a client that has read the webhook, another encryption of the same is none', async () => {
     const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: 'first' });
     const etag = async () => (await ok(app.call('GET', hook, { auth: stack.auth }))).headers['etag'];
     const read = await etag();

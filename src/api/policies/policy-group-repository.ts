@@ -122,11 +122,13 @@ export function createPolicyGroupRepository(db: Queryable) {
       return count;
     },
 
-    /** The number of stacks that were added to a group, up to `most`. */
+    /** The number of live stacks that were added to a group, up to `most`. */
     countStacks: async (id: string, most: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* policyGroups.countStacks */
-        select count(*)::integer as count from (select 1 from policy_group_stacks where group_id = ${id} limit ${most}) as counted`);
+        select count(*)::integer as count from (
+          select 1 from policy_group_stacks m join stacks s on s.id = m.stack_id
+          where m.group_id = ${id} and s.deleted_at is null limit ${most}) as counted`);
       return count;
     },
 
@@ -205,13 +207,6 @@ export function createPolicyGroupRepository(db: Queryable) {
         /* policyGroups.addStacks */
         insert into policy_group_stacks (group_id, stack_id) select ${id}::uuid, unnest(${sql.array(stackIds, 'uuid')})
         on conflict do nothing`),
-
-    /** Adds a new stack to the groups of another one. */
-    addToGroupsOf: (formerId: string, stackId: string) =>
-      db.query(sql.nothing`
-        /* policyGroups.addToGroupsOf */
-        insert into policy_group_stacks (group_id, stack_id)
-        select group_id, ${stackId}::uuid from policy_group_stacks where stack_id = ${formerId}`),
 
     /** Removes stacks from a group; null: all. */
     removeStacks: (id: string, stackIds: readonly string[] | null) =>

@@ -4,9 +4,10 @@ import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository, type LockedAccess } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { isLockTimeout, violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
+import { createRestorableStackRepository } from '../../shared/stacks/restorable-stack-repository.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import {
   createStackListRepository,
@@ -33,7 +34,6 @@ import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { createPolicyGroupRepository } from '../policies/policy-group-repository.ts';
 import { isRootOnly } from '../state/resources/root-only.ts';
 import { assertQueueTags } from '../updates/queue/queue-tags.ts';
 import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../updates/rules/consumers.ts';
@@ -104,7 +104,7 @@ export class StackService {
         const place = { organizationId: organization.id, projectId };
         const formerId = access && (await assertMayFollow(tx, access, place, stack));
         await stacks.insert({ id, projectId, name: ref.stack, tags: JSON.stringify(stack.tags) });
-        if (formerId !== null) await createPolicyGroupRepository(tx).addToGroupsOf(formerId, id);
+        if (formerId !== null) await createRestorableStackRepository(tx).addToGroupsOf(formerId, id);
         if (state) await recordInitialState(tx, id, state);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
@@ -233,13 +233,18 @@ export class StackService {
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
     // Only its creation makes such grants.
     const teams = await createGrantRepository(db).listTeamsOfStack(found.organizationId, found.id);
+    if (teams.length > 0 && ruled?.activeUpdateId) throw new StackBusyError();
     await db.inTransaction(async (tx) => {
       if (teams.length > 0) await createPeopleRepository(tx).lock();
       const access = await lockAccess(tx, ref.organization, caller);
       // Before the lock on the stack: this locks the organization.
       if (teams.length > 0) await createGrantRepository(tx).removeOfStack(found.organizationId, found.id);
       const stacks = createStackRepository(tx);
-      const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
+      const stack = await createUpdateRuleRepository(tx)
+        .lockStack(found.id)
+        .catch((error: unknown) => {
+          throw isLockTimeout(error) ? new StackBusyError('It is being changed: please retry') : error;
+        });
       if (!stack) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'admin');
       assertThawed(stack);

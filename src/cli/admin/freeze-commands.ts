@@ -44,8 +44,12 @@ async function freeze(work: Work, given: FreezeOptions): Promise<void> {
   };
   const rule = orRefused(() => parseRule({ kind: 'freeze', ...readScope(given), settings, note }));
   await createUpdateRuleRepository(work.tx).lockForChange(organization.id);
-  const id = await setRule(work.tx, organization.id, rule, null);
-  work.say(`Froze ${describeScope(rule, organization.name)} (rule ${id}). Running updates go on.`);
+  const { id, isRepeated } = await setRule(work.tx, organization.id, rule, null);
+  const shown = describeScope(rule, organization.name);
+  if (isRepeated) work.unchanged();
+  work.say(
+    isRepeated ? `${shown} is frozen already (rule ${id}).` : `Froze ${shown} (rule ${id}). Running updates go on.`,
+  );
 }
 
 async function thaw(work: Work, given: ScopeOptions): Promise<void> {

@@ -83,7 +83,8 @@ async function setOne(
   const written = { kind, ...readScope(given), settings: readSettings(settings), note: given.note ?? '' };
   const rule = orRefused(() => parseRule(written));
   await createUpdateRuleRepository(work.tx).lockForChange(organization.id);
-  const id = await setRule(work.tx, organization.id, rule, null);
+  const { id, isRepeated } = await setRule(work.tx, organization.id, rule, null);
+  if (isRepeated) work.unchanged();
   work.say(`Set rule ${id}: ${kind} for ${describeScope(rule, organization.name)}.`);
 }
 

@@ -160,10 +160,15 @@ export function createGrantRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Ends the grants that end with the stack. */
-    removeOfStack: (organizationId: string, stackId: string) =>
-      db.query(sql.nothing`
-        /* grants.removeOfStack */ delete from grants where organization_id = ${organizationId} and stack_id = ${stackId}`),
+    /**
+     * Ends the grants that end with the stack, which locks the organization. The transaction then waits two seconds at most for each further
+     * lock, because others wait for it.
+     */
+    removeOfStack: async (organizationId: string, stackId: string): Promise<void> => {
+      await db.query(sql.nothing`
+        /* grants.removeOfStack */ delete from grants where organization_id = ${organizationId} and stack_id = ${stackId}`);
+      await db.query(sql.nothing`/* grants.limitLockWait */ set local lock_timeout = '2s'`);
+    },
 
     list: (organizationId: string) =>
       db.any(sql.rows(GrantRow)`
@@ -208,13 +213,13 @@ export function createGrantRepository(db: Queryable) {
         select ${given} from ${joined}
         where g.organization_id = ${organizationId} and g.id = any (${sql.array([...ids], 'uuid')}) order by g.created_at, g.id`),
 
-    /** The identical grant that is none of `besides`, if there is one. */
+    /** The identical grant that is none of `besides`, if there is one. Grants that end with a stack do not count. */
     findSame: async (grant: NewGrant, besides: readonly string[] = []): Promise<string | null> => {
       const { role } = grant;
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* grants.findSame */
         select g.id from grants g where g.organization_id = ${grant.organizationId} and ${isOf(grant.subject)}
-          and g.effect = ${grant.effect} and g.permissions = ${grant.permissions}
+          and g.effect = ${grant.effect} and g.permissions = ${grant.permissions} and g.stack_id is null
           and (g.project_pattern, g.stack_pattern, g.tag_name, g.tag_value, g.role_id, g.built_in_role) is not distinct from
             (${grant.projectPattern}, ${grant.stackPattern}, ${grant.tagName}, ${grant.tagValue},
              ${role && 'roleId' in role ? role.roleId : null}::uuid, ${role && 'builtIn' in role ? role.builtIn : null})

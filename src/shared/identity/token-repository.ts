@@ -223,7 +223,7 @@ export function createTokenRepository(db: Queryable) {
 
     /**
      * Replaces the secret of a valid token and restarts its lifetime. The previous secret stays valid for `overlapSeconds`; with 0, leases that were
-     * started with the token end as well. A repetition within a minute, as after a lost response, replaces the new secret and keeps the previous
+     * started with the token end as well. A repetition by the same user within a minute, as after a lost response, replaces the new secret and keeps the previous
      * one. Returns null if there is no such token, or if a CI run has it.
      */
     rotate: async (
@@ -237,7 +237,7 @@ export function createTokenRepository(db: Queryable) {
     ) => {
       const until = sql.fragment`now() + make_interval(secs => ${overlapSeconds})`;
       const isRepeated = sql.fragment`
-        ${overlapSeconds > 0} and t.previous_until > now() and t.rotated_at > now() - make_interval(secs => ${repetitionSeconds})`;
+        ${overlapSeconds > 0} and t.previous_until > now() and t.rotated_by is not distinct from ${by}::uuid and t.rotated_at > now() - make_interval(secs => ${repetitionSeconds})`;
       const row = await db.maybeOne(sql.rows(RotatedRow)`
         /* tokens.rotate */
         update api_tokens t set previous_hash = case when ${isRepeated} then t.previous_hash else t.token_hash end,

@@ -87,6 +87,13 @@ export function createRestorableStackRepository(db: Queryable) {
         where s.project_id = ${projectId} and s.name = ${name} and s.restorable_until is not null and s.restorable_until > clock_timestamp()
         order by s.deleted_at desc limit 1`),
 
+    /** Adds a stack to the policy groups of the former one. */
+    addToGroupsOf: (formerId: string, stackId: string) =>
+      db.query(sql.nothing`
+        /* restorableStacks.addToGroupsOf */
+        insert into policy_group_stacks (group_id, stack_id)
+        select group_id, ${stackId}::uuid from policy_group_stacks where stack_id = ${formerId} on conflict do nothing`),
+
     /** Makes the locked stack a live one, under this name. Violates `stacks_name_key` if the name is taken. */
     restore: (id: string, projectId: string, name: string) =>
       db.query(sql.nothing`

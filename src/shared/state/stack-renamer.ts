@@ -3,6 +3,7 @@ import { createAuditRepository } from '../audit/audit-repository.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { violatedConstraint } from '../platform/db/sqlstate.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
+import { createRestorableStackRepository } from '../stacks/restorable-stack-repository.ts';
 import { stackExists, stackNotFound } from '../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
@@ -55,8 +56,15 @@ export class StackRenamer {
     try {
       await this.#changes.commit(request, async (tx, stack, assertMayBecome) => {
         const { project, stack: name } = request.to;
-        await assertMayBecome({ project, stack: name, tags: tagsIn(project, readTags(stack.tags)) });
-        await commit(tx, stack, request, renamed);
+        const next = { project, stack: name, tags: tagsIn(project, readTags(stack.tags)) };
+        await assertMayBecome(next);
+        const projectId = await createStackRepository(tx).ensureProject(stack.organizationId, project);
+        // As a new stack of that name: deleting a stack and renaming another must not bypass its rules and policy groups.
+        const restorable = createRestorableStackRepository(tx);
+        const former = await restorable.findFormer(projectId, name);
+        if (former) await assertMayBecome(next, { project, stack: name, tags: readTags(former.tags) });
+        await commit(tx, stack, request, { projectId, state: renamed });
+        if (former) await restorable.addToGroupsOf(former.id, stack.id);
       });
     } catch (error) {
       throw violatedConstraint(error) === 'stacks_name_key' ? stackExists(request.to) : error;
@@ -77,7 +85,7 @@ async function commit(
   tx: Queryable,
   stack: StackRow,
   { updateId, from, to, requestedBy, source }: StackRenaming,
-  state: NewCheckpoint | null,
+  { projectId, state }: { readonly projectId: string; readonly state: NewCheckpoint | null },
 ): Promise<void> {
   if (formatStackRef(stack) !== formatStackRef(from)) throw stackNotFound(from);
   await recordVersion(tx, stack, {
@@ -89,7 +97,7 @@ async function commit(
   });
   const stacks = createStackRepository(tx);
   await stacks.insertFormerName(stack);
-  await stacks.rename(stack.id, await stacks.ensureProject(stack.organizationId, to.project), to.stack);
+  await stacks.rename(stack.id, projectId, to.stack);
   if (source) {
     const event = { organization: from.organization, object: formatStackRef(from), updateId };
     const details = { stackId: stack.id, to: formatStackRef(to) };

@@ -48,9 +48,9 @@ type LockRights = (tx: Queryable, tokenId: string, organization: string) => Prom
 
 /**
  * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, no rule or grant may begin or cease to
- * apply to it.
+ * apply to it. `before` is the stack as it is, unless another one is given, of which it takes the place.
  */
-export type AssertMayBecome = (next: RuledStack) => Promise<void>;
+export type AssertMayBecome = (next: RuledStack, before?: RuledStack) => Promise<void>;
 
 /** Another update holds the stack. The SDKs match the first sentence literally (sdk/go/auto/errors.go). */
 export class StackBusyError extends ConflictError {
@@ -152,11 +152,12 @@ export class StateEdits {
       const present = { project: stack.project, stack: stack.stack, tags: readTags(stack.tags) };
       if (rights && !rights.mayWrite(present)) throw rightsLost();
       if (isOfUser(change)) assertThawed(stack);
-      await work(tx, stack, async (next) => {
+      await work(tx, stack, async (next, before = present) => {
         if (!rights) return;
         if (!rights.mayWrite(next)) throw rightsLost();
-        if (!rights.mayManage(present)) await assertSameRules(tx, stack, present, next);
-        if (!(await rights.mayBecome(stack.organizationId, present, next))) throw otherGrants(stack);
+        const named = { ...stack, project: before.project, stack: before.stack };
+        if (!rights.mayManage(before)) await assertSameRules(tx, named, before, next);
+        if (!(await rights.mayBecome(stack.organizationId, before, next))) throw otherGrants(named);
       });
       // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
       if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline)))

@@ -73,11 +73,11 @@ export function createUpdateQueueProcessRepository(db: Queryable) {
      * Adds lost entries of this process again, at their old positions: others may have removed them while it could not be renewed. Returns all of
      * them, and whether another process has an entry now. Those of deleted stacks and tokens stay lost.
      */
-    restore: (
+    restore: async (
       processId: string,
       lost: readonly (LostEntry & { readonly waitedSeconds: number; readonly isLateNotified: boolean })[],
-    ) =>
-      db.any(sql.rows(LostRow)`
+    ) => {
+      const rows = await db.any(sql.rows(LostRow)`
         /* updateQueue.restore */
         with lost as (
           select * from jsonb_to_recordset(${JSON.stringify(lost)}::jsonb) as l (id uuid, number bigint, "stackId" uuid, "tokenId" uuid,
@@ -88,9 +88,22 @@ export function createUpdateQueueProcessRepository(db: Queryable) {
           overriding system value
           select l.id, l.number, s.id, t.id, ${processId}, clock_timestamp(), clock_timestamp() - make_interval(secs => l."waitedSeconds"),
             l."isUrgent", l.run, l.shown, l."isLateNotified"
-          from lost l join stacks s on s.id = l."stackId" join api_tokens t on t.id = l."tokenId"
+          from lost l join stacks s on s.id = l."stackId" and s.deleted_at is null join api_tokens t on t.id = l."tokenId"
           on conflict (id) do nothing)
         select l.id, exists (select 1 from update_queue_waiters w where w.id = l.id and w.process_id is distinct from ${processId}) as "isElsewhere"
-        from lost l`),
+        from lost l`);
+      // Newer runs that have come meanwhile could not supersede them. Only the number of its build says that a run is newer: it may have come to
+      // replace a lost entry of its own.
+      const ids = lost.map(({ id }) => id);
+      await db.query(sql.nothing`
+        /* updateQueue.supersedeRestored */
+        update update_queue_waiters w set superseded_by = jsonb_build_object('commit', n.run -> 'commit', 'url', n.run -> 'url')
+        from update_queue_waiters n
+        where w.id = any (${sql.array(ids, 'uuid')}) and w.superseded_by is null
+          and n.stack_id = w.stack_id and n.number > w.number and n.superseded_by is null
+          and n.run ->> 'series' = w.run ->> 'series' and n.run ->> 'commit' <> w.run ->> 'commit'
+          and n.run ->> 'builds' = w.run ->> 'builds' and (n.run ->> 'build')::bigint > (w.run ->> 'build')::bigint`);
+      return rows;
+    },
   };
 }

@@ -224,13 +224,17 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Ends all active updates of a stack that is being deleted; these can only be previews. */
-    cancelAll: (stackId: string) =>
-      db.query(sql.nothing`
+    /** Ends all active updates of a locked stack that is being deleted; these can only be previews. */
+    cancelAll: async (stackId: string): Promise<void> => {
+      // The deletion takes this row, too, and count_delivery takes it before the row of stack_days that these updates change.
+      await db.query(sql.nothing`
+        /* updates.lockListing */ select 1 from stack_changes where stack_id = ${stackId} for update`);
+      await db.query(sql.nothing`
         /* updates.cancelAll */
         update updates set status = 'cancelled', end_reason = 'cancelled', ended_at = clock_timestamp(), lease_hash = null
         where id in (
-          select id from updates where stack_id = ${stackId} and status in ('not started', 'running') order by id for update)`),
+          select id from updates where stack_id = ${stackId} and status in ('not started', 'running') order by id for update)`);
+    },
 
     setResourceChanges: (id: string, changes: string) =>
       db.query(

@@ -48,7 +48,11 @@ export class UpdateRuleService {
   async set(caller: Caller, organization: string, rule: NewRule, audit: AuditTrail): Promise<RuleRow> {
     return this.#db.inTransaction(async (tx) => {
       const organizationId = await this.#lock(tx, caller, organization);
-      const id = await setRule(tx, organizationId, rule, caller.userId);
+      const { id, isRepeated } = await setRule(tx, organizationId, rule, caller.userId);
+      if (isRepeated) {
+        audit.settle();
+        return getRule(tx, organizationId, id);
+      }
       const object = describeScope(rule, organization);
       const { kind, note, settings } = rule;
       await audit.record(tx, { organization, object, details: { id, kind, settings, note } });

@@ -62,7 +62,8 @@ function setRule(app: RouteScope, { updateRules }: Services): void {
       schema: {
         tags,
         summary: 'Set a rule for updates',
-        description: 'Replaces the rule of this kind for the same stacks. Rules of kind `freeze` are always added.',
+        description:
+          'Replaces the rule of this kind for the same stacks. A rule of kind `freeze` is added to the others, unless the call repeats one of the same user within a minute.',
         security: apiToken,
         params: OrganizationParams,
         body: SetUpdateRuleRequest,

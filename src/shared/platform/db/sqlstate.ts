@@ -41,6 +41,11 @@ export function isStatementTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '57014';
 }
 
+/** Whether a lock was not available within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlStateOf(error) === '55P03';
+}
+
 /**
  * Whether the server hides, lacks or refuses a function, as managed servers do with functions about files and the log. Amazon Aurora answers 55000
  * while its `wal_level` is the default; a standby does so too, but does not mention that.

@@ -9,24 +9,28 @@ const maxRules = 500;
 const maxWindows = 100;
 /** Of settings and notes. */
 const maxBytes = 256 * 1024;
+/** A call repeats the previous one if it comes this soon after it. */
+const repetitionSeconds = 60;
 
 /**
- * Sets a rule and returns its id. Of kinds in which each rule counts, returns an equal one if there is one: a call may be repeated. The caller has
- * taken `lockForChange`. `setBy` is the user; null: an operator. Throws
- * InvalidRequestError.
+ * Sets a rule and returns its id. Of kinds in which each rule counts, returns an equal one that the same user has just set: a call may be
+ * repeated. The caller has taken `lockForChange`. `setBy` is the user; null: an operator. Throws InvalidRequestError.
  */
 export async function setRule(
   tx: Queryable,
   organizationId: string,
   rule: NewRule,
   setBy: string | null,
-): Promise<string> {
+): Promise<{ readonly id: string; readonly isRepeated: boolean }> {
   const rules = createUpdateRuleRepository(tx);
-  const same = slotOf(rule.kind, rule.settings) === null ? await rules.findSame(organizationId, rule) : null;
-  if (same !== null) return same;
+  const same =
+    slotOf(rule.kind, rule.settings) === null
+      ? await rules.findSame(organizationId, rule, { setBy, seconds: repetitionSeconds })
+      : null;
+  if (same !== null) return { id: same, isRepeated: true };
   const id = await rules.set(organizationId, rule, setBy);
   await assertWithinLimits(tx, organizationId);
-  return id;
+  return { id, isRepeated: false };
 }
 
 /** Asserts that the organization has no more rules than are read in a moment. Throws InvalidRequestError. */

@@ -226,14 +226,19 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** The rule of the same kind, scope, settings and note, in any slot; the oldest, if there are several. */
-    findSame: async (organizationId: string, rule: NewRule): Promise<string | null> => {
+    /** The rule of the same kind, scope, settings and note, in any slot, that the same user has set in the last seconds; the oldest, if there are several. */
+    findSame: async (
+      organizationId: string,
+      rule: NewRule,
+      { seconds, setBy }: { readonly seconds: number; readonly setBy: string | null },
+    ): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* updateRules.findSame */
         select id from update_rules
         where organization_id = ${organizationId} and kind = ${rule.kind} and note = ${rule.note}
           and settings = ${JSON.stringify(rule.settings)}::jsonb and (project, stack, tag_name, tag_value) is not distinct from
             (${rule.project}::text, ${rule.stack}::text, ${rule.tag?.name ?? null}::text, ${rule.tag?.value ?? null}::text)
+          and set_by is not distinct from ${setBy}::uuid and set_at > clock_timestamp() - make_interval(secs => ${seconds})
         order by set_at, id limit 1`);
       return row?.id ?? null;
     },
