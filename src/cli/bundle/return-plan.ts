@@ -3,6 +3,7 @@ import type { BundledRow } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { FolderStack } from '../../shared/diy/diy-layout.ts';
 import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
+import { initialMark } from '../../shared/diy/move-document.ts';
 import { laterOf } from '../../shared/diy/stack-exporter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { isSegmentName } from '../../shared/stacks/names.ts';
@@ -23,6 +24,9 @@ export interface PlannedReturn {
   readonly plan: StackPlan | null;
   readonly there: readonly StateThere[];
 }
+
+const olderFile =
+  'its state is an older file of a worker: put the newest one back, or empty the bundle once nothing else is to be returned';
 
 interface Parts {
   readonly context: AppContext;
@@ -56,13 +60,20 @@ export async function planReturn(
   if (here === null && row !== null)
     return result('refused', 'moved on both sides: it was deleted or renamed here, and changed in the bundle');
   try {
-    const plan = await toPlan(folder, source, here, base.entry);
+    const plan = await toPlan(folder, source, here, { entry: base.entry, isOfWorker: isOfWorker(there, source) });
     if (plan.fault !== null) return result('refused', `the CLI would refuse its state: ${plan.fault}`);
+    if (here !== null && plan.entries.length === 0 && isOfWorker(there, source)) return result('refused', olderFile);
     const versions = plan.entries.length + (plan.unrecordedState === null ? 0 : 1);
     return { ...result(here === null ? 'create' : 'return'), versions, plan };
   } catch (error) {
     return result('refused', `its state cannot be read: ${messageOf(error)}`);
   }
+}
+
+/** Whether a worker has written the newest state: the CLI drops the mark. */
+function isOfWorker(there: readonly StateThere[], { state }: FolderStack): boolean {
+  const mark = there.find(({ name }) => name === state.name)?.mark ?? null;
+  return mark !== null && mark !== initialMark;
 }
 
 /** The entry of the newest version here in the history of the bundle: what follows it is new. */
@@ -90,17 +101,19 @@ async function toPlan(
   folder: Folder,
   source: FolderStack,
   here: StackRow | null,
-  base: string | null,
+  base: { readonly entry: string | null; readonly isOfWorker: boolean },
 ): Promise<StackPlan & { readonly fault: string | null }> {
   const { name, project, stack, state } = source;
   const content = await openFolderStack(folder, source);
-  const entries = content.history.filter(({ id }) => base === null || BigInt(id) > BigInt(base));
+  const entries = content.history.filter(({ id }) => base.entry === null || BigInt(id) > BigInt(base.entry));
   const facts = await readSourceFacts(content.state);
   const last = entries.at(-1);
   const recorded = last ? ((await readSourceFacts(last.state))?.sha256 ?? null) : null;
   const begun = here && { stackVersion: here.stackVersion, hasState: here.checkpointId !== null };
   const kind = facts !== null && isInitialState(content, facts, begun) ? 'initial' : 'version';
-  const unrecordedState = facts !== null && facts.sha256 !== recorded ? kind : null;
+  // A worker writes the state of a version, which is in the history.
+  const isRecorded = base.isOfWorker && (here !== null || entries.length > 0);
+  const unrecordedState = facts !== null && !isRecorded && facts.sha256 !== recorded ? kind : null;
   return {
     ...{ content, entries, previews: [], unrecordedState, fault: facts?.fault ?? null },
     tags: await readSourceTags(content, project),
