@@ -425,6 +425,7 @@ test('a return imports what was done in the bundle, and names the stacks that mo
   await run();
   for (const stack of [moved, both, locked]) await updateInBundle(directory, stack, 'emergency');
   await importState(app, both, 3);
+  await ok(app.call('PATCH', `${moved.path}/tags`, { auth: moved.auth, body: { team: 'changed here' } }));
   const locks = path.join(directory, locked.organization, '.pulumi/locks/organization/proj/dev');
   await mkdir(locks, { recursive: true });
   await writeFile(path.join(locks, 'x.json'), '{}');
@@ -463,6 +464,7 @@ test('a return imports what was done in the bundle, and names the stacks that mo
   expect(Buffer.from(json.plaintext, 'base64').toString()).toBe('"hunter2"');
   const { updates } = (await ok(app.call('GET', `${moved.path}/updates`, { auth: moved.auth }))).json;
   expect(updates[0]).toMatchObject({ kind: 'update', message: 'emergency', version: 2 });
+  expect((await ok(app.call('GET', moved.path, { auth: moved.auth }))).json.tags).toEqual({ team: 'changed here' });
   const fresh = { ...same, path: same.path.replace('/dev', '/fresh') };
   expect((await exportState(app, fresh)).json.deployment.resources).toHaveLength(2);
 

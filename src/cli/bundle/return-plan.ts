@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isOurs, readThere, type StateThere } from '../../shared/bundle/bundle-location.ts';
 import type { BundledRow } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
@@ -8,8 +9,10 @@ import { laterOf } from '../../shared/diy/stack-exporter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { isSegmentName } from '../../shared/stacks/names.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { openFolderStack } from '../moving/folder-source.ts';
 import { messageOf, readSourceFacts, readSourceTags, type StackPlan } from '../moving/import-plan.ts';
+import type { SourceContent } from '../moving/moving-source.ts';
 import { isInitialState } from '../moving/version-numbers.ts';
 
 /** What a return does with a stack. `refused`: the reason names what to do. */
@@ -60,7 +63,10 @@ export async function planReturn(
   if (here === null && row !== null)
     return result('refused', 'moved on both sides: it was deleted or renamed here, and changed in the bundle');
   try {
-    const plan = await toPlan(folder, source, here, { entry: base.entry, isOfWorker: isOfWorker(there, source) });
+    const plan = await toPlan(folder, source, here, {
+      ...{ entry: base.entry, isOfWorker: isOfWorker(there, source) },
+      tags: row !== null && row.stackId === here?.id ? row.tags : null,
+    });
     if (plan.fault !== null) return result('refused', `the CLI would refuse its state: ${plan.fault}`);
     if (here !== null && plan.entries.length === 0 && isOfWorker(there, source)) return result('refused', olderFile);
     const versions = plan.entries.length + (plan.unrecordedState === null ? 0 : 1);
@@ -101,7 +107,7 @@ async function toPlan(
   folder: Folder,
   source: FolderStack,
   here: StackRow | null,
-  base: { readonly entry: string | null; readonly isOfWorker: boolean },
+  base: { readonly entry: string | null; readonly isOfWorker: boolean; readonly tags: string | null },
 ): Promise<StackPlan & { readonly fault: string | null }> {
   const { name, project, stack, state } = source;
   const content = await openFolderStack(folder, source);
@@ -116,7 +122,7 @@ async function toPlan(
   const unrecordedState = facts !== null && !isRecorded && facts.sha256 !== recorded ? kind : null;
   return {
     ...{ content, entries, previews: [], unrecordedState, fault: facts?.fault ?? null },
-    tags: await readSourceTags(content, project),
+    tags: here === null ? await readSourceTags(content, project) : await newTags(content, here, base.tags),
     head: here && { stackId: here.id, stackVersion: here.stackVersion },
     planned: {
       ...{
@@ -133,4 +139,11 @@ async function toPlan(
       secretsProvider: facts?.secretsProvider ?? null,
     },
   };
+}
+
+/** The tags of the bundle if they, and they alone, have changed since a worker wrote `written`. */
+async function newTags(content: SourceContent, here: StackRow, written: string | null): Promise<Tags | null> {
+  if (written === null || !isDeepStrictEqual(readTags(here.tags), readTags(written))) return null;
+  const found = parseTags(await content.tags());
+  return isDeepStrictEqual(found, readTags(written)) ? null : found;
 }
