@@ -140,6 +140,22 @@ test('the configuration in the bundle is of the newest version: a preview, which
   expect(text).toContain('proj:place: of the version');
 });
 
+test('an entry of the history is later than the one before, also if the clock of the server was set back', async () => {
+  const { location, run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await query(app, "update bundled_stacks set entry = '4000000000000000000' where organization = $1", [
+    stack.organization,
+  ]);
+  await importState(app, stack, 2);
+  await run();
+  const names = Object.keys(
+    await readAll(await openFolder(location, defaults), `${stack.organization}/.pulumi/history/`),
+  );
+  expect(names.join()).toContain('dev-4000000000000000001.history');
+});
+
 test('a removal that was interrupted ends, also if there is a new stack of the name by then', async () => {
   const { directory, location, run } = newLocation();
   const [gone, replaced] = [await createStack(app), await createStack(app)];

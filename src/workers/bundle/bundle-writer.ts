@@ -111,7 +111,7 @@ export class BundleWriter {
         ...{ context, folder, to: location, source: serverSource, there: new Map(), history: keptVersions, signal },
         crypter: async () => crypter,
         part: {
-          ...{ readState, mark },
+          ...{ readState, mark, lastEntry: bundledVersion === null ? null : due.entry },
           fromVersion: oldest === null ? null : Math.max(oldest, (bundledVersion ?? 0) + 1),
         },
       },
