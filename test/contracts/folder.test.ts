@@ -48,6 +48,15 @@ test.each(['gs://bucket', 's3:///prefix', 'https://example.com'])('%s is refused
   await expect(openFolder(location, defaults)).rejects.toThrow(LocationError);
 });
 
+test.each(['s3://KEY:s3cr3t@bucket', 's3://KEY:s3/cr3t@bucket/x', 's3://bucket?endpoint=https://KEY:s3cr3t@host'])(
+  'credentials in %s are refused, and not repeated',
+  async (location) => {
+    const opened = openFolder(location, defaults);
+    await expect(opened).rejects.toThrow(LocationError);
+    await expect(opened).rejects.toThrow(/^The address of the bucket has credentials: set AWS_ACCESS_KEY_ID/);
+  },
+);
+
 await describeOnS3('versitygw', (server) => {
   const app = testApp();
 

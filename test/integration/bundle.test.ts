@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -11,7 +11,7 @@ import { runHoldfast } from '../support/admin.ts';
 import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
 import { query } from '../support/database.ts';
 import { exportState } from '../support/stack-state.ts';
-import { createStack, ok, type TestStack } from '../support/state.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';
 
 const app = testApp();
@@ -121,6 +121,75 @@ test('a stack that was renamed is at its new place only, and a deleted one at no
   await run();
   expect(await names()).toBe(`${stack.organization}/.pulumi/meta.yaml`);
   expect(await query(app, 'select 1 from bundled_stacks where organization = $1', [stack.organization])).toEqual([]);
+});
+
+test('the configuration in the bundle is of the newest version: a preview, which needs less permission, changes nothing', async () => {
+  const { directory, run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  const running = await startUpdate(app, stack, { kind: 'preview' });
+  const setConfig = (where: string, value: string) =>
+    query(app, `update updates set config = $1 where ${where}`, [
+      JSON.stringify({ 'proj:place': { string: value, secret: false } }),
+    ]);
+  await setConfig(`id = '${running.id}'`, 'of the preview');
+  const ofStack = `stack_id = (select stack_id from updates where id = '${running.id}')`;
+  await setConfig(`stack_version is not null and ${ofStack}`, 'of the version');
+  await run();
+  const text = await readFile(path.join(directory, stack.organization, 'config/proj/Pulumi.dev.yaml'), 'utf8');
+  expect(text).toContain('proj:place: of the version');
+});
+
+test('an entry of the history is later than the one before, also if the clock of the server was set back', async () => {
+  const { location, run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await query(app, "update bundled_stacks set entry = '4000000000000000000' where organization = $1", [
+    stack.organization,
+  ]);
+  await importState(app, stack, 2);
+  await run();
+  const names = Object.keys(
+    await readAll(await openFolder(location, defaults), `${stack.organization}/.pulumi/history/`),
+  );
+  expect(names.join()).toContain('dev-4000000000000000001.history');
+});
+
+test('a removal that was interrupted ends, also if there is a new stack of the name by then', async () => {
+  const { directory, location, run } = newLocation();
+  const [gone, replaced] = [await createStack(app), await createStack(app)];
+  for (const stack of [gone, replaced]) {
+    await importState(app, stack, 1);
+    await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { team: 'core' } }));
+  }
+  await run();
+  for (const stack of [gone, replaced]) await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
+  const interrupted = async (): Promise<Folder> => {
+    const folder = await openFolder(location, defaults);
+    const remove = folder.delete.bind(folder);
+    folder.delete = async (name) => {
+      if (name.endsWith('.pulumi-tags')) throw new Error('interrupted');
+      await remove(name);
+    };
+    return folder;
+  };
+  await run({ open: interrupted });
+  expect(await errorsOf(gone)).toEqual([{ error: 'interrupted' }]);
+  await ok(
+    app.call('POST', `/api/stacks/${replaced.organization}/proj`, {
+      ...{ auth: replaced.auth, body: { stackName: 'dev' } },
+    }),
+  );
+  await importState(app, replaced, 3);
+  await due();
+  await run();
+  const folder = await openFolder(location, defaults);
+  expect(Object.keys(await readAll(folder, `${gone.organization}/`))).toEqual([
+    `${gone.organization}/.pulumi/meta.yaml`,
+  ]);
+  for (const stack of [gone, replaced]) expect(await errorsOf(stack)).toEqual([]);
+  expect(await countOf(directory, replaced)).toBe(3);
 });
 
 test('a stack whose import has not ended comes into the bundle when it has', async () => {
@@ -372,6 +441,7 @@ test('a return imports what was done in the bundle, and names the stacks that mo
   await run();
   for (const stack of [moved, both, locked]) await updateInBundle(directory, stack, 'emergency');
   await importState(app, both, 3);
+  await ok(app.call('PATCH', `${moved.path}/tags`, { auth: moved.auth, body: { team: 'changed here' } }));
   const locks = path.join(directory, locked.organization, '.pulumi/locks/organization/proj/dev');
   await mkdir(locks, { recursive: true });
   await writeFile(path.join(locks, 'x.json'), '{}');
@@ -410,6 +480,7 @@ test('a return imports what was done in the bundle, and names the stacks that mo
   expect(Buffer.from(json.plaintext, 'base64').toString()).toBe('"hunter2"');
   const { updates } = (await ok(app.call('GET', `${moved.path}/updates`, { auth: moved.auth }))).json;
   expect(updates[0]).toMatchObject({ kind: 'update', message: 'emergency', version: 2 });
+  expect((await ok(app.call('GET', moved.path, { auth: moved.auth }))).json.tags).toEqual({ team: 'changed here' });
   const fresh = { ...same, path: same.path.replace('/dev', '/fresh') };
   expect((await exportState(app, fresh)).json.deployment.resources).toHaveLength(2);
 
@@ -432,5 +503,20 @@ test('a bundle that is ahead of a restored database is returned', async () => {
   await updateInBundle(directory, stack, 'lost');
   const { stdout } = await holdfast(location, 'return', '--apply');
   expect(stdout).toMatch(new RegExp(`${stack.organization}/proj/dev +returned +1 version`));
+  expect((await exportState(app, stack)).json.deployment.resources).toHaveLength(2);
+});
+
+test('an older file of a worker, as a restored bucket has it, is not returned', async () => {
+  const { directory, location, run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  const file = path.join(directory, stack.organization, '.pulumi/stacks/proj/dev.json');
+  const older = await readFile(file);
+  await importState(app, stack, 2);
+  await run();
+  await writeFile(file, older);
+  const { stdout } = await holdfast(location, 'return', '--apply');
+  expect(stdout).toMatch(new RegExp(`${stack.organization}/proj/dev +refused +its state is an older file of a worker`));
   expect((await exportState(app, stack)).json.deployment.resources).toHaveLength(2);
 });

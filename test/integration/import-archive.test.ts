@@ -12,6 +12,7 @@ import { infoOf } from '../../src/cli/moving/archive/archived-info.ts';
 import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { archiveEnds } from '../support/archive-ends.ts';
+import { flipBit, storedBytes } from '../support/damage.ts';
 import { query } from '../support/database.ts';
 import { base64, encrypt, runUpdate, stateWith } from '../support/import-ends.ts';
 import { targetUrl } from '../support/import-run.ts';
@@ -295,6 +296,26 @@ test('what is there is imported of a stack that an export did not write to its e
   const again = await ends.export();
   expect(again.text).toContain('proj/dev: written anew, because version 3 of the archive is not here');
   expect(again.text).toContain('with 3 versions (3 new) and 1 preview');
+});
+
+test('what could not be read is named by each export, and comes with the first one that can read it', async () => {
+  const ends = await organization('unreadable');
+  const dev = await ends.createStack('dev');
+  for (const version of [1, 2]) await update(dev, stateWith(dev, await encrypt(source, dev, '"a"'), version));
+  const [first] = await query<{ id: string }>(
+    source,
+    'select c.id from checkpoints c join updates u on u.id = c.update_id where u.stack_id = $1 and u.stack_version = 1',
+    [await idOf(dev)],
+  );
+  const stored = await storedBytes(source, first?.id as string);
+  await stored.overwrite(flipBit(stored.bytes, stored.bytes.length >> 1, 1));
+  for (const _ of ['first', 'second'])
+    expect((await ends.export()).text).toMatch(/proj\/dev: without the state of version 1: .*with 2 versions/s);
+  await stored.restore();
+  const whole = await ends.export();
+  expect(whole.text).not.toContain('without the state');
+  expect((await ends.import('--apply')).text).toBe('Imported 2 versions of 1 stack into unreadable.\n');
+  expect(await ends.here('proj/dev/export/1')).toMatchObject({ version: 3 });
 });
 
 test('names that lead elsewhere, files without an end, and what no server stores are refused', async () => {

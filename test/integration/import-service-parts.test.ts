@@ -58,7 +58,16 @@ test('a state that the CLI refuses comes in quarantine, until a later pass bring
   expect((await ends.here('proj/dev')).tags).toMatchObject({ team: 'core', 'holdfast:quarantine': expect.any(String) });
   await runUpdate(source, dev, stateWith(dev, ciphertext, 2));
   expect((await ends.run('--apply')).text).toBe('Imported 1 version of 1 stack into quarantine.\n');
-  expect((await ends.here('proj/dev')).tags).toEqual({ team: 'core', 'pulumi:project': 'proj' });
+  const tags = { team: 'core', 'pulumi:project': 'proj' };
+  expect((await ends.here('proj/dev')).tags).toEqual(tags);
+  const changes = () => query(target, "select 1 from audit_events where action = 'stack.tags'");
+  expect(await changes()).toHaveLength(1);
+  // Tags that cannot be read say nothing about the ones here.
+  await query(source, `update stacks set tags = '{"not valid":"x"}'`);
+  await runUpdate(source, dev, stateWith(dev, ciphertext, 3));
+  expect((await ends.run('--apply')).text).toContain('without its tags');
+  expect([(await ends.here('proj/dev')).tags, await changes()]).toEqual([tags, [expect.anything()]]);
+  await query(source, "update stacks set tags = '{}'");
 });
 
 test('a rollback deletes what an import brought, and no stack that was updated here', async () => {

@@ -112,6 +112,9 @@ test('the state that a stack began with has no version after an export to a fold
   expect((await pass('--verify')).text).toContain('no differences');
   expect((await ends.here('proj/dev/updates')).updates.map(({ version }: { version: number }) => version)).toEqual([1]);
 
+  // Without the history, which is there already.
+  expect((await ends.exportFolder(location, '--history', '0')).text).toContain('Exported 1 stack with 0 updates');
+
   // What the CLI has written has no mark any more.
   await ends.createStack('edited', { state: stateWith({ ...ref, stack: 'edited' }, 'v1:AAAA:BBBB', 0, provider) });
   await ends.exportFolder(location);

@@ -110,6 +110,7 @@ async function fuzz(
   const config = path.join(directory, `${Math.random().toString(36).slice(2)}.toml`);
   writeFileSync(config, toToml(targets));
   const seed = wanted === undefined ? ['--seed', '1'] : [];
+  const pythonPath = [directory, process.env['PYTHONPATH'] ?? ''].filter((each) => each !== '').join(path.delimiter);
   const child = spawn(
     schemathesis as string,
     [
@@ -118,7 +119,7 @@ async function fuzz(
       ...['--checks', checks.join(','), '--suppress-health-check', 'all', '--continue-on-failure', '--warnings', 'off'],
       ...['--request-timeout', '30', ...options],
     ],
-    { cwd: directory, env: { ...process.env, PYTHONPATH: directory }, stdio: ['ignore', 'pipe', 'pipe'] },
+    { cwd: directory, env: { ...process.env, PYTHONPATH: pythonPath }, stdio: ['ignore', 'pipe', 'pipe'] },
   );
   let output = '';
   for (const stream of [child.stdout, child.stderr])

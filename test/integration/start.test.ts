@@ -297,7 +297,7 @@ test('the token of the first admin is in a file of its owner, and in no log; wit
       expect.objectContaining({ level: 'fatal', msg: expect.stringContaining('the embedded Postgres has ended') }),
     );
   } finally {
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
 });
 
@@ -336,7 +336,7 @@ test('at a terminal, the first start prints a link that opens the web UI once', 
     // As a person ends it.
     child.stdin.write('\u0003');
     await once(child, 'exit');
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
 });
 
@@ -355,7 +355,7 @@ test('the embedded Postgres starts although another process takes its port first
     expect(ports).toEqual([]);
   } finally {
     taker.close();
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
 });
 
@@ -372,7 +372,7 @@ test('the embedded Postgres is waited for while it recovers from a crash', async
     await second.stop();
     expect(lines.filter((line) => line.includes('it is recovering'))).toHaveLength(1);
   } finally {
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
 });
 
@@ -399,6 +399,6 @@ test('the embedded Postgres waits for the end of one that has ended but whose pa
     await (await starting).stop();
   } finally {
     parent?.kill('SIGKILL');
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
 });

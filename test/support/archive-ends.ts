@@ -51,7 +51,8 @@ async function organizationOf({ home, source, target }: Ends, name: string) {
     exportWith: (others: NodeJS.ProcessEnv, ...options: string[]) => run(source, others, ...exportWords, ...options),
     import: (...options: string[]) => run(target, {}, ...importWords, ...options),
     /** To and from a folder of the CLI. */
-    exportFolder: (location: string) => run(source, {}, 'export', '--organization', name, '--to', location),
+    exportFolder: (location: string, ...options: string[]) =>
+      run(source, {}, 'export', '--organization', name, '--to', location, ...options),
     importFolder: (location: string, ...options: string[]) =>
       run(target, {}, 'import', '--from', location, '--organization', name, ...options),
     importWith: (others: NodeJS.ProcessEnv, ...options: string[]) => run(target, others, ...importWords, ...options),

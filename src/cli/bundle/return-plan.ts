@@ -1,14 +1,18 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isOurs, readThere, type StateThere } from '../../shared/bundle/bundle-location.ts';
 import type { BundledRow } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { FolderStack } from '../../shared/diy/diy-layout.ts';
 import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
+import { initialMark } from '../../shared/diy/move-document.ts';
 import { laterOf } from '../../shared/diy/stack-exporter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { isSegmentName } from '../../shared/stacks/names.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { openFolderStack } from '../moving/folder-source.ts';
 import { messageOf, readSourceFacts, readSourceTags, type StackPlan } from '../moving/import-plan.ts';
+import type { SourceContent } from '../moving/moving-source.ts';
 import { isInitialState } from '../moving/version-numbers.ts';
 
 /** What a return does with a stack. `refused`: the reason names what to do. */
@@ -23,6 +27,9 @@ export interface PlannedReturn {
   readonly plan: StackPlan | null;
   readonly there: readonly StateThere[];
 }
+
+const olderFile =
+  'its state is an older file of a worker: put the newest one back, or empty the bundle once nothing else is to be returned';
 
 interface Parts {
   readonly context: AppContext;
@@ -56,13 +63,23 @@ export async function planReturn(
   if (here === null && row !== null)
     return result('refused', 'moved on both sides: it was deleted or renamed here, and changed in the bundle');
   try {
-    const plan = await toPlan(folder, source, here, base.entry);
+    const plan = await toPlan(folder, source, here, {
+      ...{ entry: base.entry, isOfWorker: isOfWorker(there, source) },
+      tags: row !== null && row.stackId === here?.id ? row.tags : null,
+    });
     if (plan.fault !== null) return result('refused', `the CLI would refuse its state: ${plan.fault}`);
+    if (here !== null && plan.entries.length === 0 && isOfWorker(there, source)) return result('refused', olderFile);
     const versions = plan.entries.length + (plan.unrecordedState === null ? 0 : 1);
     return { ...result(here === null ? 'create' : 'return'), versions, plan };
   } catch (error) {
     return result('refused', `its state cannot be read: ${messageOf(error)}`);
   }
+}
+
+/** Whether a worker has written the newest state: the CLI drops the mark. */
+function isOfWorker(there: readonly StateThere[], { state }: FolderStack): boolean {
+  const mark = there.find(({ name }) => name === state.name)?.mark ?? null;
+  return mark !== null && mark !== initialMark;
 }
 
 /** The entry of the newest version here in the history of the bundle: what follows it is new. */
@@ -90,20 +107,22 @@ async function toPlan(
   folder: Folder,
   source: FolderStack,
   here: StackRow | null,
-  base: string | null,
+  base: { readonly entry: string | null; readonly isOfWorker: boolean; readonly tags: string | null },
 ): Promise<StackPlan & { readonly fault: string | null }> {
   const { name, project, stack, state } = source;
   const content = await openFolderStack(folder, source);
-  const entries = content.history.filter(({ id }) => base === null || BigInt(id) > BigInt(base));
+  const entries = content.history.filter(({ id }) => base.entry === null || BigInt(id) > BigInt(base.entry));
   const facts = await readSourceFacts(content.state);
   const last = entries.at(-1);
   const recorded = last ? ((await readSourceFacts(last.state))?.sha256 ?? null) : null;
   const begun = here && { stackVersion: here.stackVersion, hasState: here.checkpointId !== null };
   const kind = facts !== null && isInitialState(content, facts, begun) ? 'initial' : 'version';
-  const unrecordedState = facts !== null && facts.sha256 !== recorded ? kind : null;
+  // A worker writes the state of a version, which is in the history.
+  const isRecorded = base.isOfWorker && (here !== null || entries.length > 0);
+  const unrecordedState = facts !== null && !isRecorded && facts.sha256 !== recorded ? kind : null;
   return {
     ...{ content, entries, previews: [], unrecordedState, fault: facts?.fault ?? null },
-    tags: await readSourceTags(content, project),
+    tags: here === null ? await readSourceTags(content, project) : await newTags(content, here, base.tags),
     head: here && { stackId: here.id, stackVersion: here.stackVersion },
     planned: {
       ...{
@@ -120,4 +139,11 @@ async function toPlan(
       secretsProvider: facts?.secretsProvider ?? null,
     },
   };
+}
+
+/** The tags of the bundle if they, and they alone, have changed since a worker wrote `written`. */
+async function newTags(content: SourceContent, here: StackRow, written: string | null): Promise<Tags | null> {
+  if (written === null || !isDeepStrictEqual(readTags(here.tags), readTags(written))) return null;
+  const found = parseTags(await content.tags());
+  return isDeepStrictEqual(found, readTags(written)) ? null : found;
 }

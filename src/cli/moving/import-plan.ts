@@ -46,7 +46,8 @@ export interface StackPlan {
   readonly previews: readonly SourcePreview[];
   /** What the newest state of the source becomes, if it is in none of its history's entries; null if it is in one, or here. */
   readonly unrecordedState: 'version' | 'initial' | null;
-  readonly tags: Tags;
+  /** Null: those here stay, because the source's could not be read or are no news. */
+  readonly tags: Tags | null;
   /** Head here, to be replaced; null: the stack does not exist. */
   readonly head: { readonly stackId: string; readonly stackVersion: number } | null;
 }
@@ -75,7 +76,7 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
   const notes = [...(content?.notes ?? []), ...(content?.gaps ?? [])];
   const tags = await readSourceTags(content, project).catch((error: unknown) => {
     notes.push(`without its tags: ${messageOf(error)}`);
-    return {} as Tags;
+    return null;
   });
   // The reason why a file of the source cannot be read, rather than what is wrong with its content.
   if (stateFault !== null) fault ??= (await content?.check?.(content.history.slice(-1))) ?? null;
@@ -120,7 +121,7 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
     resources: facts?.resources ?? 0,
     secretsProvider: facts?.secretsProvider ?? null,
   };
-  const marked = withQuarantine(tags, quarantine);
+  const marked = tags && withQuarantine(tags, quarantine);
   return { planned, content, entries, previews, unrecordedState, tags: marked, head: here?.head ?? null };
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { ciRunOf, operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
@@ -10,7 +11,9 @@ import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { withQuarantine } from '../../shared/stacks/quarantine.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
 import {
   createCheckpointRepository,
   type NewCheckpoint,
@@ -61,8 +64,10 @@ export type Prepared = PreparedVersion | PreparedPreview;
 /** The stack here; its head is to be replaced, or null if it does not exist. */
 export interface CommitTarget {
   readonly ref: StackRef;
-  /** JSON text. */
-  readonly tags: string;
+  /** JSON text; null: the tags here stay, except for the mark of a quarantine. */
+  readonly tags: string | null;
+  /** Why the CLI refuses the state; null if it does not. */
+  readonly quarantine: string | null;
   readonly head: StackPlan['head'];
   readonly formerNames: NonNullable<SourceContent['formerNames']>;
 }
@@ -93,7 +98,7 @@ export async function commitStack(
 async function commitIn(
   tx: Queryable,
   { from, onCommit, organization, users }: CommitParts,
-  { formerNames, head, projectId, ref, tags }: CommitTarget & { readonly projectId: string | null },
+  { formerNames, head, projectId, quarantine, ref, tags }: CommitTarget & { readonly projectId: string | null },
   prepared: readonly Prepared[],
   {
     initial = null,
@@ -103,12 +108,14 @@ async function commitIn(
 ): Promise<NonNullable<StackPlan['head']>> {
   await assertWritable(tx);
   const stacks = createStackRepository(tx);
-  const stack = head ? await stacks.lockById(head.stackId) : await create(tx, { from, ref, tags }, projectId as string);
+  const stack = head
+    ? await stacks.lockById(head.stackId)
+    : await create(tx, { from, ref, tags: tags ?? '{}' }, projectId as string);
   const isSame = stack?.stackVersion === (head?.stackVersion ?? 0) && formatStackRef(stack) === formatStackRef(ref);
   if (!stack || !isSame || stack.activeUpdateId !== null) throw changedMeanwhile(ref, 'changed');
   // Nobody may update a stack between two transactions: the state that it has then is an old one.
   if (stack.isImportUnfinished === isLast) await stacks.setImportUnfinished(stack.id, !isLast);
-  if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
+  await setTags(tx, stack, tags ?? JSON.stringify(withQuarantine(readTags(stack.tags), quarantine)), from);
   for (const name of formerNames) await stacks.insertFormerName({ ...stack, ...name });
   const checkpointId = initial === null ? stack.checkpointId : await begin(tx, stack, initial);
   if (prepared.length === 0 && initial === null) return { stackId: stack.id, stackVersion: stack.stackVersion };
@@ -123,9 +130,19 @@ async function commitIn(
   return { stackId: stack.id, stackVersion };
 }
 
+/** A stack that was just created has them. */
+async function setTags(tx: Queryable, stack: StackRow, tags: string, from: string): Promise<void> {
+  if (isDeepStrictEqual(readTags(stack.tags), readTags(tags))) return;
+  await createStackRepository(tx).setTags(stack.id, tags);
+  await createAuditRepository(tx).insert(operatorSource(operator()), {
+    ...{ action: 'stack.tags', organization: stack.organization, object: formatStackRef(stack) },
+    details: { stackId: stack.id, names: Object.keys(readTags(tags)).slice(0, 20), from },
+  });
+}
+
 async function create(
   tx: Queryable,
-  { from, ref, tags }: Pick<CommitTarget, 'ref' | 'tags'> & Pick<CommitParts, 'from'>,
+  { from, ref, tags }: Pick<CommitTarget, 'ref'> & Pick<CommitParts, 'from'> & { readonly tags: string },
   projectId: string,
 ): Promise<StackRow | null> {
   const stacks = createStackRepository(tx);

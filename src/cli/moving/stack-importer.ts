@@ -62,7 +62,8 @@ export class StackImporter {
     const { arrival = null, organization } = this.#parts;
     const ref = { organization: organization.name, project: planned.project as string, stack: planned.stack };
     const leftOut: string[] = [];
-    const target = { ref, tags: JSON.stringify(tags), head, formerNames: content.formerNames ?? [] };
+    const wanted = { tags: tags && JSON.stringify(tags), quarantine: planned.quarantine };
+    const target = { ref, ...wanted, head, formerNames: content.formerNames ?? [] };
     // Secrets are encrypted for the id of the stack.
     if (content.decrypt !== null && head === null)
       target.head = await commitStack(this.#parts, target, [], { isLast: false });

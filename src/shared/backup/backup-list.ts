@@ -7,7 +7,7 @@ import { readSmall } from './stored-bytes.ts';
 /** A backup in a target. */
 export interface FoundBackup {
   readonly id: string;
-  /** Whether it has a manifest. Without one, it was interrupted or is still being made. */
+  /** Whether it has its first and its last object. Otherwise it was interrupted, is still being made, or a prune has begun to delete it. */
   readonly isComplete: boolean;
   /** Keys of its objects, without the blobs, which backups share. */
   readonly keys: readonly string[];
@@ -33,7 +33,7 @@ export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([id, keys]) => ({
       id,
-      isComplete: keys.includes(backupKeys.manifest(id)),
+      isComplete: [backupKeys.start(id), backupKeys.manifest(id)].every((key) => keys.includes(key)),
       keys,
       blobLists: keys.filter((key) => key.startsWith(`backups/${id}/blobs/`)).sort(),
     }));
@@ -45,7 +45,8 @@ export async function openBackup(target: BlobStore, id: string | null): Promise<
   const backup =
     id === null ? backups.findLast(({ isComplete }) => isComplete) : backups.find((each) => each.id === id);
   if (!backup) throw new BackupError(id === null ? 'There is no complete backup' : `There is no backup ${id}`);
-  if (!backup.isComplete) throw new BackupError(`Backup ${backup.id} is incomplete: it has no manifest`);
+  if (!backup.isComplete)
+    throw new BackupError(`Backup ${backup.id} is incomplete: it was interrupted, or a prune has begun to delete it`);
   return readManifestHead(backup.id, await readSmall(target, backupKeys.manifest(backup.id)));
 }
 

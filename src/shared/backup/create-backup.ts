@@ -1,4 +1,5 @@
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createZstdCompress } from 'node:zlib';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { once } from '../platform/blobs/blob-streams.ts';
@@ -49,6 +50,7 @@ const blobsAtOnce = 8;
 const blobsOfList = 2_000;
 /** An interrupted backup repeats at most this many bytes per copy in flight. */
 const bytesOfList = 64 * 1024 * 1024;
+const cleanUpMs = 5_000;
 
 /**
  * Writes a backup to the target and returns its manifest, which is written last. Copies all tables as of one moment, then the blobs that
@@ -63,7 +65,9 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
     manifest = await copyAll(parts, id);
   } catch (error) {
     // The next backup copies all tables again. It goes on from the lists of blobs.
-    await deleteTables(target, id).catch(() => {});
+    // Before what may take long: an open snapshot holds up the database. A hung store or connection holds up nothing.
+    await within(cleanUpMs, parts.copies.rollback());
+    await within(cleanUpMs, deleteTables(target, id));
     throw error;
   }
   // From here on, even after an error, the manifest may be there, and needs all of it.
@@ -73,6 +77,13 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
     throw new BackupError('A prune has deleted the backup while it was made, because a later one was complete');
   }
   return manifest;
+}
+
+/** Waits so long for work whose failure does not matter. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const timer = new AbortController();
+  await Promise.race([work.catch(() => {}), sleep(ms, undefined, { signal: timer.signal }).catch(() => {})]);
+  timer.abort();
 }
 
 async function copyAll(parts: BackupParts, id: string): Promise<Manifest> {

@@ -47,11 +47,13 @@ export function createExportedStackRepository(db: Queryable) {
           and u.state_deleted_at is null
         order by u.stack_version limit ${limit}`),
 
-    /** The configuration of the newest update that had one; null if none had. */
+    /** The configuration of the newest version that had one; null if none had. Not that of a preview, which needs less permission. */
     findNewestConfig: async (stackId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(ConfigRow)`
         /* exportedStacks.findNewestConfig */
-        select config from updates where stack_id = ${stackId} and config <> '{}' order by number desc limit 1`);
+        select config from updates
+        where stack_id = ${stackId} and stack_version is not null and status in ('succeeded', 'failed', 'cancelled') and config <> '{}'
+        order by stack_version desc limit 1`);
       return row?.config ?? null;
     },
   };

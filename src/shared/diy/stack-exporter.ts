@@ -47,6 +47,8 @@ interface ExportPart {
   readonly fromVersion: number | null;
   /** The state instead of that of the moment. Called again if its bytes are read again. */
   readonly readState: () => Promise<StateDocument>;
+  /** The newest entry of its history there: what follows is later, whatever the clock of the server says. */
+  readonly lastEntry: string | null;
   /** A member of the state file, by which it is known again. */
   readonly mark: string;
 }
@@ -99,7 +101,8 @@ class StackExport {
     const first = part ? part.fromVersion : history === 0 ? null : await rows.findFirstVersion(id, history);
     const { newest, secrets, versions } =
       first === null ? { newest: 0n, secrets: null, versions: 0 } : await this.#writeHistory(first);
-    if (BigInt(this.#parts.there.get(this.#path) ?? '0') > newest)
+    const newestHere = history === 0 ? await this.#newestEntry() : newest;
+    if (BigInt(this.#parts.there.get(this.#path) ?? '0') > newestHere)
       throw new MovingError('it was updated in the folder since the last export');
     const known = readTags(tags);
     if (Object.keys(known).length > 0) {
@@ -125,11 +128,18 @@ class StackExport {
     return head.state;
   };
 
+  /** The entry that the newest version has if the history is written; 0 if there is none. */
+  async #newestEntry(): Promise<bigint> {
+    const { id, stackVersion } = this.#stack;
+    const [newest] = await createExportedStackRepository(this.#parts.context.db).listVersions(id, stackVersion, 1);
+    return newest && stackVersion > 0 ? laterOf(0n, newest) : 0n;
+  }
+
   async #writeHistory(first: number): Promise<{ newest: bigint; secrets: DocumentSecrets | null; versions: number }> {
     const { context } = this.#parts;
     const rows = createExportedStackRepository(context.db);
     let versions = 0;
-    let lastId = 0n;
+    let lastId = BigInt(this.#parts.part?.lastEntry ?? 0);
     let secrets: DocumentSecrets | null = null;
     for (let from = first; ; ) {
       const page = await rows.listVersions(this.#stack.id, from, pageRows);

@@ -22,7 +22,7 @@ import type { Maintenance } from '../platform/maintenance.ts';
 const checkEverySeconds = 60;
 const checkMs = 5_000;
 const hourMs = 3600 * 1000;
-const dayMs = 24 * hourMs;
+const longestPauseMs = 6 * hourMs;
 
 /** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
 export function backUpOnSchedule(
@@ -117,9 +117,9 @@ export function backUpOnSchedule(
   };
 }
 
-/** Each attempt copies all tables: after a fault the next one waits for an hour, then for twice as long each time, up to a day. */
+/** Each attempt copies all tables: after a fault the next one waits for an hour, then for twice as long each time, up to six hours. */
 function assertPauseOver({ at, count, error }: FailedAttempts, now: number): void {
-  const next = at + Math.min(hourMs * 2 ** (count - 1), dayMs);
+  const next = at + Math.min(hourMs * 2 ** (count - 1), longestPauseMs);
   // The clock may have been set back.
   if (now >= next || now < at) return;
   throw new BackupError(`The next attempt is at ${new Date(next).toISOString()}. The last one failed: ${error}`);

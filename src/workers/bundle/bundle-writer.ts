@@ -64,7 +64,8 @@ export class BundleWriter {
       await rows.pass(due, holder, due.changedAt);
       return null;
     }
-    const there = await this.#assertUntouched(folder, due);
+    // A removal of the stack before may have been interrupted.
+    const there = await this.#assertUntouched(folder, due, due.bundledId === stack.id);
     if (isWritten && there.length === 1 && there[0]?.sha256 === due.sha256) {
       await rows.settle(due);
       if (due.isChanged) await rows.pass(due, holder, due.changedAt);
@@ -75,7 +76,8 @@ export class BundleWriter {
 
   /** Removes the files of a stack that was deleted here, or has another name. Throws BundleChangedError. */
   async remove(folder: Folder, row: BundledRow): Promise<void> {
-    await this.#assertUntouched(folder, row);
+    // Without its state if this was interrupted before.
+    await this.#assertUntouched(folder, row, false);
     const path = pathOf(row);
     // The state first: without it, the CLI lists no stack.
     for (const name of [...stateNames(row), tagsFile(path)])
@@ -109,7 +111,7 @@ export class BundleWriter {
         ...{ context, folder, to: location, source: serverSource, there: new Map(), history: keptVersions, signal },
         crypter: async () => crypter,
         part: {
-          ...{ readState, mark },
+          ...{ readState, mark, lastEntry: bundledVersion === null ? null : due.entry },
           fromVersion: oldest === null ? null : Math.max(oldest, (bundledVersion ?? 0) + 1),
         },
       },
@@ -132,16 +134,17 @@ export class BundleWriter {
     throw new ClaimLostError();
   }
 
-  /** Returns the state files, all of which workers have written. */
+  /** Returns the state files, all of which workers have written. `isNeeded`: what a worker has written must be there. */
   async #assertUntouched(
     folder: Folder,
     known: BundleLocation & Pick<DueRow, 'attempts' | 'sha256'>,
+    isNeeded: boolean,
   ): Promise<readonly StateThere[]> {
     if (await isLocked(folder, known)) throw new BundleChangedError('it is locked in the bundle');
     const there = await readThere(folder, known);
     if (there.some((file) => !isOurs(file, known)))
       throw new BundleChangedError('it was changed in the bundle: see holdfast bundle return');
-    if (there.length === 0 && known.sha256 !== null && known.attempts.length === 0)
+    if (isNeeded && there.length === 0 && known.sha256 !== null && known.attempts.length === 0)
       throw new BundleChangedError('it was removed from the bundle');
     return there;
   }

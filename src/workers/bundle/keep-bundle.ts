@@ -35,9 +35,10 @@ export function keepBundle(
     name: bundleTask,
     everySeconds,
     run: async (signal, { holder }) => {
-      known = await openBundle(context, settings, known);
+      // First: the audit log has no address that is refused.
       const folder = await (open?.() ?? openFolder(location, bucketDefaults(context.config)));
       try {
+        known = await openBundle(context, settings, known);
         return await writeDue(context, { folder, crypter: known.crypter, location, holder, signal, isPaced });
       } finally {
         await folder.close();

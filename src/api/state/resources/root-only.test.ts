@@ -24,6 +24,7 @@ test.each<[string, object | string, boolean]>([
   ['a long root', { deployment: { resources: [{ outputs: { a: 'x'.repeat(5_000) }, ...root }] } }, true],
   ['an escaped type', '{"deployment":{"resources":[{"type" : "pulumi\\u003apulumi:Stack"}]}}', true],
   ['a pending operation', { deployment: { resources: [root], pending_operations: [{ resource: other }] } }, false],
+  ['one under the other name', { deployment: { resources: [root], pendingOperations: [{ resource: other }] } }, false],
   ['another resource alone', { deployment: { resources: [other] } }, false],
   ['another after the root', { deployment: { resources: [root, other] } }, false],
   ['another before the root', { deployment: { resources: [other, root] } }, false],

@@ -18,7 +18,8 @@ export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boole
   let elements = 0;
   // If a member is repeated, the last one wins.
   let hasOnlyRoot = false;
-  let hasOperations = false;
+  // The CLI's checkpoint deltas have the second name.
+  const hasOperations: Record<string, boolean> = { pending_operations: false, pendingOperations: false };
   const scanner = new JsonScanner({
     reportDepth: 4,
     onValue: (path, _kind, start, end) => {
@@ -28,7 +29,7 @@ export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boole
       else if (path.length === 3) elements += 1;
       else if (path.length === 2) {
         if (root === 'deployment' && list === 'resources') hasOnlyRoot = elements === 1 && type === rootType;
-        if (root === 'deployment' && list === 'pending_operations') hasOperations = elements > 0;
+        if (root === 'deployment' && String(list) in hasOperations) hasOperations[String(list)] = elements > 0;
         elements = 0;
       }
       texts.pass(end);
@@ -40,7 +41,7 @@ export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boole
     texts.endChunk();
   }
   scanner.end();
-  return hasOnlyRoot && !hasOperations;
+  return hasOnlyRoot && !Object.values(hasOperations).includes(true);
 }
 
 function textOf(json: Buffer | null): string | null {

@@ -117,6 +117,8 @@ const ArchivedUpdate = Type.Object({
   /** Why there is no state. */
   stateFault: Nullable(Type.String()),
   events: Nullable(ArchivedFile),
+  /** Why there are no events, although the update had some. */
+  eventsFault: Type.Optional(Type.String()),
 });
 export type ArchivedUpdate = Static<typeof ArchivedUpdate>;
 

@@ -26,6 +26,7 @@ import {
   stateFile,
 } from './archive-layout.ts';
 import { type ArchivedUpdateRow, createArchivedStackRepository } from './archived-stack-repository.ts';
+import { deletedFault, findLacks, withoutEvents, withoutState } from './unreadable-parts.ts';
 
 const pageRows = 50;
 
@@ -117,16 +118,23 @@ export class StackArchiver {
       const sizes = new Map<string, number>();
       for await (const { bytes, name } of folder.list(`stacks/${this.#stack.id}/`)) sizes.set(name, bytes);
       const { previews, versions } = index;
-      const found: Written = {
-        versions: [...versions],
-        previews: [...previews],
-        previewIds: new Set(),
-        lastVersion: 0,
-      };
+      const found: Written = { ...nothing, versions: [...versions], previews: [...previews], previewIds: new Set() };
       const rows = createArchivedStackRepository(this.#parts.context.db);
       let lastId: string | null = null;
-      for (const page of [...index.versions, ...index.previews]) {
-        for (const { events, id, state, version } of (await readJson(folder, page, PageContent)).updates) {
+      const notes: string[] = [];
+      const isRepaired = { versions: false, previews: false };
+      for (const [at, page] of [...index.versions, ...index.previews].entries()) {
+        const of = at < index.versions.length ? 'versions' : 'previews';
+        const { updates } = await readJson(folder, page, PageContent);
+        // What could not be read once is tried again, with all that follows.
+        const lacks = isRepaired[of] ? null : await findLacks(this.#parts.context, this.#stack.id, updates);
+        if (lacks === null) {
+          isRepaired[of] = true;
+          found[of].splice(found[of].indexOf(page));
+          continue;
+        }
+        notes.push(...lacks);
+        for (const { events, id, state, version } of updates) {
           for (const file of [state, events])
             if (file !== null && sizes.get(file.name) !== file.bytes)
               throw new ArchiveDamagedError(`${file.name} is missing or truncated`);
@@ -137,6 +145,7 @@ export class StackArchiver {
       // After a restore of an older database, the server gives the same number to another update.
       if (lastId !== null && (await rows.findVersion(this.#stack.id, found.lastVersion)) !== lastId)
         throw new ArchiveDamagedError(`version ${found.lastVersion} of the archive is not here`);
+      this.#notes.push(...notes);
       return found;
     } catch (error) {
       if (!(error instanceof ArchiveDamagedError)) throw error;
@@ -152,7 +161,10 @@ export class StackArchiver {
     for (const row of rows) {
       const state = row.stackVersion === null ? { file: null, fault: null } : await this.#writeVersion(row);
       const engine = row.areEventsDeleted ? { file: null, count: 0 } : await this.#writeEvents(row);
-      updates.push(await this.#updateOf(row, state, engine.file));
+      updates.push({
+        ...(await this.#updateOf(row, state, engine.file)),
+        ...(engine.fault === undefined ? {} : { eventsFault: engine.fault }),
+      });
       events += engine.count;
       bytes += (state.file?.bytes ?? 0) + (engine.file?.bytes ?? 0);
       if (of === 'versions') {
@@ -195,7 +207,7 @@ export class StackArchiver {
 
   /** A version without a readable state is listed with the reason. */
   async #writeVersion(row: ArchivedUpdateRow): Promise<{ file: ArchivedFile | null; fault: string | null }> {
-    if (row.isStateDeleted) return { file: null, fault: 'retention has deleted it' };
+    if (row.isStateDeleted) return { file: null, fault: deletedFault };
     const version = row.stackVersion as number;
     const read = async (): Promise<StateDocument> => {
       const state = await this.#parts.context.states.readVersion(this.#stack.id, version);
@@ -206,9 +218,9 @@ export class StackArchiver {
       const file = await this.#writeState(stateFile(this.#stack.id, row.id), await read(), `version ${version}`);
       return { file, fault: null };
     } catch (error) {
-      if (error instanceof StateDeletedError) return { file: null, fault: 'retention has deleted it' };
+      if (error instanceof StateDeletedError) return { file: null, fault: deletedFault };
       if (!(error instanceof DocumentDamagedError)) throw error;
-      this.#notes.push(`without the state of version ${version}: ${error.message}`);
+      this.#notes.push(withoutState(version, error.message));
       return { file: null, fault: error.message };
     }
   }
@@ -228,7 +240,10 @@ export class StackArchiver {
     return file;
   }
 
-  async #writeEvents({ id, stackVersion }: ArchivedUpdateRow): Promise<{ file: ArchivedFile | null; count: number }> {
+  async #writeEvents({
+    id,
+    stackVersion,
+  }: ArchivedUpdateRow): Promise<{ file: ArchivedFile | null; count: number; fault?: string }> {
     const events = archivedEvents(this.#parts.context.eventReader, id);
     try {
       const first = await events.lines.next();
@@ -241,9 +256,8 @@ export class StackArchiver {
       return { file, count: events.count() };
     } catch (error) {
       if (!(error instanceof EventsDamagedError)) throw error;
-      const which = stackVersion === null ? `preview ${id}` : `version ${stackVersion}`;
-      this.#notes.push(`without the events of ${which}: ${error.message}`);
-      return { file: null, count: 0 };
+      this.#notes.push(withoutEvents({ id, version: stackVersion }, error.message));
+      return { file: null, count: 0, fault: error.message };
     }
   }
 

@@ -36,7 +36,8 @@ export class FileFolder implements Folder {
     const file = path.join(this.#directory, name);
     // Of this write only: two processes may write the same file.
     const part = `${file}.${randomUUID()}.part`;
-    await mkdir(path.dirname(file), { recursive: true });
+    const directory = path.resolve(path.dirname(file));
+    const created = await mkdir(directory, { recursive: true });
     try {
       const handle = await open(part, 'w', 0o600);
       await pipeline(body, handle.createWriteStream({ flush: true }), { ...(signal ? { signal } : {}) });
@@ -46,6 +47,7 @@ export class FileFolder implements Folder {
       await rm(part, { force: true }).catch(() => undefined);
       throw error;
     }
+    await syncDirectories(directory, created === undefined ? directory : path.dirname(path.resolve(created)));
   }
 
   async delete(name: string): Promise<void> {
@@ -53,6 +55,22 @@ export class FileFolder implements Folder {
   }
 
   async close(): Promise<void> {}
+}
+
+/** What a disk, or the system on it, does not let us flush. */
+const cannotSync: ReadonlySet<unknown> = new Set(['EACCES', 'EINVAL', 'ENOTSUP', 'EPERM']);
+
+/** Flushes the names in a directory and in the ones above it, up to `top`: a rename is durable only after that. */
+async function syncDirectories(directory: string, top: string): Promise<void> {
+  for (let at = directory; at.length >= top.length; at = path.dirname(at)) {
+    try {
+      await using handle = await open(at, 'r');
+      await handle.sync();
+    } catch (error) {
+      if (!cannotSync.has((error as NodeJS.ErrnoException).code)) throw error;
+    }
+    if (at === top) return;
+  }
 }
 
 async function orNull<T>(run: () => Promise<T>): Promise<T | null> {

@@ -5,6 +5,7 @@ import { addressingOf } from '../config/s3-addressing.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { FileFolder } from './file-folder.ts';
 import type { Folder } from './folder.ts';
+import { credentialsRefused, hasCredentials } from './locations/location-url.ts';
 
 /** Where a bucket is, if its location does not say so. */
 export interface BucketDefaults {
@@ -36,6 +37,7 @@ export async function openFolder(location: string, defaults: BucketDefaults): Pr
     throw new LocationError(
       `${location} is neither file://DIR nor s3://BUCKET/PREFIX: copy the files to one of these first`,
     );
+  if (hasCredentials(location)) throw new LocationError(credentialsRefused);
   const url = new URL(location);
   if (url.hostname === '') throw new LocationError(`${location} names no bucket: s3://BUCKET/PREFIX`);
   const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');

@@ -42,7 +42,8 @@ class DeploymentReader {
   #currentResources: ResourceText[] = [];
   #currentOperations: PendingOperation[] = [];
   #resources: ResourceText[] = [];
-  #operations: PendingOperation[] = [];
+  /** By member. */
+  readonly #operations = new Map<string, PendingOperation[]>();
   #members = new Map<string, Buffer>();
 
   constructor(source: Buffer, depth: number, isBase: boolean) {
@@ -62,11 +63,11 @@ class DeploymentReader {
         this.#resources = this.#currentResources;
         this.#currentResources = [];
       }
-    } else if (member === 'pending_operations') {
+    } else if (member === 'pending_operations' || member === 'pendingOperations') {
       if (depth === 2) this.#currentOperations.push(readPendingOperation(this.#source.subarray(start, end)));
       else if (depth === 1) {
-        this.#checkList('pending_operations', kind, start);
-        this.#operations = this.#currentOperations;
+        this.#checkList(member, kind, start);
+        this.#operations.set(member, this.#currentOperations);
         this.#currentOperations = [];
       }
     } else if (depth === 1 && member !== 'manifest') {
@@ -76,7 +77,8 @@ class DeploymentReader {
 
   finish(kind: JsonKind, start: number): DeploymentParts {
     if (kind !== 'object' && !isNull(this.#source, start)) throw new MalformedDeploymentError('Not an object');
-    return { resources: this.#resources, pendingOperations: this.#operations, members: this.#members };
+    const pendingOperations = [...this.#operations.values()].flat();
+    return { resources: this.#resources, pendingOperations, members: this.#members };
   }
 
   #addResource(kind: JsonKind, start: number, end: number): void {

@@ -11,6 +11,19 @@ export class LocationUrlError extends OperatorError {
 
 const timeoutMs = 30_000;
 
+/** The text of the error, which does not repeat them. */
+export const credentialsRefused =
+  'The address of the bucket has credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead';
+
+/** Whether an address of a bucket has credentials: it is in logs, the audit log and plans. */
+export function hasCredentials(location: string): boolean {
+  const url = URL.parse(location);
+  // A secret key may have a slash, after which its beginning is no valid port, or one.
+  if (url === null) return location.includes('@');
+  const { password, port, searchParams, username } = url;
+  return username !== '' || password !== '' || port !== '' || searchParams.get('endpoint')?.includes('@') === true;
+}
+
 /**
  * Reads a location: a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings.
  * `?endpoint=`, `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS
@@ -22,6 +35,7 @@ export function parseLocation(location: string, own: Config['blobs']): BlobStore
       throw new LocationUrlError(`${location} is neither a folder nor s3://bucket/prefix`);
     return { kind: 'files', directory: path.resolve(location) };
   }
+  if (hasCredentials(location)) throw new LocationUrlError(credentialsRefused);
   const url = new URL(location);
   if (url.hostname === '') throw new LocationUrlError(`${location} names no bucket: s3://bucket/prefix`);
   const like = own.kind === 's3' ? own : null;

@@ -41,6 +41,16 @@ describe('bytes of resources', () => {
     expect(document).toContain(`"pending_operations":[{"type":"creating", "resource": ${resource} }]`);
   });
 
+  test("pending operations under the name of the CLI's deltas are kept, under the usual name", () => {
+    const operation = `{"type":"creating","resource":${resource}}`;
+    const document = replayed(
+      `{"version":3,"deployment":{"resources":[],"pendingOperations":[${operation}]}}`,
+      entry(1, '"kind":1,"operationID":1,"state":{"urn":"v"}'),
+    );
+    expect(document).toContain(`"pending_operations":[${operation}]`);
+    expect(document).not.toContain('pendingOperations');
+  });
+
   test('adding a flag keeps the rest', () => {
     const document = replayed(
       withResources(`{${unusual},"urn":"u"}`, '{"urn":"v","pendingReplacement":false,"x":1.0}', '{ "delete": true }'),

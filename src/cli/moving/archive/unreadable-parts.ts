@@ -1,0 +1,58 @@
+import type { AppContext } from '../../../shared/context.ts';
+import { EventsDamagedError } from '../../../shared/events/event-segments.ts';
+import { DocumentDamagedError } from '../../../shared/state/checkpoints/document-verifier.ts';
+import { StateDeletedError } from '../../../shared/state/retention/deleted-errors.ts';
+import { archivedEvents } from './archive-events.ts';
+import type { ArchivedUpdate } from './archive-layout.ts';
+
+/** Why a state that retention has deleted is not there: it never comes. */
+export const deletedFault = 'retention has deleted it';
+
+/** The note about a version without its state. */
+export function withoutState(version: number, fault: string): string {
+  return `without the state of version ${version}: ${fault}`;
+}
+
+/** The note about an update without its events. */
+export function withoutEvents(
+  { id, version }: { readonly id: string; readonly version: number | null },
+  fault: string,
+): string {
+  return `without the events of ${version === null ? `preview ${id}` : `version ${version}`}: ${fault}`;
+}
+
+/** Notes about what updates of an archive lack, because it could not be read; null if some of it can be read now. */
+export async function findLacks(
+  context: Pick<AppContext, 'eventReader' | 'states'>,
+  stackId: string,
+  updates: readonly Pick<ArchivedUpdate, 'eventsFault' | 'id' | 'stateFault' | 'version'>[],
+): Promise<string[] | null> {
+  const notes: string[] = [];
+  for (const { eventsFault, id, stateFault, version } of updates) {
+    if (stateFault !== null && stateFault !== deletedFault && version !== null) {
+      const state = await context.states.readVersion(stackId, version).catch(unlessDamaged);
+      if (state !== null && (await isReadable(state.bytes))) return null;
+      notes.push(withoutState(version, stateFault));
+    }
+    if (eventsFault === undefined) continue;
+    if (await isReadable(archivedEvents(context.eventReader, id).lines)) return null;
+    notes.push(withoutEvents({ id, version }, eventsFault));
+  }
+  return notes;
+}
+
+async function isReadable(bytes: AsyncIterable<Buffer>): Promise<boolean> {
+  try {
+    for await (const _ of bytes);
+    return true;
+  } catch (error) {
+    unlessDamaged(error);
+    return false;
+  }
+}
+
+function unlessDamaged(error: unknown): null {
+  const isDamage = [DocumentDamagedError, EventsDamagedError, StateDeletedError].some((each) => error instanceof each);
+  if (!isDamage) throw error;
+  return null;
+}
