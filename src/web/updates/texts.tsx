@@ -259,7 +259,7 @@ export const updateHeaderTexts = {
       {inQueue === null ? null : `, after ${inQueue} in the queue`}
     </>
   ),
-  usually: (time: string, changes: number) => `, usually ${time} and ${counted(changes, 'change')}`,
+  usually: (time: string) => `, usually ${time}`,
   inProgress: (runningCount: number) => `${runningCount.toLocaleString(numberLocale)} in progress`,
   done: (done: number) => `${done.toLocaleString(numberLocale)} done`,
   failed: (failedCount: number) => `${failedCount.toLocaleString(numberLocale)} failed`,
