@@ -187,6 +187,27 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       expect(await dialog().getByLabel('Description').inputValue()).toBe('A long text');
       await confirm('Save');
       expect(await call('GET', ofOrganization('teams/grey'))).toMatchObject({ description: 'A long text' });
+
+      // The same of a form that is part of the page.
+      await call('POST', 'stacks/dev-org/shop', { stackName: 'inline', tags: {} });
+      await page.goto(`${server.url}/dev-org/shop/inline`);
+      const main = page.getByRole('main');
+      await main.getByRole('button', { name: 'Add a tag', exact: true }).click();
+      await main.getByLabel('Name of the tag').fill('owner');
+      await main.getByLabel('Value of the tag').fill('A long text');
+      await browser.context.clearCookies();
+      await main.getByRole('button', { name: 'Add', exact: true }).click();
+      await main.getByText('Your session has ended').waitFor();
+      expect(await findFlaws(page)).toEqual([]);
+      const [other] = await Promise.all([
+        browser.context.waitForEvent('page'),
+        main.getByRole('link', { name: 'Sign in' }).click(),
+      ]);
+      await enter(other, server.url, 'ada');
+      await other.close();
+      await main.getByRole('button', { name: 'Add', exact: true }).click();
+      await main.getByLabel('Name of the tag').waitFor({ state: 'detached' });
+      expect((await call('GET', 'stacks/dev-org/shop/inline')).tags).toMatchObject({ owner: 'A long text' });
     },
     scenarioTimeoutMs,
   );

@@ -375,7 +375,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
       found.push(...(await findPopupFlaws(page, opened)));
     }
     expect(addresses.size).toBeGreaterThan(30);
-    expect(opened.length).toBeGreaterThan(30);
+    expect(opened.length).toBeGreaterThan(42);
     // It is the address of no page, and of no stack of a project "~".
     await page.goto(`${server.url}/${organization}/~/nowhere`);
     await page.getByRole('heading', { name: 'Page not found' }).waitFor();

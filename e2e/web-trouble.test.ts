@@ -130,6 +130,17 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       await shows(page.getByText('A proxy answered in place of the server (status 502).'));
       await answers();
       await goesOn(heading('Teams'));
+      // What is shown stays, and no call of the page is due.
+      const notice = page.getByText('The server does not answer');
+      expect(await notice.count()).toBe(0);
+      await page.route('**/healthz', (route) => route.fulfill(page502));
+      await page.route('**/trpc/me.get', (route) => route.fulfill(page502));
+      await shows(notice);
+      expect(await heading('Teams').isVisible()).toBe(true);
+      await page.unroute('**/healthz');
+      await answers();
+      await page.unroute('**/trpc/me.get');
+      await goesOn(notice, { isGone: true });
       // It has to know who asks before it shows anything.
       await refuse('SERVICE_UNAVAILABLE');
       await page.goto(`${server.url}/~/operator/health`);

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import type { Page, Route } from 'playwright-core';
+import type { Page, Request, Route } from 'playwright-core';
 import { webPassword } from './admin-command.ts';
 import type { TestBrowser } from './chromium.ts';
 import { pollUntil } from './poll.ts';
@@ -86,8 +86,24 @@ async function frames(page: Page): Promise<void> {
 const opensNothing = /^(Add to favourites|Copy|CSV|Details|Download|Favourite|Hide|Save|Show|Why)/;
 const popups = '[role=dialog], [role=menu]';
 const waitMs = 5_000;
-/** How long after a click one may open. */
+/** How long one may take to open once the network is idle: React delays what it has loaded. */
 const lateMs = 300;
+/** A request that is never answered ends the wait. */
+const maxRounds = 100;
+
+/** The requests of a page that are not answered yet, without streams. */
+function requestsOf(page: Page) {
+  const open = new Set<Request>();
+  const add = (request: Request): void => {
+    if (request.resourceType() !== 'eventsource') open.add(request);
+  };
+  const remove = (request: Request): void => void open.delete(request);
+  page.on('request', add).on('requestfinished', remove).on('requestfailed', remove);
+  return {
+    open,
+    end: () => void page.off('request', add).off('requestfinished', remove).off('requestfailed', remove),
+  };
+}
 
 /**
  * What axe finds wrong with the dialogs and menus behind the buttons of a page, in both themes, and whether they are wider than a phone.
@@ -101,7 +117,20 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
     return route.fulfill({ status: 403, json: { error: { message: 'Only looked at', code: -32_003, data } } });
   };
   await page.route('**/trpc/**', refuse);
+  const requests = requestsOf(page);
   const popup = page.locator(popups);
+  /** Waits until one is open, or until what a click has asked for has come and is drawn. */
+  const untilDrawn = async (): Promise<void> => {
+    for (let round = 0; round < maxRounds; round++) {
+      const isIdle = requests.open.size === 0;
+      await popup
+        .first()
+        .waitFor({ timeout: lateMs })
+        .catch(() => {});
+      await frames(page);
+      if ((isIdle && requests.open.size === 0) || (await popup.first().isVisible())) return;
+    }
+  };
   const main = page.getByRole('main');
   const close = async (): Promise<void> => {
     await page.keyboard.press('Escape');
@@ -132,7 +161,10 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
     }))`,
   )) as readonly { readonly name: string; readonly isMenu: boolean }[];
   const kinds = new Set<string>();
-  for (const { isMenu, name } of named) {
+  const unclicked = new Set<string>();
+  const again = new Set<string>();
+  const queue = [...named];
+  for (const { isMenu, name } of queue) {
     // One of those that are the same in each row.
     const kind = name.replace(/^(Actions for|Approve|Edit|Remove|Revoke|Rotate|Send again|Thaw) .*/, '$1');
     const button = main.getByRole('button', { name, exact: true }).first();
@@ -141,15 +173,29 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
     kinds.add(kind);
     await lookAtLate(name);
     const opens = async (): Promise<boolean> => {
-      await button.click({ timeout: waitMs }).catch(() => {});
+      const isClicked = await button.click({ timeout: waitMs }).then(
+        () => true,
+        () => false,
+      );
+      if (!isClicked) unclicked.add(name);
+      else if (isMenu)
+        await popup
+          .first()
+          .waitFor({ timeout: waitMs })
+          .catch(() => {});
       // Some are loaded when they are first needed.
-      await popup
-        .first()
-        .waitFor({ timeout: isMenu ? waitMs : lateMs })
-        .catch(() => {});
+      else await untilDrawn();
       return await popup.first().isVisible();
     };
-    if (!(await opens())) continue;
+    if (!(await opens())) {
+      // A popup that opens meanwhile, or a page that is drawn anew, is in its way. It is visited once more, after the others.
+      if (unclicked.has(name) && !again.has(name)) {
+        again.add(name);
+        kinds.delete(kind);
+        queue.push({ isMenu, name });
+      }
+      continue;
+    }
     await look(name);
     const items = isMenu ? await page.getByRole('menuitem').allTextContents() : [];
     await close();
@@ -158,14 +204,12 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
       if (!(await opens())) continue;
       await page.getByRole('menuitem', { name: item, exact: true }).click();
       await page.getByRole('menu').waitFor({ state: 'detached' });
-      await page
-        .getByRole('dialog')
-        .waitFor({ timeout: lateMs })
-        .catch(() => {});
+      await untilDrawn();
       await lookAtLate(item);
     }
   }
   await lookAtLate('the last button');
+  requests.end();
   await page.unroute('**/trpc/**', refuse);
   return found;
 }

@@ -149,10 +149,10 @@ test('modules take their texts from the texts file of their folder', () => {
   expect(found).toEqual([]);
 });
 
-test('numbers and dates have the format of one locale', () => {
+test('numbers and dates have the formats of the reader', () => {
   const files = globSync('**/*.{ts,tsx}', { cwd: import.meta.dirname }).filter((file) => !file.includes('.test.'));
   const others = files.filter((file) =>
-    /toLocaleString\((?!locale[,)])|DateTimeFormat\((?!locale[,)]|\)\.resolved)|toFixed\(1\)/.test(
+    /toLocaleString\((?!numberLocale[,)])|DateTimeFormat\((?!(dateLocale|tag)[,)]|\)\.resolved)|NumberFormat\((?!numberLocale[,)])|toFixed\(1\)/.test(
       readFileSync(path.join(import.meta.dirname, file), 'utf8'),
     ),
   );

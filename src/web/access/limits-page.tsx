@@ -6,7 +6,7 @@ import { StorageGrowth } from '../platform/app/storage-growth.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
@@ -71,7 +71,7 @@ function LimitRow({
   readonly measuredAt: string | null;
 }) {
   const isBytes = name === 'keptBytes' || name === 'inFlightBytes';
-  const show = isBytes ? byteText : (value: number) => value.toLocaleString(locale);
+  const show = isBytes ? byteText : (value: number) => value.toLocaleString(numberLocale);
   const share = limit === null || used === null ? null : Math.min(1, used / limit);
   const id = `limit-${name}`;
   return (

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 
 const takesEffect =
   'This takes effect at once, on all stacks. Grants stay as they are. Running updates that are no longer permitted lose their lock; the state they have saved is kept.';
@@ -133,7 +133,7 @@ export const limitTexts = {
   noLimit: 'no limit',
   notMeasured: 'not measured',
   of: (limit: string) => `of ${limit}`,
-  perMinute: (requests: number) => `${requests.toLocaleString(locale)} per minute`,
+  perMinute: (requests: number) => `${requests.toLocaleString(numberLocale)} per minute`,
   reached: 'reached',
   requests: 'Requests',
   requestsLead:

@@ -9,7 +9,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
@@ -59,7 +59,11 @@ function columns(organization: string): readonly Column<CiDrift>[] {
           </Badge>
         ),
     },
-    { name: driftTexts.differences, align: 'right', cell: ({ differences }) => differences.toLocaleString(locale) },
+    {
+      name: driftTexts.differences,
+      align: 'right',
+      cell: ({ differences }) => differences.toLocaleString(numberLocale),
+    },
     { name: driftTexts.since, align: 'right', cell: ({ since }) => <Time at={since} /> },
     {
       name: driftTexts.lastFound,

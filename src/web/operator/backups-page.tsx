@@ -7,7 +7,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { Empty } from '../platform/ui/empty.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
@@ -87,12 +87,12 @@ const columns: readonly Column<OperatorBackup>[] = [
   { name: backupTexts.backup, isTitle: true, cell: ({ id }) => <code>{id}</code> },
   { name: backupTexts.asOf, cell: ({ takenAt }) => <Time at={takenAt} /> },
   { name: backupTexts.size, align: 'right', cell: ({ bytes }) => byteText(bytes) },
-  { name: backupTexts.blobs, align: 'right', isMinor: true, cell: ({ blobs }) => blobs.toLocaleString(locale) },
+  { name: backupTexts.blobs, align: 'right', isMinor: true, cell: ({ blobs }) => blobs.toLocaleString(numberLocale) },
   {
     name: backupTexts.missingBlobs,
     align: 'right',
     isMinor: true,
-    cell: ({ missingBlobs }) => missingBlobs.toLocaleString(locale),
+    cell: ({ missingBlobs }) => missingBlobs.toLocaleString(numberLocale),
   },
   {
     name: backupTexts.encrypted,

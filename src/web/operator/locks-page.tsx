@@ -9,7 +9,7 @@ import { pageTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { duration } from '../platform/ui/relative-time.ts';
@@ -97,7 +97,7 @@ const lockColumns: readonly Column<OperatorLock>[] = [
   {
     name: lockTexts.waiting,
     align: 'right',
-    cell: ({ waiting }) => (waiting === 0 ? '–' : waiting.toLocaleString(locale)),
+    cell: ({ waiting }) => (waiting === 0 ? '–' : waiting.toLocaleString(numberLocale)),
   },
   { name: lockTexts.age, align: 'right', cell: ({ since }) => <Since at={since} /> },
 ];

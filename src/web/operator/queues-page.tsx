@@ -9,7 +9,7 @@ import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { byteText, msText } from '../platform/ui/byte-text.ts';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
@@ -69,15 +69,15 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
     <Section title={names[name] ?? queueTexts.queue}>
       <StatTiles
         statistics={[
-          { name: queueTexts.waiting, value: queue?.waiting.toLocaleString(locale) },
+          { name: queueTexts.waiting, value: queue?.waiting.toLocaleString(numberLocale) },
           {
             name: queueTexts.oldest,
             value: queue && (queue.waiting === 0 ? '–' : duration(queue.oldestWaitingMs / 1000)),
           },
-          { name: queueTexts.running, value: queue?.active.toLocaleString(locale) },
+          { name: queueTexts.running, value: queue?.active.toLocaleString(numberLocale) },
           {
             name: queueTexts.failed,
-            value: queue?.failed.toLocaleString(locale),
+            value: queue?.failed.toLocaleString(numberLocale),
             tone: queue && queue.failed > 0 ? 'failure' : undefined,
           },
           ...(queue?.workers === null
@@ -85,7 +85,7 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
             : [
                 {
                   name: queueTexts.workers,
-                  value: queue?.workers.toLocaleString(locale),
+                  value: queue?.workers.toLocaleString(numberLocale),
                   tone: queue?.workers === 0 ? ('failure' as const) : undefined,
                 },
               ]),
@@ -137,7 +137,7 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
       },
     },
     { name: queueTexts.added, cell: ({ addedAt }) => (addedAt === null ? '–' : <Time at={addedAt} />) },
-    { name: queueTexts.attempts, align: 'right', cell: ({ attempts }) => attempts.toLocaleString(locale) },
+    { name: queueTexts.attempts, align: 'right', cell: ({ attempts }) => attempts.toLocaleString(numberLocale) },
     {
       name: queueTexts.error,
       cell: ({ fault }) => (fault === null ? '–' : <span className={styles['fault']}>{fault}</span>),

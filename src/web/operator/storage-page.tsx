@@ -9,7 +9,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
 import { Empty } from '../platform/ui/empty.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
@@ -95,7 +95,7 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
       </Link>
     ),
   },
-  { name: storagePageTexts.stacks, align: 'right', cell: ({ stacks }) => stacks.toLocaleString(locale) },
+  { name: storagePageTexts.stacks, align: 'right', cell: ({ stacks }) => stacks.toLocaleString(numberLocale) },
   { name: storagePageTexts.states, align: 'right', cell: ({ stateBytes }) => byteText(stateBytes) },
   {
     name: storagePageTexts.journals,
@@ -123,6 +123,6 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
 
 const tableColumns: readonly Column<OperatorStorage['tables'][number]>[] = [
   { name: storagePageTexts.table, isTitle: true, cell: ({ name }) => <code>{name}</code> },
-  { name: storagePageTexts.rows, align: 'right', cell: ({ rows }) => rows.toLocaleString(locale) },
+  { name: storagePageTexts.rows, align: 'right', cell: ({ rows }) => rows.toLocaleString(numberLocale) },
   { name: storagePageTexts.size, align: 'right', cell: ({ bytes }) => byteText(bytes) },
 ];

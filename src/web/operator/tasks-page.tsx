@@ -6,7 +6,7 @@ import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
@@ -81,7 +81,7 @@ function isFailed({ failedAt }: Run): boolean {
 }
 
 function countText(count: number): string {
-  return count >= maxCounted ? `${maxCounted.toLocaleString(locale)}+` : count.toLocaleString(locale);
+  return count >= maxCounted ? `${maxCounted.toLocaleString(numberLocale)}+` : count.toLocaleString(numberLocale);
 }
 
 function ageText(seconds: number): string {
@@ -113,7 +113,7 @@ const runColumns: readonly Column<Run>[] = [
   {
     name: taskTexts.result,
     align: 'right',
-    cell: ({ count }) => (count === null ? '–' : count.toLocaleString(locale)),
+    cell: ({ count }) => (count === null ? '–' : count.toLocaleString(numberLocale)),
   },
   {
     name: taskTexts.duration,

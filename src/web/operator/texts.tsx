@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 
 export const attentionTexts = {
   auditNotForwarded: 'The audit log is not forwarded',
@@ -11,7 +11,7 @@ export const attentionTexts = {
   databaseDown: 'Postgres does not answer',
   databaseDownHint: 'Nothing can be read or written until it does.',
   jobsFailed: (failed: number, queue: string) =>
-    `${failed.toLocaleString(locale)} ${failed === 1 ? 'job' : 'jobs'} of the ${queue} writes failed`,
+    `${failed.toLocaleString(numberLocale)} ${failed === 1 ? 'job' : 'jobs'} of the ${queue} writes failed`,
   jobsFailedHint: 'Retry or discard them.',
   noHeartbeat: (processes: number) =>
     `${processes} ${processes === 1 ? 'process sends' : 'processes send'} no heartbeat`,

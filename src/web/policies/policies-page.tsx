@@ -13,7 +13,7 @@ import { Button } from '../platform/ui/button.tsx';
 import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { TextField } from '../platform/ui/field.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
@@ -47,8 +47,8 @@ export function PoliciesPage() {
         </span>
       ),
     },
-    { name: policiesTexts.stacks, align: 'right', cell: ({ stackCount }) => stackCount.toLocaleString(locale) },
-    { name: policiesTexts.packs, align: 'right', cell: ({ packCount }) => packCount.toLocaleString(locale) },
+    { name: policiesTexts.stacks, align: 'right', cell: ({ stackCount }) => stackCount.toLocaleString(numberLocale) },
+    { name: policiesTexts.packs, align: 'right', cell: ({ packCount }) => packCount.toLocaleString(numberLocale) },
     {
       name: policiesTexts.actions,
       isActions: true,
@@ -134,7 +134,7 @@ const packColumns: Column<PolicyPack>[] = [
     name: policiesTexts.versions,
     align: 'right',
     isMinor: true,
-    cell: ({ versionCount }) => versionCount.toLocaleString(locale),
+    cell: ({ versionCount }) => versionCount.toLocaleString(numberLocale),
   },
   {
     name: policiesTexts.enabledIn,

@@ -6,7 +6,7 @@ import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import styles from './search-page.module.css';
 import { groupTerms, type Within } from './search-terms.ts';
@@ -39,11 +39,15 @@ const columns: readonly Column<Version>[] = [
         activeProps={{}}
         aria-label={providerVersionsTexts.stacksWith(stacks, name, version ?? '')}
       >
-        {stacks.toLocaleString(locale)}
+        {stacks.toLocaleString(numberLocale)}
       </Link>
     ),
   },
-  { name: providerVersionsTexts.resources, align: 'right', cell: ({ resources }) => resources.toLocaleString(locale) },
+  {
+    name: providerVersionsTexts.resources,
+    align: 'right',
+    cell: ({ resources }) => resources.toLocaleString(numberLocale),
+  },
 ];
 
 /** The provider versions in use, and the stacks that use them. */

@@ -3,7 +3,7 @@ import { Link, useSearch } from '@tanstack/react-router';
 import type { SearchField } from '../platform/app/contract.ts';
 import { shortType } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import styles from './search-groups.module.css';
 import { addTerm, groupTerms, type Within } from './search-terms.ts';
@@ -67,7 +67,7 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
                   title={`${name} ${version ?? ''}`}
                 >
                   <span className={styles['name']}>{labelOf(by, name, version, within)}</span>
-                  <span className={styles['count']}>{resources.toLocaleString(locale)}</span>
+                  <span className={styles['count']}>{resources.toLocaleString(numberLocale)}</span>
                   <span
                     className={styles['bar']}
                     style={{ width: `${(100 * resources) / most}%` }}

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import { counted } from '../platform/ui/counted.ts';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { duration } from '../platform/ui/relative-time.ts';
 
 export const providerVersionsTexts = {
@@ -72,9 +72,9 @@ export const searchGroupsTexts = {
   provider: 'Provider',
   groups: 'Groups',
   groupBy: 'Group by',
-  more: (count: number) => `${count.toLocaleString(locale)} more`,
+  more: (count: number) => `${count.toLocaleString(numberLocale)} more`,
   largestOf: (shown: number, all: number) =>
-    `The ${shown.toLocaleString(locale)} largest of ${all.toLocaleString(locale)} groups.`,
+    `The ${shown.toLocaleString(numberLocale)} largest of ${all.toLocaleString(numberLocale)} groups.`,
   noProvider: 'none',
 } as const;
 
@@ -120,7 +120,7 @@ export const searchSummaryTexts = {
   resources: (isCut: boolean, resources: number) => (
     <>
       {isCut ? 'At least ' : null}
-      <b>{resources.toLocaleString(locale)}</b> {resources === 1 ? 'resource' : 'resources'}
+      <b>{resources.toLocaleString(numberLocale)}</b> {resources === 1 ? 'resource' : 'resources'}
     </>
   ),
   cutShort: 'cut short',

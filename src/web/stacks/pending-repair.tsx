@@ -11,6 +11,7 @@ import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
+import { HaltNote } from '../platform/ui/halt-note.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { CommitLink } from '../updates/commit-link.tsx';
@@ -114,7 +115,7 @@ function Repair({
   const name = `${stack.organization}/${stack.project}/${stack.stack}`;
   return (
     <>
-      <section className={styles['section']}>
+      <section className={styles['section']} data-draft={repairs.length === 0 ? undefined : ''}>
         <h2>{pendingTexts.operations}</h2>
         <p className={styles['lead']}>{pendingTexts.lead}</p>
         <ul className={styles['steps']} aria-label={pendingTexts.operations}>
@@ -133,6 +134,7 @@ function Repair({
           ))}
         </ul>
         {isCut ? <p className={styles['lead']}>{pendingTexts.more}</p> : null}
+        {isAsking ? null : <HaltNote className={styles['error']} />}
         {mayRepair ? (
           <Button
             kind="main"

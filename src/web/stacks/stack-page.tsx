@@ -11,7 +11,7 @@ import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { lazyPart } from '../platform/ui/chunks.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import { Time } from '../platform/ui/time.tsx';
@@ -164,7 +164,10 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
         {details.version === 0 ? stackPageTexts.neverUpdated : stackPageTexts.version(<b>{details.version}</b>)}
         {details.resourceCount === null
           ? null
-          : stackPageTexts.resourceCount(<b>{details.resourceCount.toLocaleString(locale)}</b>, details.resourceCount)}
+          : stackPageTexts.resourceCount(
+              <b>{details.resourceCount.toLocaleString(numberLocale)}</b>,
+              details.resourceCount,
+            )}
         {stackPageTexts.changed(<Time at={details.updatedAt} />)}
       </p>
     </header>

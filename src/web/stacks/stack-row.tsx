@@ -4,7 +4,7 @@ import { memo } from 'react';
 import type { StackItem } from '../platform/app/contract.ts';
 import { Tag } from '../platform/ui/badge.tsx';
 import { CutName } from '../platform/ui/cut-name.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Time } from '../platform/ui/time.tsx';
 import { shortCommit } from '../updates/update-status.ts';
 import { toggleFavourite } from './favourites.ts';
@@ -113,7 +113,7 @@ function Cell({ column, item }: { readonly column: StackColumn; readonly item: S
     case 'resources':
       return (
         <>
-          {resourceCount?.toLocaleString(locale) ?? '–'}
+          {resourceCount?.toLocaleString(numberLocale) ?? '–'}
           <span className={styles['unit']}> {stackRowTexts.resources}</span>
         </>
       );

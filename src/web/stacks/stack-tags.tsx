@@ -1,10 +1,12 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
+import { errorCode } from '../platform/app/api-error.ts';
 import type { StackRef } from '../platform/app/contract.ts';
 import { TagNameField, TagValueField } from '../platform/app/suggest-fields.tsx';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
+import { HaltNote } from '../platform/ui/halt-note.tsx';
 import { stackTagTexts } from './stack/texts.tsx';
 import styles from './stack-tags.module.css';
 
@@ -90,6 +92,7 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
   return (
     <form
       className={styles['form']}
+      data-draft={typed === '' && value === '' ? undefined : ''}
       onSubmit={(event) => {
         event.preventDefault();
         if (isComplete) add.mutate({ ...stack, name, seen, value });
@@ -120,7 +123,8 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
       <p className={styles['note']} role="status">
         <TagNote name={name} seen={seen} />
       </p>
-      {add.error ? (
+      <HaltNote className={styles['error']} />
+      {add.error && errorCode(add.error) !== 'UNAUTHORIZED' ? (
         <p className={styles['error']} role="alert">
           {add.error.message}
         </p>

@@ -9,7 +9,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { PrintNote } from '../platform/ui/print-note.tsx';
 import { FirstStackNotice, FirstSteps, useFirstStack } from './first-steps.tsx';
 import { NextSteps, useNextSteps } from './next-steps.tsx';
@@ -142,7 +142,7 @@ function StackCount({
   const hasMore = listed === null && (organizations?.some(({ hasMoreStacks }) => hasMoreStacks) ?? false);
   return (
     <span className={styles['count']}>
-      {count.toLocaleString(locale)}
+      {count.toLocaleString(numberLocale)}
       {hasMore ? '+' : ''}
     </span>
   );

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import { counted } from '../platform/ui/counted.ts';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 
 export const blameTexts = {
   beforeVersion: (version: number) => `before version ${version}`,
@@ -15,7 +15,7 @@ export const blameTexts = {
 export const resourceGraphTexts = {
   caption: 'Arrows lead to dependencies, dotted lines to parents.',
   label: 'Graph of resources',
-  onlyFirst: (resources: number) => `Only the first ${resources.toLocaleString(locale)} resources are shown.`,
+  onlyFirst: (resources: number) => `Only the first ${resources.toLocaleString(numberLocale)} resources are shown.`,
 } as const;
 
 export const resourceListTexts = {

@@ -7,7 +7,7 @@ import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
@@ -107,7 +107,7 @@ function columns(organization: string): readonly Column<Project>[] {
       name: deliveryTexts.changesColumn,
       align: 'right',
       isMinor: true,
-      cell: ({ changed }) => changed.toLocaleString(locale),
+      cell: ({ changed }) => changed.toLocaleString(numberLocale),
     },
     { name: deliveryTexts.changeRate, align: 'right', cell: ({ changesPerDay }) => perDay(changesPerDay) },
     { name: deliveryTexts.failureRate, align: 'right', cell: ({ failed, finished }) => rate(failed, finished) },
@@ -134,7 +134,7 @@ function Terms({ isTrimmed }: { readonly isTrimmed: boolean }) {
 }
 
 function perDay(value: number): string {
-  return deliveryTexts.perDay(value.toLocaleString(locale, { maximumSignificantDigits: 2 }));
+  return deliveryTexts.perDay(value.toLocaleString(numberLocale, { maximumSignificantDigits: 2 }));
 }
 
 function median(times: Times): string {

@@ -9,7 +9,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
@@ -92,7 +92,7 @@ function Reasons({ statistics }: { readonly statistics: CiStatistics | undefined
           aria-current={each.reason === reason ? 'true' : undefined}
         >
           {viewReason(each.reason)}
-          <span className={styles['count']}>{each.times.toLocaleString(locale)}</span>
+          <span className={styles['count']}>{each.times.toLocaleString(numberLocale)}</span>
         </Link>
       ))}
       {project === undefined ? null : (
@@ -123,7 +123,7 @@ function columns(organization: string): readonly Column<CiRefusal>[] {
           icon={isStop(reason) ? <OctagonX aria-hidden="true" /> : <Ban aria-hidden="true" />}
         >
           {viewReason(reason)}
-          {times === 1 ? '' : ` × ${times.toLocaleString(locale)}`}
+          {times === 1 ? '' : ` × ${times.toLocaleString(numberLocale)}`}
         </Badge>
       ),
     },

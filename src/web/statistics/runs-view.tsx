@@ -6,7 +6,7 @@ import { Problem, type ReadQuery, useProblem } from '../platform/app/problem-pag
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { SelectField } from '../platform/ui/field.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
@@ -41,7 +41,7 @@ export function RunsView({
         statistics={[
           {
             name: runsTexts.runs,
-            value: sum?.runs.toLocaleString(locale),
+            value: sum?.runs.toLocaleString(numberLocale),
             note: sum && runsTexts.previews(sum.previews),
           },
           {
@@ -55,7 +55,7 @@ export function RunsView({
             value: sum && duration(sum.waitedMs / 1000),
             note: sum && runsTexts.runsWaited(sum.waits),
           },
-          { name: runsTexts.refused, value: sum?.refused.toLocaleString(locale), note: runsTexts.refusedNote },
+          { name: runsTexts.refused, value: sum?.refused.toLocaleString(numberLocale), note: runsTexts.refusedNote },
           {
             name: runsTexts.meanDuration,
             value: sum && duration(meanMs(sum) / 1000),
@@ -73,7 +73,7 @@ export function RunsView({
 function Charts({ data, sum }: { readonly data: CiStatistics; readonly sum: ReturnType<typeof sumStatistics> }) {
   const days = data.days.map(({ day }) => day);
   const of = (read: (day: CiStatistics['days'][number]) => number): number[] => data.days.map(read);
-  const number = (value: number): string => value.toLocaleString(locale);
+  const number = (value: number): string => value.toLocaleString(numberLocale);
   return (
     <>
       <DayChart
@@ -131,7 +131,7 @@ function Projects({
         </Link>
       ),
     },
-    { name: runsTexts.runs, align: 'right', cell: ({ runs }) => runs.toLocaleString(locale) },
+    { name: runsTexts.runs, align: 'right', cell: ({ runs }) => runs.toLocaleString(numberLocale) },
     {
       name: runsTexts.failed,
       align: 'right',
@@ -154,7 +154,7 @@ function Projects({
           '–'
         ) : (
           <Link to="." search={(before) => ({ ...before, view: 'refusals', project })}>
-            {refused.toLocaleString(locale)}
+            {refused.toLocaleString(numberLocale)}
           </Link>
         ),
     },

@@ -1,5 +1,5 @@
 import { counted } from '../platform/ui/counted.ts';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 
 export const activityTexts = {
   documentTitle: (organization: string) => `Activity of ${organization} - Holdfast`,
@@ -52,7 +52,8 @@ export const deliveryTexts = {
   changeRate: 'Change rate',
   changes: (changed: number) => counted(changed, 'change'),
   failureRate: 'Failure rate',
-  failedOf: (failed: number, finished: number) => `${failed.toLocaleString(locale)} of ${counted(finished, 'run')}`,
+  failedOf: (failed: number, finished: number) =>
+    `${failed.toLocaleString(numberLocale)} of ${counted(finished, 'run')}`,
   leadTime: 'Lead time',
   timeToRestore: 'Time to restore',
   projects: 'Projects',
@@ -110,7 +111,7 @@ export const runsTexts = {
   failed: 'Failed',
   failedRuns: (failed: number) => counted(failed, 'run'),
   timeInQueue: 'Time in queue',
-  runsWaited: (waits: number) => `${waits.toLocaleString(locale)} waited`,
+  runsWaited: (waits: number) => `${waits.toLocaleString(numberLocale)} waited`,
   refused: 'Refused',
   refusedNote: 'includes superseded and stopped runs',
   meanDuration: 'Mean duration',

@@ -1,4 +1,4 @@
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import styles from './change-bar.module.css';
 import { listChanges } from './operations.ts';
 import { changeBarTexts } from './texts.tsx';
@@ -9,7 +9,7 @@ export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Reco
   const changed = listed.filter(({ op }) => op !== 'same');
   const total = changed.reduce((sum, { count }) => sum + count, 0);
   if (listed.length === 0) return null;
-  const text = listed.map(({ count, view }) => `${count.toLocaleString(locale)} ${view.done}`).join(', ');
+  const text = listed.map(({ count, view }) => `${count.toLocaleString(numberLocale)} ${view.done}`).join(', ');
   return (
     <span className={styles['changes']} title={text}>
       <span className="unseen">{text}</span>
@@ -28,7 +28,7 @@ export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Reco
             {changed.map(({ op, count, view }) => (
               <span key={op} className={styles[`${view.tone}Text`]}>
                 {view.sign}
-                {count.toLocaleString(locale)}
+                {count.toLocaleString(numberLocale)}
               </span>
             ))}
           </span>

@@ -9,7 +9,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
 import { ListSearch, ListSection, ListSelect } from '../platform/ui/list-bar.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { dateLocale } from '../platform/ui/locale.ts';
 import { fetchMore } from '../platform/ui/paged-list.ts';
 import { PrintNote } from '../platform/ui/print-note.tsx';
 import { RowButton } from '../platform/ui/row-button.tsx';
@@ -26,7 +26,7 @@ import { isActive } from './update-status.ts';
 const rowPixels = 36;
 const pageSize = 200;
 const pollMs = 2_000;
-const clock = new Intl.DateTimeFormat(locale, {
+const clock = new Intl.DateTimeFormat(dateLocale, {
   hour: '2-digit',
   minute: '2-digit',
   second: '2-digit',

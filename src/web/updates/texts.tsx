@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import { counted } from '../platform/ui/counted.ts';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 
 export const changeBarTexts = {
   noChanges: 'no changes',
@@ -37,7 +37,7 @@ export const errorSummaryTexts = {
 export const eventListTexts = {
   events: 'Events',
   count: (count: number, isNewest: boolean) =>
-    `${count.toLocaleString(locale)}${isNewest ? ' newest' : ''} ${count === 1 ? 'event' : 'events'}`,
+    `${count.toLocaleString(numberLocale)}${isNewest ? ' newest' : ''} ${count === 1 ? 'event' : 'events'}`,
   searchInEvents: 'Search in events',
   kindOfEvent: 'Kind of event',
   allKinds: 'All kinds',
@@ -121,11 +121,11 @@ export const messageListTexts = {
   nextMatch: 'Next match',
   noLineMatches: 'No line matches',
   matches: (at: number, number: number, found: number) =>
-    `${at < 0 ? '' : `${number.toLocaleString(locale)} of `}${counted(found, 'line')}`,
+    `${at < 0 ? '' : `${number.toLocaleString(numberLocale)} of `}${counted(found, 'line')}`,
   wrapLines: 'Wrap lines',
   download: 'Download',
   engineAndProgram: 'Engine and program',
-  showMore: (groups: number) => `Show more of ${groups.toLocaleString(locale)} resources`,
+  showMore: (groups: number) => `Show more of ${groups.toLocaleString(numberLocale)} resources`,
   policyOf: (policy: string, pack: string, isMandatory: boolean) => (
     <>
       Policy <code>{policy}</code> of <code>{pack}</code>
@@ -152,7 +152,7 @@ export const progressTreeTexts = {
   label: 'Resources of the update',
   resources: 'Resources',
   resourceCount: (count: number) => counted(count, 'resource'),
-  shownOf: (shown: number, all: string) => `${shown.toLocaleString(locale)} of ${all}`,
+  shownOf: (shown: number, all: string) => `${shown.toLocaleString(numberLocale)} of ${all}`,
   filterLabel: 'Filter resources by name or type',
   filter: 'Filter by name or type',
   unchangedResources: 'Unchanged resources',
@@ -259,10 +259,10 @@ export const updateHeaderTexts = {
       {inQueue === null ? null : `, after ${inQueue} in the queue`}
     </>
   ),
-  usually: (time: string, changes: number) => `, usually ${time} and ${counted(changes, 'change')}`,
-  inProgress: (runningCount: number) => `${runningCount.toLocaleString(locale)} in progress`,
-  done: (done: number) => `${done.toLocaleString(locale)} done`,
-  failed: (failedCount: number) => `${failedCount.toLocaleString(locale)} failed`,
+  usually: (time: string) => `, usually ${time}`,
+  inProgress: (runningCount: number) => `${runningCount.toLocaleString(numberLocale)} in progress`,
+  done: (done: number) => `${done.toLocaleString(numberLocale)} done`,
+  failed: (failedCount: number) => `${failedCount.toLocaleString(numberLocale)} failed`,
 } as const;
 
 export const updateListTexts = {

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { CopyButton } from '../platform/ui/code.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
-import { locale } from '../platform/ui/locale.ts';
+import { numberLocale } from '../platform/ui/locale.ts';
 import { Notice } from '../platform/ui/notification.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { ConfigTable } from './config-table.tsx';
@@ -110,7 +110,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
           )}
           {endReason === null ? null : <FactRow name={updateDetailsTexts.ended}>{endReason}</FactRow>}
           {update.resourceCount === null ? null : (
-            <FactRow name={updateDetailsTexts.resources}>{update.resourceCount.toLocaleString(locale)}</FactRow>
+            <FactRow name={updateDetailsTexts.resources}>{update.resourceCount.toLocaleString(numberLocale)}</FactRow>
           )}
         </FactList>
       </Section>

@@ -13,7 +13,7 @@ import { updateHeaderTexts } from './texts.tsx';
 import { UpdateActions } from './update-actions.tsx';
 import styles from './update-header.module.css';
 import type { UpdateProgress } from './update-progress.ts';
-import { changeKinds, useStatistics, usualOf } from './update-statistics.tsx';
+import { useStatistics, usualOf } from './update-statistics.tsx';
 import { isActive, shortCommit, viewEndReason, viewKind } from './update-status.ts';
 import { useNowSeconds } from './use-update.ts';
 
@@ -30,6 +30,8 @@ interface UpdateHeaderProps {
 /** The kind, status and author of an update, and its actions. */
 export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
   const isRunning = isActive(update);
+  // What is usual is that of successes.
+  const isComparable = update.status === 'succeeded' && !update.dryRun;
   const endReason = viewEndReason(update.endReason);
   const counted = progress.summary?.changes ?? Object.fromEntries(progress.doneByOperation);
   const changes = isRunning || update.changes === null ? counted : update.changes;
@@ -62,7 +64,7 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
         {update.by === null ? null : <Fact icon={<User size={14} />}>{update.by}</Fact>}
         <Fact icon={<Hourglass size={14} />}>
           <Took update={update} />
-          <Usually stack={stack} update={update} isWanted={!isRunning && !update.dryRun && progress.rows.size > 0} />
+          <Usually stack={stack} update={update} isWanted={isComparable && progress.rows.size > 0} />
         </Fact>
         {update.branch === null ? null : (
           <Fact icon={<GitBranch size={14} />}>
@@ -129,7 +131,7 @@ function Took({ update }: { readonly update: UpdateDetails }) {
   );
 }
 
-/** What updates of the stack usually take and change, where enough of them are known. Asked for after what the page is about. */
+/** How long updates of the stack usually take, where enough of them are known. Asked for after what the page is about. */
 function Usually({
   isWanted,
   stack,
@@ -140,9 +142,8 @@ function Usually({
   readonly isWanted: boolean;
 }) {
   const usual = usualOf(useStatistics(stack, update, isWanted));
-  if (usual === null) return null;
-  const changes = changeKinds.reduce((sum, kind) => sum + usual.medians[kind], 0);
-  return updateHeaderTexts.usually(duration(usual.medians.seconds), Math.round(changes));
+  // Another view of the page may have asked for it.
+  return usual === null || !isWanted ? null : updateHeaderTexts.usually(duration(usual.medians.seconds));
 }
 
 /** Throttles the text: screen readers announce each change, and would say nothing else. */

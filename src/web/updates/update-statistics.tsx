@@ -15,7 +15,7 @@ import { isActive } from './update-status.ts';
 
 /** Fewer updates are not representative. */
 const minUsual = 5;
-export const changeKinds = ['creates', 'updates', 'replaces', 'deletes'] as const;
+const changeKinds = ['creates', 'updates', 'replaces', 'deletes'] as const;
 
 /** Additional statistics of an update from the server; refreshed when the update ends. `isWanted`: else they are not asked for. */
 export function useStatistics(stack: StackRef, update: UpdateDetails, isWanted = true) {

@@ -15,7 +15,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { Code } from '../../platform/ui/code.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { TextArea, TextField } from '../../platform/ui/field.tsx';
-import { locale } from '../../platform/ui/locale.ts';
+import { numberLocale } from '../../platform/ui/locale.ts';
 import { ManagedBadge } from '../../platform/ui/managed-badge.tsx';
 import { FilterBar, Page } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
@@ -106,7 +106,7 @@ function columnsOf(organization: string): readonly Column<TeamItem>[] {
       isMinor: true,
       cell: ({ description }) => <span className={styles['second']}>{description}</span>,
     },
-    { name: teamsTexts.members, align: 'right', cell: ({ members }) => members.toLocaleString(locale) },
+    { name: teamsTexts.members, align: 'right', cell: ({ members }) => members.toLocaleString(numberLocale) },
   ];
 }
 

@@ -10,9 +10,12 @@ export function noteSession(): void {
   ended.set(false);
 }
 
+/** Forms that would lose what was typed: dialogs, and parts of pages that say so. */
+const drafts = '[role="dialog"] form, [data-draft]';
+
 /** Goes to the sign-in page, which leads back to the current page. An open form stays and says what to do. */
 export function signIn(): void {
-  if (document.querySelector('[role="dialog"] form') !== null) {
+  if (document.querySelector(drafts) !== null) {
     ended.set(true);
     return;
   }

@@ -58,6 +58,7 @@ async function noticingFetch(input: RequestInfo | URL, init?: object): Promise<R
   return answer;
 }
 
+/** A proxy answers for a server that is away, with a page. */
 function isJson(answer: Response): boolean {
   return (answer.headers.get('content-type') ?? '').includes('json');
 }
@@ -82,7 +83,8 @@ export function watchServer(): () => void {
   const beat = async (): Promise<void> => {
     if (document.visibilityState !== 'visible' || isAsking || probe !== undefined) return;
     isAsking = true;
-    await fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) }).catch(noteAway);
+    const options: RequestInit = { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) };
+    if (!(await fetch('/healthz', options).then(isJson, () => false))) noteAway();
     isAsking = false;
   };
   const timer = setInterval(() => void beat(), beatMs);
@@ -95,7 +97,6 @@ export async function checkReached(): Promise<void> {
   probe = undefined;
   try {
     const answer = await fetch('/trpc/me.get', { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
-    // A proxy answers for a server that is away.
     if (!isJson(answer)) return noteAway();
     noteReached(true);
     if (answer.ok) await queryClient.refetchQueries({ type: 'active' });

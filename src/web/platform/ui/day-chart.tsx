@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { ChartFrame } from './chart-frame.tsx';
 import { CsvButton } from './csv-button.tsx';
 import styles from './day-chart.module.css';
-import { locale } from './locale.ts';
+import { dateLocale } from './locale.ts';
 import { dayChartTexts } from './texts.tsx';
 
 export interface DaySeries {
@@ -12,7 +12,7 @@ export interface DaySeries {
   readonly values: readonly number[];
 }
 
-const dayText = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', timeZone: 'UTC' });
+const dayText = new Intl.DateTimeFormat(dateLocale, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
 /** Daily statistics as stacked bars, with an equivalent table. `days`: such as 2026-01-31. */
 export function DayChart({

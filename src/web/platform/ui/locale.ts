@@ -1,19 +1,38 @@
+/** The locale of the texts, and of readers whose languages are not known. */
+const plain = 'en';
+
 /**
- * The locale of numbers and dates: English, as the texts are, with the conventions of the reader's region, such as
- * `1.234,5` and `29 Nov 2026` for `de-DE`. The languages are those that the reader prefers, the first one first.
+ * The locale of numbers, such as `1.234,5` for `de-DE`: numbers have no words, so it is the language that the reader prefers, with Latin digits. The
+ * languages are those of the reader, the first one first.
  */
-export function localeOf(languages: readonly string[]): string {
-  const [language] = languages;
-  if (language === undefined) return 'en';
+export function numberLocaleOf([language]: readonly string[]): string {
+  return tagOf(language, (reader) => new Intl.Locale(reader, { numberingSystem: 'latn' }).toString());
+}
+
+/** The locale of dates: English, as the texts are, with the conventions of the reader's region, such as `29 Nov 2026` for `de-DE`. */
+export function dateLocaleOf([language]: readonly string[]): string {
+  return tagOf(language, (reader) => {
+    const { region } = reader.maximize();
+    if (region === undefined) return plain;
+    const tag = `en-${region}`;
+    // English is not known for most regions, and would mean the United States, whose conventions the others do not share.
+    return new Intl.DateTimeFormat(tag).resolvedOptions().locale === tag ? tag : 'en-GB';
+  });
+}
+
+function tagOf(language: string | undefined, toTag: (reader: Intl.Locale) => string): string {
+  if (language === undefined) return plain;
   try {
-    const { region } = new Intl.Locale(language).maximize();
-    return region === undefined ? 'en' : `en-${region}`;
+    return toTag(new Intl.Locale(language));
   } catch {
-    return 'en';
+    return plain;
   }
 }
 
-export const locale: string = 'document' in globalThis ? localeOf(navigator.languages) : 'en';
+const languages: readonly string[] = 'document' in globalThis ? navigator.languages : [];
+
+export const numberLocale: string = numberLocaleOf(languages);
+export const dateLocale: string = dateLocaleOf(languages);
 
 /** For quantities with one decimal, such as sizes and shares. */
-export const oneDecimal = new Intl.NumberFormat(locale, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+export const oneDecimal = new Intl.NumberFormat(numberLocale, { minimumFractionDigits: 1, maximumFractionDigits: 1 });

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { locale } from './locale.ts';
+import { numberLocale } from './locale.ts';
 import styles from './page.module.css';
 
 /** A page: its title, actions and sections. `lead`: one sentence about its purpose. */
@@ -22,7 +22,7 @@ export function Page({
         <div className={styles['titles']}>
           <h1>
             {title}
-            {count === undefined ? null : <span className={styles['count']}>{count.toLocaleString(locale)}</span>}
+            {count === undefined ? null : <span className={styles['count']}>{count.toLocaleString(numberLocale)}</span>}
           </h1>
           {lead === undefined ? null : <p className={styles['lead']}>{lead}</p>}
         </div>

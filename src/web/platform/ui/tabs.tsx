@@ -1,6 +1,6 @@
 import { Link, type LinkProps } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef } from 'react';
-import { locale } from './locale.ts';
+import { numberLocale } from './locale.ts';
 import styles from './tabs.module.css';
 
 /** Views of one page as links: the selected one is in the URL. */
@@ -33,7 +33,7 @@ export function Tab({
       activeProps={{}}
     >
       {children}
-      {count === undefined ? null : <span className={styles['count']}>{count.toLocaleString(locale)}</span>}
+      {count === undefined ? null : <span className={styles['count']}>{count.toLocaleString(numberLocale)}</span>}
     </Link>
   );
 }

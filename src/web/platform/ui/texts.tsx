@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { locale } from './locale.ts';
+import { numberLocale } from './locale.ts';
 
 export const actionDialogTexts = {
   cancel: 'Cancel',
@@ -38,7 +38,7 @@ export const managedBadgeTexts = {
 } as const;
 
 export const printNoteTexts = {
-  firstRows: (count: number) => `These are the first ${count.toLocaleString(locale)} rows of the list.`,
+  firstRows: (count: number) => `These are the first ${count.toLocaleString(numberLocale)} rows of the list.`,
 } as const;
 
 export const tableTexts = { loading: 'Loading…', showMore: 'Show more' } as const;
@@ -51,7 +51,7 @@ export const timeTexts = {
   minutes: (minutes: number, seconds: number) => (seconds === 0 ? `${minutes} min` : `${minutes} min ${seconds} s`),
   hours: (hours: number, minutes: number) => (minutes === 0 ? `${hours} h` : `${hours} h ${minutes} min`),
   days: (days: number, hours: number) =>
-    hours === 0 ? `${days.toLocaleString(locale)} d` : `${days.toLocaleString(locale)} d ${hours} h`,
+    hours === 0 ? `${days.toLocaleString(numberLocale)} d` : `${days.toLocaleString(numberLocale)} d ${hours} h`,
 } as const;
 
 export const timeDisplayTexts = {

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import { locale } from './locale.ts';
+import { dateLocale } from './locale.ts';
 import { timeDisplayTexts } from './texts.tsx';
 
 export const timeDisplays = ['relative', 'local', 'utc'] as const;
@@ -59,15 +59,15 @@ export function zoneOf(display: TimeDisplay): 'UTC' | undefined {
 function format(timeZone: 'UTC' | undefined) {
   const zone = timeZone === undefined ? {} : { timeZone };
   return {
-    exact: new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'long', ...zone }),
-    short: new Intl.DateTimeFormat(locale, {
+    exact: new Intl.DateTimeFormat(dateLocale, { dateStyle: 'medium', timeStyle: 'long', ...zone }),
+    short: new Intl.DateTimeFormat(dateLocale, {
       month: 'short',
       day: 'numeric',
       hour: 'numeric',
       minute: '2-digit',
       ...zone,
     }),
-    day: new Intl.DateTimeFormat(locale, { dateStyle: 'medium', ...zone }),
+    day: new Intl.DateTimeFormat(dateLocale, { dateStyle: 'medium', ...zone }),
   };
 }
 const formats = { local: format(undefined), utc: format('UTC') };

@@ -1,5 +1,5 @@
 import { counted } from '../../platform/ui/counted.ts';
-import { locale } from '../../platform/ui/locale.ts';
+import { numberLocale } from '../../platform/ui/locale.ts';
 
 export const importTexts = {
   archive: 'an archive of another Holdfast',
@@ -63,8 +63,8 @@ export const importsTexts = {
 
 export const importBadgeTexts = {
   differ: (different: number, stacks: number) =>
-    `${different.toLocaleString(locale)} of ${counted(stacks, 'stack')} differ`,
-  inQuarantine: (stacks: number) => `${stacks.toLocaleString(locale)} in quarantine`,
+    `${different.toLocaleString(numberLocale)} of ${counted(stacks, 'stack')} differ`,
+  inQuarantine: (stacks: number) => `${stacks.toLocaleString(numberLocale)} in quarantine`,
   kept: (stacks: number) => `${counted(stacks, 'stack')} kept`,
   noDifferences: 'no differences',
   notEnded: 'not ended',

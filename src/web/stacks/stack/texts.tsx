@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { locale } from '../../platform/ui/locale.ts';
+import { numberLocale } from '../../platform/ui/locale.ts';
 
 // Of the page of one stack, which is loaded on demand.
 
@@ -64,7 +64,7 @@ export const lockTexts = {
 } as const;
 
 export const outputTexts = {
-  allCharacters: (count: number) => `all ${count.toLocaleString(locale)} characters`,
+  allCharacters: (count: number) => `all ${count.toLocaleString(numberLocale)} characters`,
   andMore: '… and more, which the CLI shows',
   copy: (name: string) => `Copy ${name}`,
   copyCommand: (name: string) => `Copy the command that shows ${name}`,

@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ArrowRight } from 'lucide-react';
-import { useDeferredValue, useState } from 'react';
+import { useDeferredValue, useEffect, useState } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import type { StackPageSearch } from '../../platform/app/stack-search.ts';
@@ -57,14 +57,22 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
   );
   const problem = useProblem(query);
   const found = (query.data?.items ?? []).filter((each) => fullName(each) !== fullName(stack)).slice(0, maxFound);
+  const [first] = found;
+  const firstName = first === undefined ? null : fullName(first);
+  // Former results may be of other words: a choice waits for the answer to what was typed.
+  const [isChosen, setIsChosen] = useState(false);
+  const isAnswered = text === typed.trim() && query.data !== undefined && !query.isPlaceholderData;
+  useEffect(() => {
+    if (!isChosen || !isAnswered) return;
+    setIsChosen(false);
+    if (firstName !== null) onPick(firstName);
+  }, [firstName, isAnswered, isChosen, onPick]);
   return (
     <div className={styles['picker']}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          const [first] = found;
-          // Former results may be of other words.
-          if (first !== undefined && text === typed.trim() && !query.isPlaceholderData) onPick(fullName(first));
+          setIsChosen(true);
         }}
       >
         <TextField
@@ -73,7 +81,10 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
           type="search"
           hint={compareTexts.partOfName}
           value={typed}
-          onChange={({ target }) => setTyped(target.value)}
+          onChange={({ target }) => {
+            setTyped(target.value);
+            setIsChosen(false);
+          }}
         />
       </form>
       {problem ? <Problem {...problem} /> : query.isPending ? <Skeleton width="40%" /> : null}

@@ -1,11 +1,11 @@
 import type { ReactNode } from 'react';
-import { locale } from '../../platform/ui/locale.ts';
+import { numberLocale } from '../../platform/ui/locale.ts';
 
-const waiting = (count: number): string => `${count.toLocaleString(locale)} ${count === 1 ? 'waits' : 'wait'}`;
+const waiting = (count: number): string => `${count.toLocaleString(numberLocale)} ${count === 1 ? 'waits' : 'wait'}`;
 
 export const queueTexts = {
   sum: (running: number, waits: number) =>
-    `${running.toLocaleString(locale)} ${running === 1 ? 'run holds a lock' : 'runs hold locks'}, ${waits === 0 ? 'none waiting' : waiting(waits)}`,
+    `${running.toLocaleString(numberLocale)} ${running === 1 ? 'run holds a lock' : 'runs hold locks'}, ${waits === 0 ? 'none waiting' : waiting(waits)}`,
   waiting,
   waitsForStack: 'waits for the stack',
   waitsForLimit: 'waits for a limit',

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { locale } from '../../platform/ui/locale.ts';
+import { numberLocale } from '../../platform/ui/locale.ts';
 
 export const freezeFieldsTexts = {
   nights: 'Nights',
@@ -49,7 +49,7 @@ export const ruleDialogTexts = {
   counting: 'Counting what it would delete…',
   noStackMatches: 'No stack matches now.',
   forStacks: (count: number, hasMore: boolean) =>
-    `For ${hasMore ? 'more than ' : ''}${count.toLocaleString(locale)} ${count === 1 ? 'stack' : 'stacks'}:`,
+    `For ${hasMore ? 'more than ' : ''}${count.toLocaleString(numberLocale)} ${count === 1 ? 'stack' : 'stacks'}:`,
 } as const;
 
 export const ruleSettingsTexts = {

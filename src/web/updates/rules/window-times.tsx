@@ -1,5 +1,5 @@
 import type { RulePreview } from '../../platform/app/contract.ts';
-import { locale } from '../../platform/ui/locale.ts';
+import { dateLocale } from '../../platform/ui/locale.ts';
 import { Time } from '../../platform/ui/time.tsx';
 import { useTimeDisplay, zoneOf } from '../../platform/ui/time-display.ts';
 import { windowTimesTexts } from './texts.tsx';
@@ -20,7 +20,7 @@ export function NextWindows({
 }) {
   const { inForce, next } = freeze;
   const timeZone = zoneOf(useTimeDisplay());
-  const days = new Intl.DateTimeFormat(locale, timeZone === undefined ? parts : { ...parts, timeZone });
+  const days = new Intl.DateTimeFormat(dateLocale, timeZone === undefined ? parts : { ...parts, timeZone });
   return (
     <div className={styles['times']}>
       {inForce === null || !isStateShown ? null : (

@@ -6,7 +6,7 @@ import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { every, trpc } from '../../platform/app/trpc.ts';
 import { CsvButton } from '../../platform/ui/csv-button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
-import { locale } from '../../platform/ui/locale.ts';
+import { numberLocale } from '../../platform/ui/locale.ts';
 import { Section } from '../../platform/ui/page.tsx';
 import { type ChartPoint, PointChart } from '../../platform/ui/point-chart.tsx';
 import { duration } from '../../platform/ui/relative-time.ts';
@@ -106,7 +106,7 @@ function Resources({ items }: { readonly items: readonly UpdateTrend[] }) {
       total={stackTrendsTexts.nowOf(last.resources)}
       points={points}
       ends={[stackTrendsTexts.version(known[0]?.version ?? '–'), stackTrendsTexts.version(last.version ?? '–')]}
-      format={(value) => value.toLocaleString(locale)}
+      format={(value) => value.toLocaleString(numberLocale)}
       hasLine
     />
   );
@@ -161,7 +161,7 @@ function UpdateTable({ items, stack }: { readonly stack: StackRef; readonly item
     {
       name: stackTrendsTexts.resources,
       align: 'right',
-      cell: ({ resources }) => resources?.toLocaleString(locale) ?? '–',
+      cell: ({ resources }) => resources?.toLocaleString(numberLocale) ?? '–',
     },
     { name: stackTrendsTexts.ended, align: 'right', cell: ({ endedAt }) => <Time at={endedAt} /> },
   ];

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { locale } from '../../platform/ui/locale.ts';
+import { numberLocale } from '../../platform/ui/locale.ts';
 
 export const stackTrendsTexts = {
   noUpdates: (days: number) => `No updates in the last ${days} days`,
@@ -13,9 +13,9 @@ export const stackTrendsTexts = {
   daysAgo: (days: number) => `${days} days ago`,
   now: 'Now',
   resourcesOf: (version: string | number, resources: number) =>
-    `Version ${version}: ${resources.toLocaleString(locale)}`,
+    `Version ${version}: ${resources.toLocaleString(numberLocale)}`,
   resourcesByVersion: 'Resources by version',
-  nowOf: (resources: number) => `now ${resources.toLocaleString(locale)}`,
+  nowOf: (resources: number) => `now ${resources.toLocaleString(numberLocale)}`,
   version: (version: string | number) => `Version ${version}`,
   unusuallyLongTitle: 'Unusually long',
   halfTook: (low: string | undefined, high: string | undefined) =>

@@ -1,14 +1,14 @@
-import { locale } from '../locale.ts';
+import { numberLocale } from '../locale.ts';
 // Without React: the worker that draws uses some of them.
 
 export const graphTexts = {
   all: 'All',
   boxesLeftOut: (count: number) =>
-    ` ${count.toLocaleString(locale)} ${count === 1 ? 'box is' : 'boxes are'} left out: collapse some.`,
+    ` ${count.toLocaleString(numberLocale)} ${count === 1 ? 'box is' : 'boxes are'} left out: collapse some.`,
   cannotBeDrawn: 'The graph cannot be drawn.',
   clear: 'Clear',
   linesLeftOut: (count: number) =>
-    ` ${count.toLocaleString(locale)} ${count === 1 ? 'line of a single dependency is' : 'lines of single dependencies are'} left out.`,
+    ` ${count.toLocaleString(numberLocale)} ${count === 1 ? 'line of a single dependency is' : 'lines of single dependencies are'} left out.`,
   map: 'Map of the graph',
   neighbourhood: 'Neighbourhood',
   outline: 'Outline',
@@ -22,15 +22,15 @@ export const graphBoxTexts = {
   collapseBox: (box: string) => `Collapse ${box}`,
   expand: 'Expand',
   expandBox: (box: string) => `Expand ${box}`,
-  inside: (count: number) => `${count.toLocaleString(locale)} inside`,
-  more: (count: number) => `${count.toLocaleString(locale)} more`,
+  inside: (count: number) => `${count.toLocaleString(numberLocale)} inside`,
+  more: (count: number) => `${count.toLocaleString(numberLocale)} more`,
   needs: (boxes: readonly string[], more: number) => `needs ${boxes.join(', ')}${more > 0 ? ` and ${more} more` : ''}`,
-  resources: (count: number) => `${count.toLocaleString(locale)} resources`,
+  resources: (count: number) => `${count.toLocaleString(numberLocale)} resources`,
 } as const;
 
 export const graphSearchTexts = {
   field: 'Find by name or type',
-  firstOf: (first: number, count: number) => `The first ${first} of ${count.toLocaleString(locale)} matches`,
+  firstOf: (first: number, count: number) => `The first ${first} of ${count.toLocaleString(numberLocale)} matches`,
   matches: (count: number) => `${count} ${count === 1 ? 'match' : 'matches'}`,
   nothing: 'Nothing matches',
 } as const;
