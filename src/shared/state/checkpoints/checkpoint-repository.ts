@@ -143,8 +143,8 @@ export function createCheckpointRepository(db: Queryable) {
      * that the update still has the checkpoint that the compaction started from. Works for ended updates too, as their journal
      * was accepted before. Moves the stack's head if it was this update's state, and releases the claim on the compaction. Keeps
      * the previous checkpoint as long as other updates of the stack refer to it.
-     * While the update runs, the commit does not wait for the disk: its end does, which is later in the log, and after a crash of Postgres
-     * before that, the journal still has the entries.
+     * Unless the outcome is new, the commit does not wait for the disk. It acknowledges nothing: the commits that do, such as the end of the
+     * update, are later in the log, and after a crash of Postgres before them the journal still has the entries.
      */
     commitCompaction: async (
       compaction: {
