@@ -19,7 +19,7 @@ import { runBackup } from '../support/backups.ts';
 import { query } from '../support/database.ts';
 import { ask } from '../support/procedures.ts';
 import { createStack } from '../support/state.ts';
-import { testApp } from '../support/test-app.ts';
+import { createTestApp, testApp } from '../support/test-app.ts';
 
 const dayMs = 24 * 3600 * 1000;
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-scheduled-'));
@@ -68,6 +68,37 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   expect(await query(app, 'select id from blob_holds')).toEqual([]);
   await store.close();
 }, 120_000);
+
+test('a backup is overdue from the time of the schedule on', async () => {
+  const to = path.join(home, 'overdue');
+  const at = Date.parse('2026-11-29T01:00:00Z');
+  let later = 0;
+  await using weekly = await createTestApp({
+    settings: { HOLDFAST_BACKUP_TO: to, HOLDFAST_BACKUP_SCHEDULE: '0 3 * * 1' },
+  });
+  const runs = createScheduledTaskRepository(weekly.context.db);
+  const task = backUpOnSchedule(weekly.context, to, runs, () => at + later);
+  const overdue = async (): Promise<number> => {
+    await task.observe?.();
+    const text = await weekly.context.metrics.registry.metrics();
+    return toNumber(/^holdfast_backup_overdue_seconds (\S+)$/m.exec(text)?.[1]);
+  };
+  expect(await overdue()).toBe(Number.POSITIVE_INFINITY);
+  const backups = [
+    { id: 'a', takenAt: new Date(at).toISOString(), finishedAt: new Date(at).toISOString(), bytes: 0, blobs: 0 },
+  ].map((each) => ({ ...each, missingBlobs: 0, isEncrypted: false, verifiedAt: null }));
+  await runs.saveResult(task.name, JSON.stringify({ location: to, schedule: '0 3 * * 1', keep: 2, backups }));
+  // From Sunday to Monday.
+  for (const [hours, seconds] of [
+    [0, 0],
+    [25, 0],
+    [27, 3600],
+    [51, 90_000],
+  ] as const) {
+    later = hours * 3_600_000;
+    expect([hours, await overdue()]).toEqual([hours, seconds]);
+  }
+});
 
 test('the newest backup is verified each week, a day after a fault again, and faults are named', async () => {
   const runs = createScheduledTaskRepository(app.context.db);

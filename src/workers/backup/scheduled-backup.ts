@@ -13,7 +13,7 @@ import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
 import { backUp } from '../../shared/backup/run-backup.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
-import { isDue } from '../../shared/platform/config/schedule.ts';
+import { isDue, overdueMs } from '../../shared/platform/config/schedule.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
@@ -39,6 +39,14 @@ export function backUpOnSchedule(
     'holdfast_backup_last_success_age_seconds',
     'Age of the newest complete backup in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
     () => age(takenAt(known[0])),
+  );
+  metrics.gauge(
+    'holdfast_backup_overdue_seconds',
+    'How long HOLDFAST_BACKUP_SCHEDULE has wanted a newer backup than the newest in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
+    () => {
+      const newest = takenAt(known[0]);
+      return newest === null ? Number.POSITIVE_INFINITY : overdueMs(schedule, new Date(newest), new Date(now())) / 1000;
+    },
   );
   metrics.gauge(
     'holdfast_backup_last_verified_age_seconds',
