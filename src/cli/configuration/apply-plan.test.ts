@@ -62,7 +62,7 @@ function deletion(kind: KindName, name: string, present: Spec): Change {
 }
 
 function apply(changes: readonly Change[], stop?: AbortSignal): Promise<readonly string[]> {
-  const plan = { api, changes, unchanged: 0, noted: [], released: [] };
+  const plan = { api, changes, unchanged: 0, waiting: [], noted: [], released: [] };
   return applyPlan(plan, { parallel: 1, onDone: () => {}, ...(stop ? { stop } : {}) });
 }
 
