@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -127,6 +127,7 @@ test('site admins see the backups, the schedule and the last fault', async () =>
   expect(data.backups.map(({ id }: { id: string }) => id)).toHaveLength(2);
   expect(data.backups[0]).toMatchObject({ takenAt: at, isEncrypted: false, missingBlobs: 0 });
   expect(data.verification).toMatchObject({ at, problems: [], skipped: null });
+  expect(data.lastVerifiedAt).toBe(data.verification.at);
 });
 
 test('a backup that fails is repeated later and later, leaves no tables, and shows its fault meanwhile', async () => {
@@ -206,3 +207,35 @@ test('a backup that is stopped leaves no complete one and no hold', async () => 
   expect(await query(app, 'select id from blob_holds')).toEqual([]);
   await store.close();
 });
+
+test('backups that are all younger than a week are verified weekly, too, and the time without a verification is exported', async () => {
+  const daily = path.join(home, 'daily');
+  const program = path.join(home, 'without-faults.mjs');
+  writeFileSync(program, `console.log('{"problems":[]}')`);
+  const runs = createScheduledTaskRepository(app.context.db);
+  let daysLater = 30;
+  const now = () => Date.now() + daysLater * dayMs;
+  const metrics = createMetrics();
+  const create = backUpOnSchedule({ ...app.context, metrics }, daily, runs, now);
+  const verify = verifyNewestBackup(app.context, daily, runs, { now, program });
+  const run = (task: typeof create) => task.run(new AbortController().signal, { position: null, holder: '' });
+  const unverifiedDays = async (): Promise<number> => {
+    await create.observe?.();
+    const name = 'holdfast_backup_last_verified_age_seconds';
+    const [value] = (await metrics.registry.getSingleMetric(name)?.get())?.values ?? [];
+    return Math.round((value?.value ?? Number.NaN) / 86_400);
+  };
+  for (; daysLater <= 39; daysLater++) await run(create);
+  daysLater = 39;
+  expect((await readBackupStatus(runs)).backups?.backups).toHaveLength(2);
+  expect(await unverifiedDays()).toBe(9);
+
+  const verifiedOn: number[] = [];
+  for (; daysLater <= 54; daysLater++) {
+    await run(create);
+    await run(verify);
+    if ((await unverifiedDays()) === 0) verifiedOn.push(daysLater);
+  }
+  expect(verifiedOn).toEqual([39, 46, 53]);
+  await runs.saveResult('verify-backup', 'null');
+}, 240_000);

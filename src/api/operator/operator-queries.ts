@@ -171,6 +171,8 @@ export class OperatorQueries {
       backups: (found?.backups ?? [])
         .slice(0, maxBackups)
         .map(({ verifiedAt, ...backup }) => ({ ...backup, verifiedAt: iso(verifiedAt) })),
+      /** Of all backups, deleted ones too. */
+      lastVerifiedAt: iso(found?.lastVerifiedAt ?? null),
       /** The last verification by a worker. */
       verification: verification && { ...verification, at: new Date(verification.at).toISOString() },
       createFailure: failureOf(backupTasks.create),
