@@ -46,7 +46,7 @@ export function backUpOnSchedule(
     'holdfast_backup_overdue_seconds',
     'How long HOLDFAST_BACKUP_SCHEDULE has wanted a newer backup than the newest in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
     () => {
-      const newest = takenAt(known[0]);
+      const newest = takenAt(known?.backups[0]);
       return newest === null ? Number.POSITIVE_INFINITY : overdueMs(schedule, new Date(newest), new Date(now())) / 1000;
     },
   );
