@@ -237,12 +237,20 @@ export function createDeliveryRepository(db: Queryable) {
       return row.count;
     },
 
-    /** Deletes deliveries to webhooks that were removed while the event was recorded. */
-    deleteOrphans: () =>
-      db.query(sql.nothing`
+    /** Deletes deliveries that wait for webhooks that were removed: while the event was recorded, or with a long log. Returns how many. */
+    deleteOrphans: async (limit: number): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
         /* webhookDeliveries.deleteOrphans */
-        delete from webhook_deliveries d
-        where d.state = 'waiting' and d.next_at < now() - interval '1 minute' and not exists (select 1 from webhooks w where w.id = d.webhook_id)`),
+        with deleted as (
+          delete from webhook_deliveries where ctid = any (array(
+            select d.ctid from webhook_deliveries d
+            where d.state = 'waiting' and d.next_at < now() - interval '1 minute'
+              and not exists (select 1 from webhooks w where w.id = d.webhook_id) limit ${limit}))
+          returning 1
+        )
+        select count(*)::integer as count from deleted`);
+      return row.count;
+    },
 
     /** Deliveries that are due, counted up to 10,000, and for how long the oldest has been. */
     countDue: () =>
