@@ -1,9 +1,12 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { Type } from 'typebox';
 import type { Caller } from '../../src/api/platform/http/request.ts';
+import { createSearchRepository } from '../../src/api/search/search-repository.ts';
 import { SearchService } from '../../src/api/search/search-service.ts';
 import { exportStacks } from '../../src/api/stacks/stack-export.ts';
 import { StackQueries } from '../../src/api/stacks/stack-queries.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { sql } from '../../src/shared/platform/db/sql.ts';
 import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
@@ -516,6 +519,31 @@ describe('a secret', () => {
     expect(await reveal({ of: 'output', name: 'url' }, denied.token)).toMatchObject({ status: 403 });
     expect((await events()).at(-1)).toMatchObject({ outcome: 'refused', login: denied.login });
   });
+});
+
+test('a condition that takes long to look up in the index does not end the search', async () => {
+  const stack = await createStack(app);
+  await write(stack, [{ name: 'slowly' }]);
+  const id = await stackId(app, stack);
+  await query(
+    app,
+    `insert into stack_resources select (json_populate_record(r, json_build_object('key', 'k' || n, 'place', 'p' || n))).*
+     from stack_resources r, generate_series(1, 20000) n where r.stack_id = $1 and r.name = 'slowly'`,
+    [id],
+  );
+  const condition = { kind: 'words', words: ['slowly'] } as const;
+  const limit = 100_000;
+  await app.context.db.inTransaction(async (tx) => {
+    const rows = createSearchRepository(tx);
+    await rows.begin(60_000);
+    expect(await rows.probe(condition, { limit, ms: 1 })).toBe('slow');
+    const [row] = await tx.any(sql.rows(Type.Object({ timeout: Type.String() }))`
+      select current_setting('statement_timeout') as timeout`);
+    expect(row?.timeout).toBe('1min');
+    expect(await rows.probe(condition, { limit: 10, ms: 60_000 })).toBe('many');
+    expect(await rows.probe(condition, { limit, ms: 60_000 })).toEqual([id]);
+  });
+  await query(app, `delete from stack_resources where key like 'k%' and stack_id = $1`, [id]);
 });
 
 describe('the list of stacks', () => {
