@@ -619,7 +619,12 @@ describe('the list of stacks', () => {
     expect(names).toHaveLength(501);
     expect(new Set(names).size).toBe(501);
     const tags = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`t${at}`, 'x']));
-    await ok(app.call('POST', `/api/stacks/${stack.organization}/web`, { auth: stack.auth, body: { stackName: 'tagged', tags } }));
+    await ok(
+      app.call('POST', `/api/stacks/${stack.organization}/web`, {
+        auth: stack.auth,
+        body: { stackName: 'tagged', tags },
+      }),
+    );
     const file = await app.call('GET', `/trpc/download/stacks.csv?organization=${stack.organization}&project=web`, {
       auth: stack.auth,
       accept: null,

@@ -82,11 +82,7 @@ export class AuditService {
    * Up to `limit` matching events, newest first. `next` is the position to continue after, even if the page has no event;
    * null at the end. `organization` null: the server. Throws InvalidRequestError.
    */
-  async find(
-    organization: string | null,
-    query: AuditFilter,
-    limit: number,
-  ): Promise<AuditPage> {
+  async find(organization: string | null, query: AuditFilter, limit: number): Promise<AuditPage> {
     const search = searchOf(query);
     return this.#read(await this.#getId(organization), search, limit);
   }
@@ -135,7 +131,10 @@ export class AuditService {
     const isWhole = !isScan(selection);
     const rows = isWhole
       ? (await createAuditListRepository(this.#db).list(organizationId, selection, limit + 1)).map(asFound)
-      : await createAuditSearchRepository(this.#db).find(organizationId, selection, { limit: limit + 1, maxRead: readAtOnce });
+      : await createAuditSearchRepository(this.#db).find(organizationId, selection, {
+          limit: limit + 1,
+          maxRead: readAtOnce,
+        });
     const found = rows.filter(({ isFound }) => isFound);
     const events = found.slice(0, limit);
     const next = found.length > limit ? events.at(-1) : rows.find(({ isLast }) => isLast);

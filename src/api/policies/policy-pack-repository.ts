@@ -113,7 +113,13 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         where o.name = ${organization} and p.name = any(${sql.array(names, 'text')}) order by p.name for no key update of p`),
 
     /** The next number of a locked pack that is no tag of a version. */
-    nextUntagged: async ({ id, lastVersion }: { readonly id: string; readonly lastVersion: number }): Promise<number> => {
+    nextUntagged: async ({
+      id,
+      lastVersion,
+    }: {
+      readonly id: string;
+      readonly lastVersion: number;
+    }): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* policyPacks.nextUntagged */
         select min(n)::integer as number

@@ -1,6 +1,12 @@
 import { maxTags } from '../../shared/stacks/tags.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { cardOf, type OverviewPosition, type OverviewQuery, type StackCard, type StackQueries } from './stack-queries.ts';
+import {
+  cardOf,
+  type OverviewPosition,
+  type OverviewQuery,
+  type StackCard,
+  type StackQueries,
+} from './stack-queries.ts';
 
 const pageSize = 200;
 /** Changes that are committed later than others with a later time, in microseconds: longer than any transaction. */
