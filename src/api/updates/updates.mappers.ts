@@ -1,6 +1,8 @@
+import type { FastifyReply } from 'fastify';
 import type { Static } from 'typebox';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
+import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import type { ShownUpdates, UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { Dialect } from '../platform/http/request.ts';
@@ -48,6 +50,11 @@ export function startResponse(
     ...leaseResponse(dialect, started.token, started.expiresAt),
     ...(started.journalVersion > 0 ? { journalVersion: started.journalVersion } : {}),
   };
+}
+
+/** Makes the CLI print the warnings. */
+export function warn(reply: FastifyReply, warnings: readonly string[]): void {
+  if (warnings.length > 0) void reply.header(warningHeader, asHeader(warnings.join('. ')));
 }
 
 /** For the CLI, the only client that begins updates. */
