@@ -3,7 +3,7 @@ import type { Static } from 'typebox';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
-import type { ShownUpdates, UpdateInfoRow } from '../../shared/updates/history-repository.ts';
+import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { Dialect } from '../platform/http/request.ts';
 import { unixSeconds } from '../platform/http/unix-seconds.ts';
@@ -15,6 +15,7 @@ import type {
 } from '../platform/protocol/contract.ts';
 import type { Either } from '../platform/protocol/core.ts';
 import type { RequiredPolicy } from '../policies/policies.schemas.ts';
+import type { HistoryView } from './history-service.ts';
 import type { StartedUpdate } from './update-start.ts';
 import type {
   BeginUpdateResponse,
@@ -114,9 +115,9 @@ export function updateResponse(
   return { updateID: update.id, ...response, events: [], continuationToken: isActive(update.status) ? '0' : null };
 }
 
-/** In the contract's dialect, histories include all updates. */
-export function shownUpdates(dialect: Dialect): ShownUpdates {
-  return dialect === 'contract' ? 'all' : 'updates';
+/** In the contract's dialect, histories include all updates, as they were sent. */
+export function historyView(dialect: Dialect): HistoryView {
+  return dialect === 'contract' ? { shown: 'all', form: 'sent' } : { shown: 'updates', form: 'cli' };
 }
 
 /** The result as histories name it; they have no value for cancelled. */
