@@ -427,8 +427,8 @@ describe('engine events', () => {
     const update = await startUpdate(app, fresh);
     const events = [
       `{"sequence":0,"timestamp":1,"stdoutEvent":{"message":"a\\u0000b \\ud800 é😀","n":9007199254740993,"x":${faithful}}}`,
-      `{"sequence":1,"timestamp":1.0,"__proto__":{"polluted":1}}`,
-      `{"timestamp":1e21,"constructor":{"prototype":{"polluted":1}},"sequence":2}`,
+      `{"sequence":1,"timestamp":1,"__proto__":{"polluted":1,"n":1.0}}`,
+      `{"timestamp":-1,"constructor":{"prototype":{"polluted":1e21}},"sequence":2}`,
       `{"sequence":3,"timestamp":1,"summaryEvent":{"resourceChanges":{"__proto__":1,"create":2,"bad":"x","big":1e21,"line\\nbreak":3}}}`,
       `{"sequence":4,"type":"own","unknownEvent":{}}`,
       '{"sequence":5}',

@@ -77,6 +77,7 @@ describe('recording', () => {
     ['an event that is not an object', '{"events":[1]}'],
     ['an event without sequence', '{"events":[{"timestamp":1}]}'],
     ['a timestamp that is a text', '{"events":[{"sequence":0,"timestamp":"1","cancelEvent":{}}]}'],
+    ['a timestamp with a fraction', '{"events":[{"sequence":0,"timestamp":1.5,"cancelEvent":{}}]}'],
     ['a negative sequence after a good one', '{"events":[{"sequence":0},{"sequence":-1}]}'],
   ])('a batch with %s is 400 and adds nothing', async (_name, body) => {
     await begin();
