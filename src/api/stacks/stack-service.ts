@@ -123,11 +123,9 @@ export class StackService {
     return stack;
   }
 
-  /** Whether the project exists; where grants decide, whether the caller may read one of its stacks. */
+  /** Whether the project has a stack that the caller may read. Without one, `pulumi new` may take its name. */
   projectExists({ facts }: Caller, organization: string, project: string): Promise<boolean> {
-    return facts
-      ? this.#lists.hasReadableStack(organization, project, facts)
-      : this.#context.stacks.projectExists(organization, project);
+    return this.#lists.hasReadableStack(organization, project, facts);
   }
 
   /** Whether an update, previews included, of a stack that has or had this name is active. */
