@@ -4,8 +4,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import {
   createHistoryRepository,
   type HistoryRepository,
-  type ShownUpdates,
-  type TextForm,
+  type HistoryView,
 } from '../../shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
@@ -14,12 +13,6 @@ import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-inf
 
 /** An update as shown to clients. */
 export type FoundUpdate = NonNullable<Awaited<ReturnType<HistoryRepository['find']>>>;
-
-/** Which updates a client gets, and their texts. */
-export interface HistoryView {
-  readonly shown: ShownUpdates;
-  readonly form: TextForm;
-}
 
 /** The update history of stacks, read in chunks. */
 export class HistoryService {

@@ -3,7 +3,7 @@ import type { Static } from 'typebox';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
-import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
+import type { HistoryView, UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { Dialect } from '../platform/http/request.ts';
 import { unixSeconds } from '../platform/http/unix-seconds.ts';
@@ -15,7 +15,6 @@ import type {
 } from '../platform/protocol/contract.ts';
 import type { Either } from '../platform/protocol/core.ts';
 import type { RequiredPolicy } from '../policies/policies.schemas.ts';
-import type { HistoryView } from './history-service.ts';
 import type { StartedUpdate } from './update-start.ts';
 import type {
   BeginUpdateResponse,

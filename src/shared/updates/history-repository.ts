@@ -68,6 +68,12 @@ const textColumns: Readonly<Record<TextForm, Readonly<Record<UpdateText, SqlFrag
 /** Which updates a history has. */
 export type ShownUpdates = 'all' | 'updates' | 'previews';
 
+/** Which updates a client gets, and their texts. */
+export interface HistoryView {
+  readonly shown: ShownUpdates;
+  readonly form: TextForm;
+}
+
 const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
   all: sql.fragment`true`,
   updates: sql.fragment`not u.dry_run and u.kind <> 'preview'`,
