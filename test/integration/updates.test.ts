@@ -167,16 +167,6 @@ describe('versions', () => {
     expect((await startUpdate(app, stack)).version).toBe(1);
   });
 
-  test('a version exists once its update has ended', async () => {
-    const stack = await createStack(app);
-    const update = await startUpdate(app, stack);
-    await ok(saveState(app, update, 2));
-    const { status, json } = await app.call('GET', `${stack.path}/export/1`, { auth: stack.auth });
-    expect([status, json.message]).toEqual([404, 'The stack has no version "1"']);
-    await ok(complete(app, update));
-    expect(await exportedNames(app, stack, 1)).toHaveLength(2);
-  });
-
   test('missing versions return 404', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);

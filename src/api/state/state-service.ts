@@ -82,7 +82,7 @@ export class StateService {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     const number = /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 0;
-    const state = number > 0 ? await this.#exported.readVersion(stack.id, number, { final: true }) : null;
+    const state = number > 0 ? await this.#exported.readVersion(stack.id, number) : null;
     if (!state) throw new NotFoundError(`The stack has no version ${JSON.stringify(version.slice(0, 20))}`);
     return this.#recorded(ref, state, audit, number);
   }

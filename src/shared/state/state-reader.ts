@@ -92,14 +92,11 @@ export class StateReader {
     });
   }
 
-  /**
-   * The state of this version; null if the stack has no such version, or, if it must be `final`, if its update still changes it. Throws
-   * StateDeletedError if retention has deleted it.
-   */
-  readVersion(stackId: string, stackVersion: number, { final = false } = {}): Promise<StateDocument | null> {
+  /** The state of this version; null if the stack has no such version. Throws StateDeletedError if retention has deleted it. */
+  readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
     return this.#retryWhileMoving(async (rows) => {
       const update = await rows.updates.findByVersion(stackId, stackVersion);
-      if (!update || (final && isActive(update.status))) return null;
+      if (!update) return null;
       if (update.isStateDeleted) throw new StateDeletedError(stackVersion);
       if (update.hasPendingEntries) return rows === this.#rows ? this.#replay(update) : 'moved';
       return this.#openCompacted(rows, update);
