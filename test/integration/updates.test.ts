@@ -167,6 +167,13 @@ describe('versions', () => {
     expect((await startUpdate(app, stack)).version).toBe(1);
   });
 
+  test('a stored checkpoint has its version while its update runs', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await ok(saveState(app, update, 2));
+    expect(await exportedNames(app, stack, 1)).toHaveLength(2);
+  });
+
   test('missing versions return 404', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
