@@ -87,10 +87,10 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
     .option(...jsonOption)
     .action((id: string | undefined, { from, identity, json }: { from: string; identity?: string; json?: true }) =>
       on(from, async (call) => {
-        const { manifest, problems, text } = await verify(call, id ?? null, identity);
-        printResult('backup verify', { backup: manifest.id, problems }, { json, text: [...problems, text].join('\n') });
+        const { backup, problems, text } = await verify(call, id ?? null, identity);
+        printResult('backup verify', { backup, problems }, { json, text: [...problems, text].join('\n') });
         if (problems.length > 0) run.exitCode = 1;
-        else await showVerified(call.session, from, manifest.id);
+        else await showVerified(call.session, from, backup);
       }),
     );
   backup
