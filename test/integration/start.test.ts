@@ -329,16 +329,20 @@ test('Ctrl-C, which a server gets from the terminal and from npm, stops it and i
 });
 
 test.each([
-  ['by a second signal', ['SIGINT', 'SIGTERM'], 1],
+  ['by a second signal', ['SIGINT', 'SIGINT'], 1],
   ['while it starts', ['SIGTERM'], 0],
 ] as const)('a server that is ended %s leaves no Postgres behind', async (_how, signals, code) => {
   const directory = temporaryClusterDir();
   try {
-    const server = start(['server'], { HOLDFAST_DATA_DIR: directory });
+    const server = start(['server'], { HOLDFAST_DATA_DIR: directory, HOLDFAST_DRAIN_SECONDS: '120' });
     const pidFile = path.join(directory, 'postgres', 'cluster', 'postmaster.pid');
     const isUp = (): boolean => (code === 0 ? existsSync(pidFile) : isListening(server));
     await until(isUp, 'it is up');
-    for (const signal of signals) server.child.kill(signal);
+    for (const [at, signal] of signals.entries()) {
+      // Longer than two signals count as one.
+      if (at > 0) await sleep(600);
+      server.child.kill(signal);
+    }
     expect((await server.ended()).code).toBe(code);
     await untilGone(directory);
   } finally {

@@ -193,7 +193,7 @@ function onEndSignal(work: () => Promise<void>): () => Promise<void> {
     ending ??= work().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
   };
   const signals = ['SIGINT', 'SIGTERM'] as const;
-  for (const signal of signals) process.once(signal, end);
+  for (const signal of signals) process.on(signal, end);
   return async () => {
     for (const signal of signals) process.off(signal, end);
     await ending;

@@ -110,16 +110,17 @@ describe('signals', () => {
     return { parts, messages, send };
   }
 
-  test('Ctrl-C that the terminal and npm both send closes the parts', async () => {
+  test('Ctrl-C that the terminal, npm and another parent send closes the parts', async () => {
     const { parts, messages, send } = process();
     for (const atMs of [0, 1, 400]) send('SIGINT', atMs);
+    send('SIGTERM', 450);
     await parts.close();
     expect(messages).toEqual(['shutting down', 'stopped', 'exit 0']);
   });
 
   test.each([
     ['SIGINT', 500],
-    ['SIGTERM', 1],
+    ['SIGTERM', 500],
   ])('a second signal, %s after %s ms, exits at once', async (signal, atMs) => {
     const { parts, messages, send } = process();
     const { promise, resolve } = Promise.withResolvers<void>();

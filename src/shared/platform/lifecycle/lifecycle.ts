@@ -80,7 +80,7 @@ interface SignalTarget {
   exit(code: number): void;
 }
 
-/** Until when the same signal counts as the first one: Ctrl-C reaches a process from its terminal and from npm. */
+/** Until when another signal counts as the first one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
 const sameSignalMs = 500;
 
 /**
@@ -91,15 +91,15 @@ export function closeOnSignal(
   logger: Logger,
   { now = () => performance.now(), target = process }: { now?: () => number; target?: SignalTarget } = {},
 ): () => boolean {
-  let first: { readonly signal: NodeJS.Signals; readonly at: number } | null = null;
+  let firstAt: number | null = null;
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (first) {
-      if (signal === first.signal && now() - first.at < sameSignalMs) return;
+    if (firstAt !== null) {
+      if (now() - firstAt < sameSignalMs) return;
       logger.warn({ signal }, 'second signal: exiting at once');
       target.exit(1);
       return;
     }
-    first = { signal, at: now() };
+    firstAt = now();
     logger.info({ signal }, 'shutting down');
     void lifecycle.close().then(() => {
       logger.info('stopped');
@@ -108,5 +108,5 @@ export function closeOnSignal(
   };
   target.on('SIGINT', onSignal);
   target.on('SIGTERM', onSignal);
-  return () => first !== null;
+  return () => firstAt !== null;
 }
