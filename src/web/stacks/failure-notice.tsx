@@ -59,7 +59,7 @@ function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly up
     trpc.updates.events.queryOptions(
       { organization, project, stack: name, updateId, type: 'diagnosticEvent', newestFirst: true, limit: messageCount },
       // The messages of an ended update do not change.
-      { staleTime: Number.POSITIVE_INFINITY },
+      { staleTime: 'static' },
     ),
   );
   const errors = listErrors(progressOf(query.data?.items ?? []));
