@@ -7,6 +7,7 @@ import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { apiClient, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
+import { HaltNote } from '../platform/ui/halt-note.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import styles from './policies.module.css';
 import { policyGroupDetailsTexts } from './texts.ts';
@@ -226,29 +227,33 @@ function StackForm({
   const [project = '', stack = '', ...rest] = text.trim().split('/');
   const isReady = project !== '' && stack !== '' && rest.length === 0;
   return (
-    <form
-      className={styles['form']}
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (isReady) onAdd({ project, stack });
-      }}
-    >
-      <TextField
-        label={policyGroupDetailsTexts.stack}
-        placeholder={policyGroupDetailsTexts.stackPlaceholder}
-        list={listId}
-        value={text}
-        onChange={({ target }) => setText(target.value)}
-      />
-      <datalist id={listId}>
-        {found.data?.items.map((each) => (
-          <option key={`${each.project}/${each.stack}`} value={`${each.project}/${each.stack}`} />
-        ))}
-      </datalist>
-      <Button type="submit" disabled={isPending || !isReady}>
-        {policyGroupDetailsTexts.add}
-      </Button>
-    </form>
+    <>
+      <form
+        className={styles['form']}
+        data-draft={text === '' ? undefined : ''}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isReady) onAdd({ project, stack });
+        }}
+      >
+        <TextField
+          label={policyGroupDetailsTexts.stack}
+          placeholder={policyGroupDetailsTexts.stackPlaceholder}
+          list={listId}
+          value={text}
+          onChange={({ target }) => setText(target.value)}
+        />
+        <datalist id={listId}>
+          {found.data?.items.map((each) => (
+            <option key={`${each.project}/${each.stack}`} value={`${each.project}/${each.stack}`} />
+          ))}
+        </datalist>
+        <Button type="submit" disabled={isPending || !isReady}>
+          {policyGroupDetailsTexts.add}
+        </Button>
+      </form>
+      {text === '' ? null : <HaltNote className={styles['error']} />}
+    </>
   );
 }
 
