@@ -26,7 +26,12 @@ const derived: Readonly<Record<string, string>> = {
     select u.id, u.stack_id, u.organization_id, u.number, 'done', u.number % 200 = 0
     from updates u where u.kind = 'preview' and u.number % 10 = 0`,
   'failed updates': `update updates set status = 'failed' where status = 'succeeded' and number % 100 = 3`,
-  troubles: `update stack_changes set trouble = stack_trouble(stack_id) where stack_trouble(stack_id) is not null`,
+  troubles: `update stack_changes set trouble = stack_trouble(stack_id) where stack_id in (select stack_id from updates where status = 'failed')`,
+  'last updates of stacks': `update stacks s set last_status = 'failed' from stack_changes c where c.stack_id = s.id and c.trouble = 'failed'`,
+  'storage of stacks': `insert into stack_storage (stack_id, organization_id, state_bytes, measured_at)
+    select stack_id, organization_id, 400, now() - random() * interval '1 day' from stack_changes on conflict do nothing`,
+  'storage of organizations': `insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes, measured_at)
+    select organization_id, (now() at time zone 'UTC')::date, sum(state_bytes), 0, 0, now() - interval '10 minutes' from stack_storage group by 1`,
   'indexes of states': `insert into state_indexes (stack_id, edition, version, checkpoint_id, is_ended, known_from, resource_count, indexed_at)
     select id, 1, stack_version, checkpoint_id, true, 0, 3, now() from stacks on conflict do nothing`,
   resources: `insert into stack_resources (stack_id, key, digest, urn, type, name, place, dependencies, is_custom, is_external, is_protected,

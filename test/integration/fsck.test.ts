@@ -172,6 +172,11 @@ const damages: Record<string, Damage & { readonly kind: FindingKind }> = {
       ),
     object: /^proj\/dev under the tag none$/,
   },
+  'a stack of which lists show another last update': {
+    kind: 'listing',
+    make: () => sql(`update stacks set last_status = 'failed' where id = $1`, [ids.stack]),
+    object: /org.*\/proj\/dev$/,
+  },
   'a stack that is not in the order of changes': {
     kind: 'change-listing',
     make: () => sql(`delete from stack_changes where stack_id = $1`, [ids.stack]),

@@ -112,10 +112,10 @@ describe('a page of stacks reads what it returns', () => {
       }),
     );
     expect(plan.returned).toBe(returned);
-    // Its listing, the stack, its checkpoint and its last update; and some listings of the next organization.
-    expect(plan.read).toBeLessThanOrEqual(5 * returned);
-    // One search in the index for each organization.
-    expect(plan.pages).toBeLessThanOrEqual(15 * returned + 4 * organizations.length);
+    // Its listing and the stack; and some listings of the next organization.
+    expect(plan.read).toBeLessThanOrEqual(3 * returned);
+    // Of the stack: two or three of the index, and its own. One search in the index for each organization.
+    expect(plan.pages).toBeLessThanOrEqual(4 * returned + 4 * organizations.length);
   });
 });
 

@@ -46,6 +46,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   encryption_keys: cascade,
   state_indexes: cascade,
   stack_retention: cascade,
+  stack_storage: cascade,
   stack_resources: cascade,
   state_index_due: ['state-index', 'the rows of a deleted stack go with it'],
   stack_changes: withStack,

@@ -143,10 +143,13 @@ export function createQuotaRepository(db: Queryable) {
           and ${isSettled(sql.fragment`w.measured_at`)}
         order by o.name`),
 
-    /** Measures what the stacks of an organization keep. Throws the reason of `signal`. */
-    measure: async (organizationId: string, signal?: AbortSignal): Promise<void> => {
+    /** Measures what the stacks of an organization keep; `isWhole`: reads all. Throws the reason of `signal`. */
+    measure: async (organizationId: string, signal?: AbortSignal, isWhole = false): Promise<void> => {
       const startedAt = performance.now();
-      const { events, journals, states } = await createKeptBytesRepository(db).sum(organizationId, signal);
+      const last = isWhole
+        ? sql.fragment`null::timestamptz`
+        : sql.fragment`(select measured_at from organization_usage where organization_id = ${organizationId})`;
+      const { events, journals, states } = await createKeptBytesRepository(db).measure(organizationId, last, signal);
       await db.query(sql.nothing`
         /* quotas.measure */
         insert into organization_usage (organization_id, kept_bytes)
