@@ -1,4 +1,5 @@
--- A list reads one row of each stack. Measuring storage reads the stacks that have changed, and a share of the others.
+-- A list reads one row of each stack, measuring storage reads the stacks that have changed and a share of the others, and the number of an
+-- organization's stacks is a sum of few rows.
 -- Without a transaction
 
 -- Of a stack that no update holds: the resources of its head, and its last update other than a preview, with the start as lists show it.
@@ -86,3 +87,36 @@ begin
     commit;
   end loop;
 end $$;
+
+-- Next statement
+-- The sum of an organization's rows is the number of its live stacks. Transactions only append; workers replace the rows of an organization by
+-- their sum.
+create table if not exists stack_counts (
+  id bigint generated always as identity primary key,
+  organization_id uuid not null,
+  stacks integer not null,
+  is_sum boolean not null default false
+);
+create index if not exists stack_counts_organization on stack_counts (organization_id) include (stacks);
+create index if not exists stack_counts_pending on stack_counts (organization_id) where not is_sum;
+
+-- Next statement
+create or replace function count_stack() returns trigger language plpgsql as $$
+begin
+  if tg_op <> 'INSERT' then insert into stack_counts (organization_id, stacks) values (old.organization_id, -1); end if;
+  if tg_op <> 'DELETE' then insert into stack_counts (organization_id, stacks) values (new.organization_id, 1); end if;
+  return null;
+end $$;
+-- It waits for the transactions that have come or left without it.
+create or replace trigger stack_changes_counted after insert or delete on stack_changes
+  for each row execute function count_stack();
+create or replace trigger stack_changes_recounted after update of organization_id on stack_changes
+  for each row when (old.organization_id <> new.organization_id) execute function count_stack();
+
+-- Next statement
+-- As of one moment, so that it adds nothing if it runs again.
+insert into stack_counts (organization_id, stacks, is_sum)
+select organization_id, sum(stacks), true from (
+  select organization_id, count(*) as stacks from stack_changes group by 1
+  union all select organization_id, -stacks from stack_counts) c
+group by 1 having sum(stacks) <> 0;

@@ -103,6 +103,11 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
        select p.organization_id, t.tag_name, p.name, s.name, t.tag_value, s.id
        from stacks s join projects p on p.id = s.project_id cross join lateral listed_tags(s.tags) t order by 1, 2, 3, 4`,
     );
+    await run(
+      'numbers of stacks',
+      `insert into stack_counts (organization_id, stacks, is_sum)
+       select p.organization_id, count(*), true from stacks s join projects p on p.id = s.project_id group by 1`,
+    );
     await client.query('analyze stacks, seed_stacks');
     const insertUpdates = (source: string): string =>
       `insert into updates (stack_id, organization_id, kind, dry_run, exclusive, status, stack_version, message, environment, requested_by,

@@ -129,6 +129,7 @@ test('its statements read what they return, and sums a page for many stacks', as
   const client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   try {
+    await client.query('reindex table stack_storage');
     await client.query('vacuum (index_cleanup on) stack_storage, stack_changes');
     await analyzeExactly(client, 'stack_storage', 'stack_changes');
     const since = sql.fragment`(now() - interval '1 hour')`;

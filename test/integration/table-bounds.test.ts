@@ -50,6 +50,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   stack_resources: cascade,
   state_index_due: ['state-index', 'the rows of a deleted stack go with it'],
   stack_changes: withStack,
+  stack_counts: ['stack-counts', 'the rows of an organization become their sum'],
   stack_listings: withStack,
   policy_group_stacks: cascade,
   former_stack_names: cascade,

@@ -138,7 +138,8 @@ export function createStackQueryRepository(db: Queryable) {
         select 1 from stacks s join updates v on v.id = s.active_update_id ${owners}
         where s.id = c.stack_id and coalesce(va.login, vt.kind || ':' || vt.name) ilike ${likePattern(owner)})`);
     if (updated !== null) {
-      const limit = sql.fragment`clock_timestamp() - make_interval(secs => ${updated.seconds})`;
+      // Not clock_timestamp, with which no page of the index would be passed over.
+      const limit = sql.fragment`statement_timestamp() - make_interval(secs => ${updated.seconds})`;
       all.push(updated.isOlder ? sql.fragment`c.changed_at < ${limit}` : sql.fragment`c.changed_at >= ${limit}`);
     }
     if (status === 'running')

@@ -1,3 +1,4 @@
+import { countStacks } from '../../../shared/access/quotas/storage-repository.ts';
 import { type SqlFragment, sql } from '../../../shared/platform/db/sql.ts';
 import { oldestDay } from './stack-check-repository.ts';
 import { idTypes, type TableCheck } from './table-check-repository.ts';
@@ -61,7 +62,9 @@ const deliveryDifferences = (isMeant: SqlFragment): SqlFragment => sql.fragment`
     where coalesce(c.count, 0) <> coalesce(k.count, 0)
   )`;
 
-/** The sums of projects. */
+const stacksOf = sql.fragment`(select count(*) from stack_changes c where c.organization_id = o.id)`;
+
+/** The sums of projects and organizations. */
 export const projectDayChecks: readonly TableCheck[] = [
   {
     name: 'projects with their sums',
@@ -93,6 +96,23 @@ export const projectDayChecks: readonly TableCheck[] = [
               select ${deliveryColumns} from ${deliveryDifferences(isMeant)} f`,
           ];
         },
+      },
+    ],
+  },
+  {
+    name: 'numbers of stacks',
+    from: sql.fragment`organizations o`,
+    id: sql.fragment`o.id`,
+    idType: idTypes.uuid,
+    object: sql.fragment`o.name`,
+    problems: [
+      {
+        kind: 'stack-counter',
+        when: sql.fragment`${countStacks(sql.fragment`o.id`)} <> ${stacksOf}`,
+        repair: (id) => [
+          sql.fragment`insert into stack_counts (organization_id, stacks)
+            select o.id, ${stacksOf} - ${countStacks(sql.fragment`o.id`)} from organizations o where o.id = ${id}::uuid`,
+        ],
       },
     ],
   },

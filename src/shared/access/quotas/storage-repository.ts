@@ -51,6 +51,10 @@ const keptDays = 400;
 
 type Fragment = ReturnType<typeof sql.fragment>;
 
+/** The number of live stacks of an organization, from few rows. */
+export const countStacks = (organizationId: Fragment): Fragment => sql.fragment`
+  coalesce((select sum(n.stacks) from stack_counts n where n.organization_id = ${organizationId}), 0)::integer`;
+
 /** Whether nothing has changed what the organization `o` keeps since it was measured, nor does in the background. */
 export const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
   not exists (select 1 from updates u where u.organization_id = o.id and u.status in ('not started', 'running'))
@@ -123,7 +127,7 @@ export function createStorageRepository(db: Queryable) {
       db.any(sql.rows(StorageRow)`
         /* storage.list */
         select o.name as organization,
-          (select count(*)::int from stack_changes c where c.organization_id = o.id) as stacks,
+          ${countStacks(sql.fragment`o.id`)} as stacks,
           n.state_bytes::float8 as "stateBytes", n.journal_bytes::float8 as "journalBytes", n.event_bytes::float8 as "eventBytes",
           (${total('n')})::float8 as bytes, n.measured_at as "measuredAt",
           (select (${total('b')})::float8 from organization_storage b
