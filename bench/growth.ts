@@ -218,11 +218,13 @@ const postgres = await startEmbeddedPostgres(join(home, 'postgres'), createLogge
 try {
   const sizes = values.sizes.split(',').map(Number);
   const sides: Side[] = [];
-  for (const stacks of sizes) sides.push(await measureSide(postgres.url, `stacks_${stacks}`, stacks));
-  console.log(`\nReads and writes with ${sizes.join('/')} stacks at load ${await loadAverage()}\n`);
-  printCalls(sides);
-  console.log('\nTasks\n');
-  printTasks(sides);
+  for (const stacks of sizes) {
+    sides.push(await measureSide(postgres.url, `stacks_${stacks}`, stacks));
+    console.log(`\nCalls, ${sizes.slice(0, sides.length).join('/')} stacks, load ${await loadAverage()}\n`);
+    printCalls(sides);
+    console.log('\nTasks\n');
+    printTasks(sides);
+  }
 } finally {
   await postgres.stop();
   await rm(home, { recursive: true, force: true });

@@ -12,7 +12,7 @@ export const bulkFlags = [
   ],
   ...[
     'checkpoint_timeout=1h',
-    'max_wal_size=16GB',
+    'max_wal_size=4GB',
     'maintenance_work_mem=1GB',
     'shared_buffers=2GB',
     'max_connections=60',

@@ -106,17 +106,15 @@ test('a measurement waits for no transaction that holds a stack, and reads it la
   const client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   try {
-    await client.query('begin');
-    await client.query(`select 1 from stacks where name = 's2700' for update`);
     await write('s2700', 100);
     await change('s2700');
+    await client.query('begin');
+    await client.query(`select 1 from stacks where name = 's2700' for update`);
     expect(await measure()).toBe(before);
     await client.query('commit');
     expect(await measure()).toBe(before + 100);
-    // Its deletion waits for none, either.
     await client.query('begin');
     await client.query(`delete from stacks where name = 's2700'`);
-    await change('s2700');
     await measure();
     await client.query('commit');
     expect(await measure()).toBe(before - 10);
