@@ -358,7 +358,8 @@ describe('stacks are counted in an index alone', () => {
     await analyzeExactly(client, 'stack_counts');
     const plan = await planOf(client, (db) => createPolicyGroupRepository(db).list('org-1'));
     expect(plan.returned).toBe(1);
-    expect(plan.read).toBeLessThanOrEqual(20);
+    // Few rows of each organization; no stacks.
+    expect(plan.read).toBeLessThanOrEqual(40);
     expect(plan.pages).toBeLessThanOrEqual(30);
   });
 });
