@@ -8,7 +8,7 @@ alter table stacks add column if not exists resource_count integer, add column i
   add column if not exists last_status text, add column if not exists last_started_at timestamptz;
 
 -- Next statement
-create or replace function note_head() returns trigger language plpgsql as $$
+create or replace function count_head_resources() returns trigger language plpgsql as $$
 begin
   new.resource_count := (select c.resource_count from checkpoints c where c.id = new.checkpoint_id);
   return new;
@@ -17,7 +17,7 @@ end $$;
 create or replace trigger stacks_head_noted before update of checkpoint_id, active_update_id on stacks
   for each row when (new.active_update_id is null
     and (old.active_update_id is not null or old.checkpoint_id is distinct from new.checkpoint_id))
-  execute function note_head();
+  execute function count_head_resources();
 
 -- Next statement
 -- The transaction that ends an update holds the row of its stack.
@@ -25,7 +25,9 @@ create or replace function note_last_update() returns trigger language plpgsql a
 begin
   update stacks s set last_kind = u.kind, last_status = u.status, last_started_at = coalesce(u.started_at, u.created_at)
   from (
-    select * from updates where stack_id = new.stack_id and not dry_run and kind <> 'preview' order by number desc limit 1) u
+    select * from updates
+    where stack_id = new.stack_id and not dry_run and kind <> 'preview' and status not in ('not started', 'running')
+    order by number desc limit 1) u
   where s.id = new.stack_id and (s.last_kind, s.last_status, s.last_started_at)
     is distinct from (u.kind, u.status, coalesce(u.started_at, u.created_at));
   return null;
@@ -77,7 +79,9 @@ begin
       select b.id, c.resource_count, u.kind, u.status, coalesce(u.started_at, u.created_at) as began
       from stacks b left join checkpoints c on c.id = b.checkpoint_id
       left join lateral (
-        select * from updates where stack_id = b.id and not dry_run and kind <> 'preview' order by number desc limit 1) u on true
+        select * from updates
+        where stack_id = b.id and not dry_run and kind <> 'preview' and status not in ('not started', 'running')
+        order by number desc limit 1) u on true
       where b.id = any (ids)) n
     where s.id = n.id;
     insert into stack_storage (stack_id, organization_id)
@@ -108,9 +112,9 @@ begin
   return null;
 end $$;
 -- It waits for the transactions that have come or left without it.
-create or replace trigger stack_changes_counted after insert or delete on stack_changes
+create or replace trigger stack_changes_numbered after insert or delete on stack_changes
   for each row execute function count_stack();
-create or replace trigger stack_changes_recounted after update of organization_id on stack_changes
+create or replace trigger stack_changes_renumbered after update of organization_id on stack_changes
   for each row when (old.organization_id <> new.organization_id) execute function count_stack();
 
 -- Next statement

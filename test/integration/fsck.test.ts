@@ -127,16 +127,19 @@ const projectDeliveries = `select concat_ws(' ', 'project deliveries', ${deliver
     union all select ${deliveryKeys}, count from project_day_delivery_changes) d
   group by ${deliveryKeys} having sum(count) <> 0`;
 
-/** All rows of all tables, with the sums of projects as they will be. */
+const stackCounts = `select concat_ws(' ', 'stacks', organization_id, sum(stacks)) as line from stack_counts
+  group by organization_id having sum(stacks) <> 0`;
+
+/** All rows of all tables, with the sums of projects and organizations as they will be. */
 async function rows(): Promise<string[]> {
   const tables = await sql(
     `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
-     and relname !~ '^(audit_|project_day|maintenance_runs|rate_counters|failed_lookups|api_tokens|users)' order by 1`,
+     and relname !~ '^(audit_|project_day|stack_counts|maintenance_runs|rate_counters|failed_lookups|api_tokens|users)' order by 1`,
   );
   const each = tables.map(
     ({ name }) => `select '${String(name)} ' || (to_jsonb(t) - $1::text[])::text as line from ${String(name)} t`,
   );
-  return (await sql([...each, projectDays, projectDeliveries].join(' union all '), [passing]))
+  return (await sql([...each, projectDays, projectDeliveries, stackCounts].join(' union all '), [passing]))
     .map(({ line }) => String(line))
     .sort();
 }
@@ -174,7 +177,7 @@ const damages: Record<string, Damage & { readonly kind: FindingKind }> = {
   },
   'a stack of which lists show another last update': {
     kind: 'listing',
-    make: () => sql(`update stacks set last_status = 'failed' where id = $1`, [ids.stack]),
+    make: () => sql(`update stacks set last_status = 'failed' where id = $1`, [ids.other]),
     object: /org.*\/proj\/dev$/,
   },
   'a stack that is not in the order of changes': {

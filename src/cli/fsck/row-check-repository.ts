@@ -34,7 +34,8 @@ export const lastOf = sql.fragment`
   select c.resource_count, u.kind, u.status, coalesce(u.started_at, u.created_at)
   from (select 1) one left join checkpoints c on c.id = s.checkpoint_id
   left join lateral (
-    select * from updates where stack_id = s.id and not dry_run and kind <> 'preview' order by number desc limit 1) u on true`;
+    select * from updates where stack_id = s.id and not dry_run and kind <> 'preview' and status not in ${active}
+    order by number desc limit 1) u on true`;
 
 /**
  * What the schema does not enforce about rows. Each page is one statement, so it sees the rows as of one moment: what a transaction
