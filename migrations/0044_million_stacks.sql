@@ -41,6 +41,21 @@ create or replace trigger updates_last_inserted after insert on updates
   execute function note_last_update();
 
 -- Next statement
+-- The sums of an organization's rows are the number of its live stacks, and the bytes that its stacks keep. Transactions only append; workers
+-- replace the rows of an organization by their sum.
+create table if not exists stack_counts (
+  id bigint generated always as identity primary key,
+  organization_id uuid not null,
+  stacks integer not null default 0,
+  state_bytes bigint not null default 0,
+  journal_bytes bigint not null default 0,
+  event_bytes bigint not null default 0,
+  is_sum boolean not null default false
+);
+create index if not exists stack_counts_organization on stack_counts (organization_id);
+create index if not exists stack_counts_pending on stack_counts (organization_id) where not is_sum;
+
+-- Next statement
 -- The bytes that each stack keeps, as last measured; a stack that was deleted counts for as long as it can be restored.
 create table if not exists stack_storage (
   stack_id uuid primary key references stacks (id) on delete cascade,
@@ -51,9 +66,29 @@ create table if not exists stack_storage (
   -- -infinity: to be measured in the next run.
   measured_at timestamptz not null default '-infinity'
 );
--- Sums read the index alone.
-create index if not exists stack_storage_measured on stack_storage (organization_id, measured_at)
-  include (state_bytes, journal_bytes, event_bytes);
+create index if not exists stack_storage_measured on stack_storage (organization_id, measured_at);
+
+-- Next statement
+create or replace function sum_stack_storage() returns trigger language plpgsql as $$
+begin
+  if tg_op <> 'DELETE' then
+    insert into stack_counts (organization_id, state_bytes, journal_bytes, event_bytes)
+    select organization_id, sum(state_bytes), sum(journal_bytes), sum(event_bytes) from added group by 1
+    having (sum(state_bytes), sum(journal_bytes), sum(event_bytes)) <> (0, 0, 0);
+  end if;
+  if tg_op <> 'INSERT' then
+    insert into stack_counts (organization_id, state_bytes, journal_bytes, event_bytes)
+    select organization_id, -sum(state_bytes), -sum(journal_bytes), -sum(event_bytes) from removed group by 1
+    having (sum(state_bytes), sum(journal_bytes), sum(event_bytes)) <> (0, 0, 0);
+  end if;
+  return null;
+end $$;
+create or replace trigger stack_storage_added after insert on stack_storage
+  referencing new table as added for each statement execute function sum_stack_storage();
+create or replace trigger stack_storage_changed after update on stack_storage
+  referencing old table as removed new table as added for each statement execute function sum_stack_storage();
+create or replace trigger stack_storage_removed after delete on stack_storage
+  referencing old table as removed for each statement execute function sum_stack_storage();
 
 -- Next statement
 create or replace function forget_stack_storage() returns trigger language plpgsql as $$
@@ -91,18 +126,6 @@ begin
     commit;
   end loop;
 end $$;
-
--- Next statement
--- The sum of an organization's rows is the number of its live stacks. Transactions only append; workers replace the rows of an organization by
--- their sum.
-create table if not exists stack_counts (
-  id bigint generated always as identity primary key,
-  organization_id uuid not null,
-  stacks integer not null,
-  is_sum boolean not null default false
-);
-create index if not exists stack_counts_organization on stack_counts (organization_id) include (stacks);
-create index if not exists stack_counts_pending on stack_counts (organization_id) where not is_sum;
 
 -- Next statement
 create or replace function count_stack() returns trigger language plpgsql as $$

@@ -30,6 +30,8 @@ const derived: Readonly<Record<string, string>> = {
   'last updates of stacks': `update stacks s set last_status = 'failed' from stack_changes c where c.stack_id = s.id and c.trouble = 'failed'`,
   'storage of stacks': `insert into stack_storage (stack_id, organization_id, state_bytes, measured_at)
     select stack_id, organization_id, 400, now() - random() * interval '1 day' from stack_changes on conflict do nothing`,
+  'sums of organizations': `insert into stack_counts (organization_id, state_bytes, is_sum)
+    select organization_id, sum(state_bytes), true from stack_storage group by 1`,
   'storage of organizations': `insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes, measured_at)
     select organization_id, (now() at time zone 'UTC')::date, sum(state_bytes), 0, 0, now() - interval '10 minutes' from stack_storage group by 1`,
   'indexes of states': `insert into state_indexes (stack_id, edition, version, checkpoint_id, is_ended, known_from, resource_count, indexed_at)

@@ -172,9 +172,10 @@ const damages: Readonly<Record<keyof typeof rowKinds, Damage | null>> = {
   },
   'stack-counter': {
     make: () =>
-      sql('insert into stack_counts (organization_id, stacks) select id, 2 from organizations where name = $1', [
-        stack.organization,
-      ]),
+      sql(
+        'insert into stack_counts (organization_id, stacks, event_bytes) select id, 2, 9 from organizations where name = $1',
+        [stack.organization],
+      ),
     object: /^org/,
   },
   storage: {

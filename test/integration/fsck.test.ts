@@ -127,8 +127,9 @@ const projectDeliveries = `select concat_ws(' ', 'project deliveries', ${deliver
     union all select ${deliveryKeys}, count from project_day_delivery_changes) d
   group by ${deliveryKeys} having sum(count) <> 0`;
 
-const stackCounts = `select concat_ws(' ', 'stacks', organization_id, sum(stacks)) as line from stack_counts
-  group by organization_id having sum(stacks) <> 0`;
+const organizationSums = 'sum(stacks), sum(state_bytes), sum(journal_bytes), sum(event_bytes)';
+const stackCounts = `select concat_ws(' ', 'sums', organization_id, ${organizationSums}) as line from stack_counts
+  group by organization_id having (${organizationSums}) <> (0, 0, 0, 0)`;
 
 /** All rows of all tables, with the sums of projects and organizations as they will be. */
 async function rows(): Promise<string[]> {

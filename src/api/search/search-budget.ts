@@ -8,7 +8,7 @@ export interface SearchBounds {
   readonly counted: number;
 }
 
-export const defaultBounds: SearchBounds = { ms: 1_500, resources: 5_000_000, counted: 200_000 };
+export const defaultBounds: SearchBounds = { ms: 1_500, resources: 5_000_000, counted: 100_000 };
 
 /** A stack costs as much as these resources. */
 const stackCost = 10;

@@ -61,7 +61,7 @@ export const rowKinds = {
     repair: 'adds the difference',
   },
   'stack-counter': {
-    means: 'The number of stacks of an organization differs from its stacks.',
+    means: 'The stacks of an organization, or the bytes that they keep, differ from their sums.',
     remedy: derived,
     repair: 'adds the difference',
   },

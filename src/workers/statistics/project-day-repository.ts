@@ -4,7 +4,7 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 const CountRow = Type.Object({ count: Type.Integer() });
 const DayRow = Type.Object({ organizationId: Type.String(), day: Type.String(), project: Type.String() });
 
-/** Sums of the days of live stacks, by project, and how many an organization has: tables `project_days`, `project_day_deliveries`, `stack_counts`. */
+/** Sums of the days of live stacks, by project, and the sums of organizations: tables `project_days`, `project_day_deliveries`, `stack_counts`. */
 export function createProjectDayRepository(db: Queryable) {
   return {
     /** Adds up to `limit` changes to the sums, in one statement: readers see each change once. Returns how many. */
@@ -52,10 +52,11 @@ export function createProjectDayRepository(db: Queryable) {
         taken as (
           delete from stack_counts where id in (
             select id from stack_counts where organization_id in (select organization_id from pending) order by id for update skip locked)
-          returning organization_id, stacks),
+          returning *),
         added as (
-          insert into stack_counts (organization_id, stacks, is_sum)
-          select organization_id, sum(stacks), true from taken group by 1 having sum(stacks) <> 0)
+          insert into stack_counts (organization_id, stacks, state_bytes, journal_bytes, event_bytes, is_sum)
+          select organization_id, sum(stacks), sum(state_bytes), sum(journal_bytes), sum(event_bytes), true from taken group by 1
+          having (sum(stacks), sum(state_bytes), sum(journal_bytes), sum(event_bytes)) <> (0, 0, 0, 0))
         select count(*)::int as count from pending`);
       return count;
     },

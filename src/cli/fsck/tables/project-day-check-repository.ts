@@ -1,4 +1,3 @@
-import { countStacks } from '../../../shared/access/quotas/storage-repository.ts';
 import { type SqlFragment, sql } from '../../../shared/platform/db/sql.ts';
 import { oldestDay } from './stack-check-repository.ts';
 import { idTypes, type TableCheck } from './table-check-repository.ts';
@@ -62,7 +61,15 @@ const deliveryDifferences = (isMeant: SqlFragment): SqlFragment => sql.fragment`
     where coalesce(c.count, 0) <> coalesce(k.count, 0)
   )`;
 
-const stacksOf = sql.fragment`(select count(*) from stack_changes c where c.organization_id = o.id)`;
+const summed = sql.fragment`stacks, state_bytes, journal_bytes, event_bytes`;
+/** By how much the sums of the organization `o` must change to be those of its stacks. */
+const missing = sql.fragment`
+  select coalesce(sum(stacks), 0) as stacks, coalesce(sum(state_bytes), 0) as state_bytes, coalesce(sum(journal_bytes), 0) as journal_bytes,
+    coalesce(sum(event_bytes), 0) as event_bytes
+  from (
+    select count(*) as stacks, 0 as state_bytes, 0 as journal_bytes, 0 as event_bytes from stack_changes where organization_id = o.id
+    union all select 0, state_bytes, journal_bytes, event_bytes from stack_storage where organization_id = o.id
+    union all select -stacks, -state_bytes, -journal_bytes, -event_bytes from stack_counts where organization_id = o.id) n`;
 
 /** The sums of projects and organizations. */
 export const projectDayChecks: readonly TableCheck[] = [
@@ -100,7 +107,7 @@ export const projectDayChecks: readonly TableCheck[] = [
     ],
   },
   {
-    name: 'numbers of stacks',
+    name: 'organizations with their sums',
     from: sql.fragment`organizations o`,
     id: sql.fragment`o.id`,
     idType: idTypes.uuid,
@@ -108,10 +115,10 @@ export const projectDayChecks: readonly TableCheck[] = [
     problems: [
       {
         kind: 'stack-counter',
-        when: sql.fragment`${countStacks(sql.fragment`o.id`)} <> ${stacksOf}`,
+        when: sql.fragment`(${missing}) <> (0, 0, 0, 0)`,
         repair: (id) => [
-          sql.fragment`insert into stack_counts (organization_id, stacks)
-            select o.id, ${stacksOf} - ${countStacks(sql.fragment`o.id`)} from organizations o where o.id = ${id}::uuid`,
+          sql.fragment`insert into stack_counts (organization_id, ${summed})
+            select o.id, m.* from organizations o cross join lateral (${missing}) m where o.id = ${id}::uuid`,
         ],
       },
     ],

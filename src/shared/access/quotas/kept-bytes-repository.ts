@@ -174,7 +174,7 @@ export function createKeptBytesRepository(db: Queryable) {
         /* keptBytes.sumMeasured */
         select coalesce(sum(state_bytes), 0)::float8 as states, coalesce(sum(journal_bytes), 0)::float8 as journals,
           coalesce(sum(event_bytes), 0)::float8 as events
-        from stack_storage where organization_id = ${organizationId}`),
+        from stack_counts where organization_id = ${organizationId}`),
 
     /**
      * Measures the stacks that have changed since the last measurement, `since` (SQL; null: all), and a share of the others: the cost does not
