@@ -125,6 +125,7 @@ const allStacks = {
   updated: null,
   project: null,
   tag: null,
+  isTagCommon: false,
   status: null,
   frozenBy: null,
   before: null,
@@ -148,6 +149,19 @@ describe('a page of the dashboard reads what it returns', () => {
     ['of a project', () => ({ project: 'project-20' }), 20, 2 * 20],
     ['with a tag that few have', () => ({ organizations, tag: { name: 'rare', value: null } }), 10, 2 * 10],
     ['with the value of a tag', () => ({ tag: { name: 'team', value: 'team-3' } }), 51, 2 * 60],
+    [
+      'with a tag that all have',
+      () => ({ organizations, tag: { name: 'common', value: null }, isTagCommon: true }),
+      51,
+      10 * 2 * 51,
+    ],
+    [
+      'with a value that many have',
+      () => ({ tag: { name: 'team', value: 'team-3' }, isTagCommon: true }),
+      51,
+      // A tenth of the stacks has it.
+      600 + 51,
+    ],
     ['with a text that few have', () => ({ words: ['project-07/stack-01'] }), 1, 600],
     ['of those that run', () => ({ status: 'running' }), 0, 0],
   ];

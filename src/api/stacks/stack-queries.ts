@@ -29,6 +29,8 @@ const maxRenamed = 20;
 
 /** Stacks of an organization that are counted. */
 const maxCounted = 1_000;
+/** Up to so many stacks with a tag are put in order. If most have it, a list reads the stacks that have changed last until it has found enough. */
+const maxTagged = 1_000;
 
 /** Filters of a list of stacks; all given ones must match. */
 export interface OverviewQuery {
@@ -204,9 +206,13 @@ export class StackQueries {
           )
         : null;
     if (organizations.length === 0 || frozenBy?.length === 0) return { items: [], next: null };
-    const rows = await createStackQueryRepository(db).list({
+    const stacks = createStackQueryRepository(db);
+    const { project, tag } = query;
+    const isTagCommon = tag !== null && project === null && (await stacks.isTagCommon(organizations, tag, maxTagged));
+    const rows = await stacks.list({
       ...query,
       ...asked,
+      isTagCommon,
       organizations,
       status: status === 'frozen' ? null : status,
       frozenBy,
