@@ -6,6 +6,8 @@ import { isInRange } from './version-range.ts';
 
 /** A condition that matches more resources does not narrow down the stacks. */
 const maxProbed = 5_000;
+/** Words in more resources are not probed: their index lists all matches before it returns the first. */
+const maxListed = 100_000;
 /** With fewer stacks, no further conditions are probed. */
 const fewStacks = 100;
 
@@ -30,6 +32,7 @@ export async function planSearch(rows: SearchRepository, terms: readonly Term[])
   let within: readonly string[] | null = null as readonly string[] | null;
   for (const term of resourceTerms) {
     if (!isProbed(term) || (within !== null && within.length <= fewStacks)) continue;
+    if (term.condition.kind === 'words' && (await rows.estimate(term.condition)) > maxListed) continue;
     const found = await rows.probe(term.condition, maxProbed);
     if (found === null) continue;
     const known: ReadonlySet<string> | null = within && new Set(within);

@@ -46,6 +46,9 @@ export type FoundResource = Row<typeof FoundRow>;
 const CountRow = Type.Object({ name: Type.String(), version: Text, resources: Type.Integer(), stacks: Type.Integer() });
 const IdsRow = Type.Object({ ids: Type.Array(Type.String()), rows: Type.Integer() });
 const ProviderRow = Type.Object({ stackId: Type.String(), type: Type.String(), version: Text });
+const EstimateRow = Type.Object({
+  'QUERY PLAN': Type.Array(Type.Object({ Plan: Type.Object({ 'Plan Rows': Type.Number() }) })),
+});
 const HiddenRow = Type.Object({ isTrimmed: Type.Boolean() });
 
 /** An organization and the facts that decide which of its stacks are found, as JSON; null: all are. */
@@ -72,6 +75,14 @@ export function createSearchRepository(tx: Queryable) {
         /* search.begin */
         select set_config('statement_timeout', ${String(timeoutMs)}, true), set_config('enable_seqscan', 'off', true),
           set_config('jit', 'off', true)`);
+    },
+
+    /** About how many resources match the condition, by the statistics of Postgres, which reads none. */
+    estimate: async (condition: ResourceCondition): Promise<number> => {
+      const row = await tx.one(sql.rows(EstimateRow)`
+        explain (format json) /* search.estimate */
+        select 1 from stack_resources r where ${resourceSql({ condition, isNegated: false })}`);
+      return row['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0;
     },
 
     /** Stacks with a resource that matches the condition, regardless of permissions; null if more than `limit` resources are found. */
