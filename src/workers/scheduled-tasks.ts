@@ -116,6 +116,16 @@ export function startScheduledTasks(context: AppContext): void {
     ...(bundle === null ? [] : [keepBundle(context, bundle)]),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInSlices(context, runs)] : []),
   ];
+  const names = kinds.map(({ name }) => name);
+  context.metrics.gaugeByQuery(
+    'holdfast_maintenance_failing',
+    'Whether the last run of a background task in any process failed: 1 or 0.',
+    'name',
+    async () => {
+      const failed = new Set((await runs.list()).filter(({ failedAt }) => failedAt !== null).map(({ name }) => name));
+      return Object.fromEntries(names.map((name) => [name, failed.has(name) ? 1 : 0]));
+    },
+  );
   const holder = randomUUID();
   const stop = kinds.map((kind) => startMaintenance(context, runs, holder, kind));
   lifecycle.onClose('work', 'sweeper', async () => {

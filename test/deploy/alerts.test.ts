@@ -54,19 +54,27 @@ interface Series {
   readonly values: readonly number[];
 }
 
+interface Sample {
+  readonly name: string;
+  readonly labels: Series['labels'];
+  readonly at: (minute: number) => number;
+}
+
 const hour = 60;
 const day = 24 * hour;
 
 /** A gauge with the same value for as long as a case lasts. */
-const gauge = (name: string, value: number, labels: Series['labels'] = {}) => ({ name, labels, value, perMinute: 0 });
-/** A counter that grows. */
-const counter = (name: string, perMinute: number, labels: Series['labels'] = {}) => ({
-  name,
-  labels,
-  value: 0,
-  perMinute,
+const gauge = (name: string, value: number, labels: Series['labels'] = {}): Sample => ({
+  ...{ name, labels, at: () => value },
 });
-type Sample = ReturnType<typeof gauge>;
+/** A counter that grows. */
+const counter = (name: string, perMinute: number, labels: Series['labels'] = {}): Sample => ({
+  ...{ name, labels, at: (minute) => minute * perMinute },
+});
+/** A counter that grows by one every so many minutes. */
+const step = (name: string, everyMinutes: number, labels: Series['labels'] = {}): Sample => ({
+  ...{ name, labels, at: (minute) => Math.floor(minute / everyMinutes) },
+});
 
 const requests = (status: string, perMinute: number, route = '/'): Sample =>
   counter('holdfast_http_request_seconds_count', perMinute, { status, method: 'GET', route });
@@ -119,7 +127,8 @@ const faults: Readonly<
   },
   HoldfastJobsWaiting: above('holdfast_jobs_oldest_waiting_seconds', 30),
   HoldfastJobsGivenUp: {
-    faulty: [counter('holdfast_jobs_ended_total', 1, { outcome: 'failed' })],
+    // The first failure of a process.
+    faulty: [step('holdfast_jobs_ended_total', 8, { outcome: 'failed' })],
     right: [counter('holdfast_jobs_ended_total', 1, { outcome: 'committed' })],
   },
   HoldfastRedisDown: { faulty: [gauge('holdfast_redis_up', 0)], right: [gauge('holdfast_redis_up', 1)] },
@@ -142,7 +151,7 @@ const faults: Readonly<
   },
   HoldfastPoolExhausted: above('holdfast_database_waiting', 10),
   HoldfastLeasesExpire: {
-    faulty: [counter('holdfast_leases_expired_total', 0.5)],
+    faulty: ['a', 'b'].map((instance) => counter('holdfast_leases_expired_total', 0.25, { instance })),
     right: [counter('holdfast_leases_expired_total', 0.3)],
     at: hour,
   },
@@ -164,18 +173,13 @@ const faults: Readonly<
   HoldfastSiteReplaced: above('holdfast_site_fenced', 0),
   HoldfastSecondStoreBehind: above('holdfast_second_store_lag', 60, { measure: 'seconds' }),
   HoldfastItemsPostponed: {
-    faulty: [counter('holdfast_maintenance_postponed_total', 1, { name: 'sweep' })],
-    right: [counter('holdfast_maintenance_postponed_total', 0, { name: 'sweep' })],
-    at: 3 * hour,
+    faulty: [step('holdfast_maintenance_postponed_total', hour, { name: 'sweep' })],
+    // Once.
+    right: [step('holdfast_maintenance_postponed_total', 100, { name: 'sweep' })],
+    at: 190,
   },
-  HoldfastSweepsFail: {
-    faulty: [counter('holdfast_maintenance_runs_total', 1, { name: 'sweep', outcome: 'failed' })],
-    right: ['failed', 'done'].map((outcome) =>
-      counter('holdfast_maintenance_runs_total', 1, { name: 'sweep', outcome }),
-    ),
-    at: 20,
-  },
-  HoldfastBackupOld: above('holdfast_backup_last_success_age_seconds', 2 * 86_400, {}, hour),
+  HoldfastSweepsFail: above('holdfast_maintenance_failing', 0, { name: 'sweep' }, 20),
+  HoldfastBackupOld: above('holdfast_backup_overdue_seconds', 86_400, {}, hour),
   HoldfastBundleBehind: above('holdfast_bundle_behind', 60, { measure: 'seconds' }),
   HoldfastBackupUnverified: above('holdfast_backup_last_verified_age_seconds', 8 * 86_400, {}, hour),
 };
@@ -207,9 +211,9 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const child = execFile(checks, ['alerts', file], (error, stdout) => (error ? reject(error) : resolve(stdout)));
     const series = ({ at, samples }: Case): Series[] =>
-      samples.map(({ labels, name, perMinute, value }) => ({
+      samples.map(({ labels, name, at: valueAt }) => ({
         labels: { __name__: name, ...labels },
-        values: Array.from({ length: at + 1 }, (_, minute) => value + minute * perMinute),
+        values: Array.from({ length: at + 1 }, (_, minute) => valueAt(minute)),
       }));
     child.stdin?.end(JSON.stringify(cases.map((each) => ({ series: series(each), at: each.at }))));
     return JSON.parse(await promise) as string[][];
@@ -260,6 +264,11 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
       ['HoldfastErrorBudgetBurns', 'HoldfastErrorBudgetShrinks', 'HoldfastErrors'],
       [],
     ]);
+  });
+
+  test('notice a task that runs every six hours and postpones the same item each time', async () => {
+    const sweep = step('holdfast_maintenance_postponed_total', 6 * hour, { name: 'sweep' });
+    expect(await firing({ samples: [...working, sweep], at: 14 * hour })).toEqual([['HoldfastItemsPostponed']]);
   });
 
   test('do not fire after a few errors among few calls', async () => {

@@ -487,6 +487,57 @@ test('many grants and members are changed by few calls, and of a refused batch a
   expect((await plan(write(team, ...some))).counts).toMatchObject({ create: 1, unchanged: 4 });
 });
 
+test('what is declared for an invited user waits until they accept, and all else is applied', async () => {
+  const login = `dana-${stack.organization}`;
+  const others = [logins.ada, logins.bob];
+  const documents: Declared[] = [
+    { kind: 'Member', name: login, spec: { role: 'member' } },
+    { kind: 'Team', name: 'blue', spec: { members: [login, logins.bob], admins: [logins.ada] } },
+    {
+      kind: 'Issuer',
+      name: 'ci',
+      spec: {
+        ...{ url: 'https://ci.example', jwks: { keys: [jwk] } },
+        policies: [
+          { decision: 'deny', tokenType: 'personal', userLogin: login, rules: { sub: ['*'] } },
+          { decision: 'allow', tokenType: 'organization', rules: { sub: ['repo:acme'] } },
+        ],
+      },
+    },
+    { kind: 'Grant', name: 'of-dana', spec: { user: login, permissions: ['write'] } },
+    { kind: 'Grant', name: 'of-bob', spec: { user: logins.bob, permissions: ['write'] } },
+    { kind: 'UpdateRule', name: 'limit', spec: { rule: 'change-limit', settings: { changes: 5 } } },
+  ];
+  const file = write(...documents);
+  const waits = (kind: string, name: string) =>
+    `? ${kind} ${stack.organization}/${name} waits until ${login} accepts the invitation\n`;
+  const all = [waits('Team', 'blue'), waits('Issuer', 'ci'), waits('Grant', 'of-dana')];
+  const applied = await done(apply(file));
+  for (const each of all) expect(applied.stdout).toContain(each);
+  expect(applied.stdout).toContain('Applied 5 of 5 changes.');
+  const members = async () =>
+    (await call('GET', 'teams/blue')).json.members.map(({ githubLogin }: { githubLogin: string }) => githubLogin);
+  expect((await members()).toSorted()).toEqual(others.toSorted());
+  expect((await call('GET', 'update-rules')).json.rules).toMatchObject([{ kind: 'change-limit' }]);
+
+  const { changes, counts, waiting } = await plan(file, '--detailed-exitcode');
+  expect([changes, counts.unchanged]).toEqual([[], 3]);
+  expect(waiting).toContainEqual({
+    ...{ kind: 'Grant', organization: stack.organization, name: 'of-dana', members: [login] },
+  });
+
+  await call('DELETE', `invitations/${login}`);
+  await app.createUser(stack.organization, 'member', login);
+  expect((await plan(file)).changes).toMatchObject([
+    { kind: 'Team', action: 'change' },
+    { kind: 'Issuer', action: 'change' },
+    { kind: 'Grant', action: 'create', name: 'of-dana' },
+  ]);
+  expect((await done(apply(file))).stdout).not.toContain('waits');
+  expect((await members()).toSorted()).toEqual([...others, login].toSorted());
+  expect(await plan(file)).toMatchObject({ changes: [], counts: { unchanged: 6 } });
+});
+
 test('a site admin creates an organization with all that is in it, and deletes it only with a flag, and only without stacks', async () => {
   const name = `${stack.organization}-new`;
   const labels = { from: 'git' };

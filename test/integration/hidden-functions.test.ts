@@ -4,33 +4,19 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runInProcess } from '../support/admin.ts';
 import { query } from '../support/database.ts';
+import { hiddenFunctions } from '../support/hidden-functions.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
 import { type TestApp, testApp } from '../support/test-app.ts';
 import { append, complete } from '../support/update-calls.ts';
 
-// Managed servers, above all those whose storage is not Postgres's own, hide functions about files and the write-ahead log, or refuse them.
-
-const functions = [
-  'pg_control_system()',
-  'pg_control_checkpoint()',
-  'pg_walfile_name(pg_lsn)',
-  'pg_current_wal_lsn()',
-  'pg_current_wal_flush_lsn()',
-  'pg_current_wal_insert_lsn()',
-  'pg_last_wal_replay_lsn()',
-  'pg_last_wal_receive_lsn()',
-  'pg_last_xact_replay_timestamp()',
-  'pg_stat_get_wal_receiver()',
-];
-
 async function hide(app: TestApp): Promise<void> {
-  for (const name of functions) await query(app, `revoke execute on function ${name} from public`);
+  for (const name of hiddenFunctions) await query(app, `revoke execute on function ${name} from public`);
 }
 
 /** Amazon Aurora refuses functions about the log with this error while its `wal_level` is the default. */
 async function refuse(app: TestApp): Promise<void> {
-  for (const name of functions) {
+  for (const name of hiddenFunctions) {
     const [row] = await query<{ definition: string }>(
       app,
       `select pg_get_functiondef('${name}'::regprocedure) as definition`,

@@ -73,7 +73,9 @@ test('an archive in a bucket is exported and imported by commands that are kille
   expect(await imported()).toBeLessThan(2 * stackCount);
   const again = await run(target, ...importing, '--apply');
   expect([again.code, await imported()]).toEqual([0, 2 * stackCount]);
-  expect((await run(target, ...importing, '--apply')).text).toBe('Imported 0 versions of 0 stacks into bucket.\n');
+  expect((await run(target, ...importing, '--apply')).text).toMatch(
+    /^Not in the archive: members \(\S+\)\.\nImported 0 versions of 0 stacks into bucket\.\n$/,
+  );
   const verified = await run(target, ...importing, '--verify');
   expect(verified.text).toMatch(
     new RegExp(`^Compared ${stackCount} stacks and ${2 * stackCount} versions, .* no differences\\.\\n$`),

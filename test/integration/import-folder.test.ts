@@ -85,6 +85,34 @@ test('a plan changes nothing, and says what is left out and why', async () => {
   await writeFile(file, JSON.stringify({ ...plan, stacks: plan.stacks.filter((each) => each.source === 'proj/good') }));
   const applied = await source.run('--plan', file, '--apply');
   expect([applied.code, applied.text]).toEqual([0, 'Imported 2 versions of 1 stack into planned.\n']);
+
+  // A stack of the plan that is gone, and one in another layout, are named.
+  await writeFile(file, JSON.stringify({ ...plan, stacks: [...plan.stacks, { source: 'proj/gone' }] }));
+  const incomplete = await source.run('--plan', file, '--apply');
+  expect([incomplete.code, incomplete.text]).toEqual([
+    1,
+    expect.stringContaining('proj/gone is in the plan, but not in file://'),
+  ]);
+  for (const [code, ...words] of [
+    [1, '--verify'],
+    [0, '--verify', '--stack', 'proj/good'],
+  ] as const) {
+    const verified = await source.run(...words);
+    expect([verified.code, verified.text.includes('.pulumi/stacks/old.json is left out')]).toEqual([code, code === 1]);
+  }
+});
+
+test.each([
+  { words: ['--stack', 'proj/typo'], unknown: 'proj/typo' },
+  { words: ['--verify', '--stack', 'proj/dev', '--stack', 'typo/*'], unknown: 'typo/*' },
+  { words: ['--apply', '--map', 'proj/typo=proj/new'], unknown: 'proj/typo' },
+])('$words fails, because no stack has that name', async ({ unknown, words }) => {
+  const source = await sourceOf('typo', [{ project: 'proj', stack: 'dev', versions: 1 }]);
+  const { code, text } = await source.run(...words);
+  expect([code, text]).toEqual([1, expect.stringContaining(`there is no stack "${unknown}" in file://`)]);
+  expect(
+    await query(app, "select 1 from stacks s join projects p on p.id = s.project_id where p.name = 'typo'"),
+  ).toEqual([]);
 });
 
 test('versions come with states, times, messages, results, environment, configuration and tags', async () => {

@@ -32,7 +32,8 @@ async function endsOf(name: string, from: 'service' | 'archive') {
     pass: async (...options: string[]) => {
       if (from === 'service') return runImport(target, service, name, ...options);
       await ends.export();
-      return ends.import(...options);
+      const ended = await ends.import(...options);
+      return { ...ended, text: ended.text.replace(/^Not in the archive: members \(\S+\)\.\n/, '') };
     },
   };
 }

@@ -65,6 +65,24 @@ describe('a claim', () => {
     expect(await runs().claim('x', other, { ...times, everySeconds: 0 })).not.toBeNull();
   });
 
+  test('of a task that failed is due again after ten minutes, however rarely the task runs', async () => {
+    const daily = { ...times, everySeconds: 86_400 };
+    for (const [failed, minutes, isDue] of [
+      [true, 8, false],
+      [true, 10, true],
+      [false, 10, false],
+    ] as const) {
+      await query(app, 'truncate maintenance_runs');
+      expect(await runs().claim('x', one, daily)).not.toBeNull();
+      await (failed ? runs().releaseFailed('x', one, 'no disk') : runs().release('x', one));
+      await query(
+        app,
+        `update maintenance_runs set last_started_at = clock_timestamp() - interval '${minutes} minutes'`,
+      );
+      expect((await runs().claim('x', two, daily)) !== null).toBe(isDue);
+    }
+  });
+
   test('of a dead process expires, and one from before the clock was set back expires at once', async () => {
     for (const until of [`- interval '1 second'`, `+ interval '1 day'`]) {
       await query(

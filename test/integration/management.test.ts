@@ -1,8 +1,9 @@
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { securityHeaders } from '../../src/shared/platform/http/security-headers.ts';
@@ -62,9 +63,13 @@ test('both share one port when configured', async () => {
 });
 
 describe('at startup', () => {
-  const run = (verb: string, settings: Readonly<Record<string, string>>) =>
-    spawnSync(process.execPath, [bin, verb], {
-      encoding: 'utf8',
+  // Not synchronously: `fetch` would miss that the server closed a connection meanwhile.
+  const run = async (
+    verb: string,
+    settings: Readonly<Record<string, string>>,
+  ): Promise<{ status: number; stderr: string }> => {
+    const child = spawn(process.execPath, [bin, verb], {
+      stdio: ['ignore', 'ignore', 'pipe'],
       env: {
         PATH: process.env['PATH'],
         HOLDFAST_DATABASE_URL: database.url,
@@ -74,6 +79,9 @@ describe('at startup', () => {
         ...settings,
       },
     });
+    const [stderr, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+    return { status, stderr };
+  };
 
   test.each(['HOLDFAST_MANAGEMENT_LISTEN', 'HOLDFAST_LISTEN'])(
     '%s that is in use fails with a sentence',
@@ -81,25 +89,27 @@ describe('at startup', () => {
       const taken = createServer().listen(0, '127.0.0.1');
       await once(taken, 'listening');
       const { port } = taken.address() as { port: number };
-      const { status, stderr } = run('server', { [name]: `127.0.0.1:${port}` });
+      const { status, stderr } = await run('server', { [name]: `127.0.0.1:${port}` });
       taken.close();
       expect(stderr).toBe(`holdfast: ${name}: 127.0.0.1:${port} is in use by another process\n`);
       expect(status).toBe(1);
     },
   );
 
-  test('an address of another machine fails too', () => {
-    const { status, stderr } = run('server', { HOLDFAST_MANAGEMENT_LISTEN: '192.0.2.1:9092' });
+  test('an address of another machine fails too', async () => {
+    const { status, stderr } = await run('server', { HOLDFAST_MANAGEMENT_LISTEN: '192.0.2.1:9092' });
     expect(stderr).toBe('holdfast: HOLDFAST_MANAGEMENT_LISTEN: 192.0.2.1:9092 is not an address of this machine\n');
     expect(status).toBe(1);
   });
 
-  test('--healthz asks the management port and reports which part did not answer', () => {
+  test('--healthz asks the management port and reports which part did not answer', async () => {
     const management = new URL(server.management).host;
-    expect(run('--healthz', { HOLDFAST_MANAGEMENT_LISTEN: management, HOLDFAST_LISTEN: '127.0.0.1:1' }).status).toBe(0);
+    expect(
+      (await run('--healthz', { HOLDFAST_MANAGEMENT_LISTEN: management, HOLDFAST_LISTEN: '127.0.0.1:1' })).status,
+    ).toBe(0);
     const here = { HOLDFAST_MANAGEMENT_LISTEN: 'same', HOLDFAST_LISTEN: `127.0.0.1:${server.port}` };
-    expect(run('--healthz', here).status).toBe(0);
-    const { status, stderr } = run('--healthz', { HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:1' });
+    expect((await run('--healthz', here)).status).toBe(0);
+    const { status, stderr } = await run('--healthz', { HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:1' });
     expect(stderr).toMatch(/^unhealthy: no response from http:\/\/127\.0\.0\.1:1\/healthz: .*ECONNREFUSED/);
     expect(status).toBe(1);
   });
@@ -121,12 +131,12 @@ describe('alert rules and dashboards', () => {
   const alwaysThere = ['instance', 'call', 'le'];
 
   test('ask only for metrics that a server has, by labels of theirs', async () => {
-    const { text } = await get(server.management, '/metrics');
+    const metrics = (await get(server.management, '/metrics')).text;
     const optional =
       /^holdfast_(backup|bundle|second_store|replica|redis|jobs_(waiting|oldest)|versions_to_encode|update_queue_(calls|oldest))/;
     const isThere = (name: string): boolean =>
       optional.test(name) ||
-      new RegExp(`^# TYPE ${name.replace(/_(bucket|count|sum)$/, '(_(bucket|count|sum))?')} `, 'm').test(text);
+      new RegExp(`^# TYPE ${name.replace(/_(bucket|count|sum)$/, '(_(bucket|count|sum))?')} `, 'm').test(metrics);
     const missing = queries.flatMap(({ metrics }) => metrics.filter((name) => !isThere(name)));
     expect(missing).toEqual([]);
 

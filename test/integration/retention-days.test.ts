@@ -173,7 +173,9 @@ test('operators estimate rules and hold stacks by commands', async () => {
   };
   const at = ['--organization', stack.organization];
   expect(await run('rule', 'estimate', 'keep-versions', 'newest=1', ...at)).toContain('states of versions: 2,');
-  expect(await run('hold', 'set', 'proj/dev', ...at, '--reason', 'Case 7')).toContain('Nothing of stack');
+  expect(await run('hold', 'set', 'proj/dev', ...at, '--reason', 'Case 7')).toContain(
+    'of stack proj/dev is deleted any more',
+  );
   expect(await run('rule', 'estimate', 'keep-versions', 'newest=1', ...at)).toContain('under a legal hold: 1');
   await run('hold', 'release', 'proj/dev', ...at);
   const log = await query<{ action: string; object: string }>(

@@ -209,6 +209,19 @@ test('a valid approval is kept, regardless of when it was requested', async () =
   expect(await count('update_approvals')).toBe(1);
 });
 
+test('approvals are kept while their stack is under a legal hold', async () => {
+  const stack = await createStack(app);
+  const { auth, path } = stack;
+  await ok(app.call('POST', `${path}/approvals`, { auth, body: { commit: 'a'.repeat(40), reason: 'x' } }));
+  await query(app, `update update_approvals set asked_at = now() - interval '101 days'`);
+  await ok(app.call('PUT', `${path}/legal-hold`, { auth, body: { reason: 'Case 7' } }));
+  await deleteOldApprovals(app.context, signal);
+  expect(await count('update_approvals')).toBe(1);
+  await ok(app.call('DELETE', `${path}/legal-hold`, { auth }));
+  await deleteOldApprovals(app.context, signal);
+  expect(await count('update_approvals')).toBe(0);
+});
+
 test('tokens are deleted long after their end, and not those that a file would bring back', async () => {
   const stack = await createStack(app);
   await query(

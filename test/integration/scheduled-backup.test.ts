@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { findBackups } from '../../src/shared/backup/backup-list.ts';
-import { readBackupStatus } from '../../src/shared/backup/backup-status.ts';
+import { backupTasks, readBackupStatus, saveBackups } from '../../src/shared/backup/backup-status.ts';
 import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
@@ -19,7 +19,7 @@ import { runBackup } from '../support/backups.ts';
 import { query } from '../support/database.ts';
 import { ask } from '../support/procedures.ts';
 import { createStack } from '../support/state.ts';
-import { testApp } from '../support/test-app.ts';
+import { createTestApp, testApp } from '../support/test-app.ts';
 
 const dayMs = 24 * 3600 * 1000;
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-scheduled-'));
@@ -68,6 +68,37 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   expect(await query(app, 'select id from blob_holds')).toEqual([]);
   await store.close();
 }, 120_000);
+
+test('a backup is overdue from the time of the schedule on', async () => {
+  const to = path.join(home, 'overdue');
+  const at = Date.parse('2026-11-29T01:00:00Z');
+  let later = 0;
+  await using weekly = await createTestApp({
+    settings: { HOLDFAST_BACKUP_TO: to, HOLDFAST_BACKUP_SCHEDULE: '0 3 * * 1' },
+  });
+  const runs = createScheduledTaskRepository(weekly.context.db);
+  const task = backUpOnSchedule(weekly.context, to, runs, () => at + later);
+  const overdue = async (): Promise<number> => {
+    await task.observe?.();
+    const text = await weekly.context.metrics.registry.metrics();
+    return toNumber(/^holdfast_backup_overdue_seconds (\S+)$/m.exec(text)?.[1]);
+  };
+  expect(await overdue()).toBe(Number.POSITIVE_INFINITY);
+  const backups = [
+    { id: 'a', takenAt: new Date(at).toISOString(), finishedAt: new Date(at).toISOString(), bytes: 0, blobs: 0 },
+  ].map((each) => ({ ...each, missingBlobs: 0, isEncrypted: false, verifiedAt: null }));
+  await runs.saveResult(task.name, JSON.stringify({ location: to, schedule: '0 3 * * 1', keep: 2, backups }));
+  // From Sunday to Monday.
+  for (const [hours, seconds] of [
+    [0, 0],
+    [25, 0],
+    [27, 3600],
+    [51, 90_000],
+  ] as const) {
+    later = hours * 3_600_000;
+    expect([hours, await overdue()]).toEqual([hours, seconds]);
+  }
+});
 
 test('the newest backup is verified each week, a day after a fault again, and faults are named', async () => {
   const runs = createScheduledTaskRepository(app.context.db);
@@ -127,6 +158,7 @@ test('site admins see the backups, the schedule and the last fault', async () =>
   expect(data.backups.map(({ id }: { id: string }) => id)).toHaveLength(2);
   expect(data.backups[0]).toMatchObject({ takenAt: at, isEncrypted: false, missingBlobs: 0 });
   expect(data.verification).toMatchObject({ at, problems: [], skipped: null });
+  expect(data.lastVerifiedAt).toBe(data.verification.at);
 });
 
 test('a backup that fails is repeated later and later, leaves no tables, and shows its fault meanwhile', async () => {
@@ -206,3 +238,46 @@ test('a backup that is stopped leaves no complete one and no hold', async () => 
   expect(await query(app, 'select id from blob_holds')).toEqual([]);
   await store.close();
 });
+
+test('backups that are all younger than a week are verified weekly, too, and the time without a verification is exported', async () => {
+  const daily = path.join(home, 'daily');
+  const program = path.join(home, 'without-faults.mjs');
+  writeFileSync(program, `console.log('{"problems":[]}')`);
+  const runs = createScheduledTaskRepository(app.context.db);
+  await runs.saveResult(backupTasks.verify, 'null');
+  const start = Date.now();
+  let day = 0;
+  const now = () => start + day * dayMs;
+  const metrics = createMetrics();
+  const create = backUpOnSchedule({ ...app.context, metrics }, daily, runs, now);
+  const verify = verifyNewestBackup(app.context, daily, runs, { now, program });
+  const unverifiedDays = async (): Promise<number> => {
+    await create.observe?.();
+    const found = await metrics.registry.getSingleMetric('holdfast_backup_last_verified_age_seconds')?.get();
+    return (found?.values[0]?.value ?? Number.NaN) / 86_400;
+  };
+  /** What the task saves each day: it keeps the newest three. A verified one has its mark as long as it is there. */
+  const marks = new Map<number, number>();
+  const find = async (): Promise<void> => {
+    const days = [day, day - 1, day - 2].filter((each) => each >= 0);
+    const backups = days.map((each) => {
+      const takenAt = new Date(start + each * dayMs).toISOString();
+      const sizes = { bytes: 1, blobs: 0, missingBlobs: 0, isEncrypted: false };
+      return { id: String(each), takenAt, finishedAt: takenAt, ...sizes, verifiedAt: marks.get(each) ?? null };
+    });
+    await saveBackups(runs, { location: daily, schedule: '0 3 * * *', keep: 3, backups });
+  };
+  for (; day <= 9; day++) await find();
+  day = 9;
+  expect(await unverifiedDays()).toBe(9);
+
+  const verifiedOn: number[] = [];
+  for (; day <= 25; day++) {
+    await find();
+    await verify.run(new AbortController().signal, { position: null, holder: '' });
+    if ((await unverifiedDays()) > 0) continue;
+    verifiedOn.push(day);
+    marks.set(day, now());
+  }
+  expect(verifiedOn).toEqual([9, 16, 23]);
+}, 120_000);

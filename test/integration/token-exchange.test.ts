@@ -471,6 +471,25 @@ describe('a change of policies', () => {
     await expectRefused(exchange(other, 'ending', await issuer.sign('ending')));
   });
 
+  test('or of an issuer ends its tokens, but a new name does not', async () => {
+    const keys = { keys: [(await makeKey('ES256', 'given')).jwk] };
+    const changes: readonly (readonly [change: object, status: number])[] = [
+      [{ name: 'renamed', maxExpiration: null, replay: 'once' }, 200],
+      [{ audience: 'urn:pulumi:org:other' }, 401],
+      [{ replay: 'within-life' }, 401],
+      [{ maxExpiration: 600 }, 401],
+      [{ jwks: keys }, 401],
+    ];
+    for (const [index, [change, status]] of changes.entries()) {
+      const organization = `issuer-${index}`;
+      const trusting = await trust(app, issuer, organization, [allow()]);
+      const auth = await signIn(app, trusting);
+      const path = `/api/orgs/${organization}/oidc/issuers/${trusting.issuerId}`;
+      await ok(app.call('PATCH', path, { auth: trusting.auth, body: change }));
+      expect({ change, status: (await other.call('GET', '/api/user', { auth })).status }).toEqual({ change, status });
+    }
+  });
+
   test('that denies wins over allowing ones, in any order', async () => {
     const trusting = await trust(app, issuer, 'denying', [
       allow(),

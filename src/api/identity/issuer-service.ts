@@ -95,7 +95,10 @@ export class IssuerService {
     );
   }
 
-  /** Throws NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError, and ConflictError if the name is taken. */
+  /**
+   * Ends all issued tokens, unless only the name changes. Throws NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError, and
+   * ConflictError if the name is taken.
+   */
   async update(
     caller: Caller,
     organization: string,
@@ -107,11 +110,16 @@ export class IssuerService {
     const change = changeOf(request);
     return orTaken(
       this.#context.db.inTransaction(async (tx) => {
+        // Changes end tokens.
+        await createPeopleRepository(tx).lock();
         await lockManagement(tx, organization, caller);
         const issuer = await lockIssuer(tx, organization, id);
         await assertSeenIssuer(tx, issuer, seen);
         checkIssuer({ ...issuer, ...change });
-        const changed = await createIssuerRepository(tx).update(id, change);
+        const issuers = createIssuerRepository(tx);
+        const changed = await issuers.update(id, change);
+        if (revisionOfIssuer({ ...changed, name: issuer.name }) !== revisionOfIssuer(issuer))
+          await issuers.revokeTokens((await issuers.listTokens(id)).map((token) => token.id));
         const { jwks, ...details } = change;
         await audit.record(tx, {
           organization,

@@ -93,14 +93,16 @@ export class OperatorQueries {
     };
   }
 
-  /** Queues a failed job again. Throws NotFoundError, ConflictError for a job that only its caller can repeat, and UnavailableError. */
+  /** Queues a failed job again. Throws NotFoundError, ConflictError for a job that only its caller can repeat or that is not known any more, and UnavailableError. */
   async retryJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
     const { queries, db, dispatcher } = this.#context;
     const failed = await queries?.findFailed(queue, id);
     if (!failed) throw noJob();
     const { name, retry } = failed;
     if (!retry)
-      throw new ConflictError(`Only its caller can repeat the job ${name}, because the caller already got its error`);
+      throw new ConflictError(
+        `Only its caller can repeat the job ${name}, which got its error, or it failed more than an hour ago`,
+      );
     await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
     // Running it twice does no harm; a lost job would wait for the next sweep.
     await dispatcher.enqueue(retry);
@@ -171,6 +173,8 @@ export class OperatorQueries {
       backups: (found?.backups ?? [])
         .slice(0, maxBackups)
         .map(({ verifiedAt, ...backup }) => ({ ...backup, verifiedAt: iso(verifiedAt) })),
+      /** Of all backups, deleted ones too. */
+      lastVerifiedAt: iso(found?.lastVerifiedAt ?? null),
       /** The last verification by a worker. */
       verification: verification && { ...verification, at: new Date(verification.at).toISOString() },
       createFailure: failureOf(backupTasks.create),

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { JobQueueView } from '../../shared/jobs/job-queue-view.ts';
-import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { Authenticator } from '../identity/credentials/authenticator.ts';
 import { pagePolicy } from '../platform/http/security-headers.ts';
 import { queueStyleSha256, renderQueuePage } from './queue-page.ts';
@@ -17,7 +17,8 @@ const maxJobs = 50;
 
 /**
  * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no
- * login page of ours. The password is an API token; the user name is ignored.
+ * login page of ours. The password is an API token; the user name is ignored. Not through a proxy: no ingress can keep to itself every
+ * spelling of a path.
  */
 export function registerQueueRoutes(app: FastifyInstance, services: Services, queries: JobQueueView): void {
   app.get(
@@ -29,7 +30,7 @@ export function registerQueueRoutes(app: FastifyInstance, services: Services, qu
         described: {
           responses: { 200: Type.Unknown() },
           produces: ['text/html', 'application/json'],
-          errorStatuses: [401, 403],
+          errorStatuses: [401, 403, 404],
         },
       },
       schema: {
@@ -50,6 +51,10 @@ export function registerQueueRoutes(app: FastifyInstance, services: Services, qu
 }
 
 async function admitSiteAdmin({ credentials }: Services, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  if (request.headers['x-forwarded-for'] !== undefined || request.headers['forwarded'] !== undefined)
+    throw new NotFoundError(
+      'The queues are not shown through a proxy: use the address of the API itself, or /~/operator',
+    );
   const token = basicPassword(request.headers.authorization ?? '');
   const caller = token === null ? null : await credentials.findCaller(request.raw, token, nowhere);
   if (!caller) {

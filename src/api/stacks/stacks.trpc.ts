@@ -9,6 +9,7 @@ import {
   userProcedure,
 } from '../access/procedures/trpc.ts';
 import type { ManualEdits } from '../state/manual-edits.ts';
+import type { ValueReads } from '../state/value-reads.ts';
 import type { AttentionQueries } from './attention-queries.ts';
 import { StatusFilter } from './stack-filter.ts';
 import type { StackQueries } from './stack-queries.ts';
@@ -20,6 +21,7 @@ declare module '../access/procedures/context.ts' {
     readonly stackQueries: StackQueries;
     readonly stacks: StackService;
     readonly manualEdits: ManualEdits;
+    readonly valueReads: ValueReads;
   }
 }
 
@@ -37,6 +39,7 @@ const ListInput = Type.Object({
 });
 
 const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
+const ofRead = { kind: 'stack', permission: 'read' } as const;
 /** The repair of a pending operation, identified by its position in the list and its resource. */
 const Repair = Type.Object({
   index: Type.Integer({ minimum: 0, maximum: 999_999 }),
@@ -82,10 +85,16 @@ export const stacksRouter = router({
       items: await services.stackQueries.listTags(caller, organization, { name, begin: text, limit }),
     })),
 
-  /** The data of a stack's overview. Secrets are encrypted. */
-  get: stackScan('read').query(({ ctx: { caller, scan, services }, input: ref }) =>
-    services.stackQueries.get(scan, caller, ref),
-  ),
+  /** The data of a stack's overview. Secrets are encrypted. The read of the outputs is recorded. */
+  get: stackScan('read').query(async ({ ctx: { caller, request, scan, services }, input: ref }) => {
+    const { outputs, ...found } = await services.stackQueries.get(scan, caller, ref);
+    const isShown = outputs?.some(({ isSecret }) => !isSecret) === true;
+    // The page is for operators, too, whose site is fenced: it goes on without the outputs.
+    if (isShown && services.readOnly.isFenced) return { ...found, outputs: null };
+    const read = { view: 'outputs', stackVersion: found.version } as const;
+    if (isShown) await services.valueReads.record(request.trail(caller, ofRead, 'stack.export'), caller, ref, read);
+    return { ...found, outputs };
+  }),
 
   /** The name of the stack that had this one before a rename; null if there is none, or none that the caller may read. */
   renamed: organizationProcedure('read')

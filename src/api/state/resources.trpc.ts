@@ -3,10 +3,12 @@ import { resourceKey } from '../../shared/search/resource-key.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan } from '../access/procedures/trpc.ts';
 import type { ResourceService } from './resource-service.ts';
+import type { ValueReads } from './value-reads.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly resources: ResourceService;
+    readonly valueReads: ValueReads;
   }
 }
 
@@ -14,6 +16,7 @@ const CursorFields = Type.Tuple([text(1_000), text(100)]);
 const Version = Type.Tuple([Type.Integer({ minimum: 0, maximum: 999_999_999 })]);
 const VersionNumber = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 const urn = text(8_000);
+const ofRead = { kind: 'stack', permission: 'read' } as const;
 
 /** Resources of a stack's newest state. `indexedVersion` says up to which version a list is. */
 export const resourcesRouter = router({
@@ -39,12 +42,15 @@ export const resourcesRouter = router({
       return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
     }),
 
-  /** With inputs and outputs, of the newest state or of a version; secrets are redacted. */
+  /** With inputs and outputs, of the newest state or of a version; secrets are redacted. The read is recorded. */
   get: stackScan('read')
     .input(input(Type.Object({ urn, version: Type.Optional(VersionNumber) })))
-    .query(({ ctx: { scan, services }, input: { urn: of, version = null, ...ref } }) =>
-      services.resources.get(scan, ref, of, version),
-    ),
+    .query(async ({ ctx: { caller, request, scan, services }, input: { urn: of, version = null, ...ref } }) => {
+      const found = await services.resources.get(scan, ref, of, version);
+      const read = { view: 'resource', stackVersion: version ?? 'newest' } as const;
+      await services.valueReads.record(request.trail(caller, ofRead, 'stack.export'), caller, ref, read);
+      return found;
+    }),
 
   /** The version that set each property: exactly, or that version or an older one. */
   blame: stackScan('read')

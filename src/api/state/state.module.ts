@@ -9,6 +9,7 @@ import { StackDiff } from './stack-diff.ts';
 import { registerStateRoutes } from './state.routes.ts';
 import { StateService } from './state-service.ts';
 import { StateView } from './state-view.ts';
+import { ValueReads } from './value-reads.ts';
 import { VersionService } from './version-service.ts';
 import { registerCheckpointRoutes } from './writes/checkpoints.routes.ts';
 import { registerJournalRoutes } from './writes/journal.routes.ts';
@@ -23,6 +24,7 @@ export function createStateServices(context: ApiContext, reclaim: Reclaim) {
     versions: new VersionService(context),
     stackDiff: new StackDiff(context),
     stateView: new StateView(context),
+    valueReads: new ValueReads(context),
     retention: new RetentionService(context),
     submitWrite: createSubmitWrite({ ...context, services: context.jobServices }),
   };

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { hasPermission } from '../../shared/access/permissions.ts';
+import { formatStackRef } from '../../shared/stacks/names.ts';
 import { assertAuthorized } from '../access/authorize-call.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, StackInput, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan, stackScanMutation } from '../access/procedures/trpc.ts';
@@ -7,6 +8,7 @@ import { permissionsInPath } from '../access/stack-access.ts';
 import type { ManualEdits } from './manual-edits.ts';
 import type { StackDiff } from './stack-diff.ts';
 import type { StateView } from './state-view.ts';
+import type { ValueReads } from './value-reads.ts';
 import type { VersionService } from './version-service.ts';
 
 declare module '../access/procedures/context.ts' {
@@ -14,6 +16,7 @@ declare module '../access/procedures/context.ts' {
     readonly stackDiff: StackDiff;
     readonly manualEdits: ManualEdits;
     readonly stateView: StateView;
+    readonly valueReads: ValueReads;
     readonly versions: VersionService;
   }
 }
@@ -34,25 +37,29 @@ export const versionsRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /** Resources that differ between two versions, all or those whose types begin so; 0 is the stack before its first one. Secrets are redacted. */
+  /** Resources that differ between two versions, all or those whose types begin so; 0 is the stack before its first one. Secrets are redacted. The read is recorded. */
   diff: stackScan('read')
     .input(
       input(Type.Object({ from: VersionNumber, to: VersionNumber, typePrefix: Type.Optional(text(200)), ...page })),
     )
     .query(
       async ({
-        ctx: { scan, services },
+        ctx: { caller, request, scan, services },
         input: { cursor, from, limit = defaultPage, to, typePrefix = '', ...ref },
       }) => {
         const [offset] = decodeCursor(cursor, Type.Tuple([VersionNumber])) ?? [0];
         const found = await services.versions.diff(scan, ref, { from, to, typePrefix, offset, limit });
+        if (found.items.length > 0) {
+          const read = { view: 'differences', stackVersion: to, comparedWith: from } as const;
+          await services.valueReads.record(request.trail(caller, ofRead, 'stack.export'), caller, ref, read);
+        }
         return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
       },
     ),
 
   /**
    * Differing resources of two stacks, paired by type and name, of their newest states or of versions. Secrets are redacted;
-   * with `secrets` the response says which differ, which needs the permission to decrypt both.
+   * with `secrets` the response says which differ, which needs the permission to decrypt both. The reads are recorded.
    */
   diffStacks: stackScan('read')
     .input(
@@ -93,6 +100,14 @@ export const versionsRouter = router({
         offset,
         limit,
       });
+      for (const [who, of, against, stackVersion] of [
+        [caller, ref, otherRef, found.fromVersion],
+        [otherCaller, otherRef, ref, found.toVersion],
+      ] as const) {
+        if (found.items.length === 0) break;
+        const read = { view: 'differences', stackVersion, comparedWith: formatStackRef(against) } as const;
+        await services.valueReads.record(request.trail(who, ofRead, 'stack.export'), who, of, read);
+      }
       const next = found.next === null ? null : encodeCursor([found.next, found.fromVersion, found.toVersion]);
       return { ...found, next, mayCompareSecrets: mayCompare };
     }),

@@ -5,11 +5,14 @@ import { titleOf } from './document.ts';
 import { changesPerCall } from './kinds/kind.ts';
 import { kinds } from './kinds/kinds.ts';
 import { changeRecords, type ManagedRecord, type RecordKey } from './managed-records.ts';
+import type { OrganizationApi } from './organization-api.ts';
 import type { Change, OrganizationPlan } from './plan.ts';
 
 interface ApplyOptions {
   /** Calls at once. */
   readonly parallel: number;
+  /** No change is begun afterwards. */
+  readonly stop?: AbortSignal;
   onDone(change: Change): void;
 }
 
@@ -19,43 +22,67 @@ interface ApplyOptions {
  */
 export async function applyPlan(plan: OrganizationPlan, options: ApplyOptions): Promise<readonly string[]> {
   const { api, changes } = plan;
-  await changeRecords(api, { set: plan.noted, remove: plan.released });
+  const { parallel, stop } = options;
   const refused: string[] = [];
+  await writeNotes(api, plan.noted, plan.released, refused);
   for (const group of groupsOf(changes)) {
+    if (refused.length > 0 || stop?.aborted) break;
     const set: ManagedRecord[] = [];
     const remove: RecordKey[] = [];
-    const queue = new PQueue({ concurrency: options.parallel });
+    const queue = new PQueue({ concurrency: parallel });
     const note = (change: Change, object: string | null): void => {
       if (object === null) remove.push(change);
       else set.push(recordOf(change, object));
       options.onDone(change);
     };
-    const makeOne = async (change: Change): Promise<void> => {
+    /** Errors of the program. */
+    const faults: unknown[] = [];
+    const attempt = async (tried: readonly Change[], make: () => Promise<void>): Promise<void> => {
+      if (faults.length > 0 || stop?.aborted) return;
       try {
-        note(change, await makeChange(plan, change));
+        await make();
       } catch (error) {
-        if (!(error instanceof ConfigurationError)) throw error;
-        refused.push(`${titleOf(change)}: ${error.message}`);
+        if (error instanceof ConfigurationError)
+          refused.push(...tried.map((change) => `${titleOf(change)}: ${error.message}`));
+        else faults.push(error);
       }
     };
     await queue.addAll(
-      batchesOf(group).map((batch) => async () => {
-        try {
-          const objects = await makeTogether(plan, batch);
-          if (objects) for (const [at, change] of batch.entries()) note(change, objects[at] ?? null);
-          else for (const change of batch) await makeOne(change);
-        } catch (error) {
-          if (!(error instanceof ConfigurationError)) throw error;
-          refused.push(...batch.map((change) => `${titleOf(change)}: ${error.message}`));
-        }
-      }),
+      batchesOf(group).map(
+        (batch) => () =>
+          attempt(batch, async () => {
+            const together = await makeTogether(api, batch);
+            if ('objects' in together)
+              for (const [at, change] of batch.entries()) note(change, together.objects[at] ?? null);
+            else
+              for (const change of batch)
+                await attempt([change], async () => note(change, await makeChange(together.alone, change)));
+          }),
+      ),
     );
     // The notes about a deleted organization went with it.
-    if (remove.some(({ kind }) => kind === 'Organization')) break;
-    await changeRecords(api, { set, remove: remove.map(({ kind, name }) => ({ kind, name })) });
-    if (refused.length > 0) break;
+    const isGone = remove.some(({ kind }) => kind === 'Organization');
+    if (!isGone) await writeNotes(api, set, remove, refused);
+    if (faults.length > 0) throw faults[0];
+    if (isGone) break;
   }
   return refused;
+}
+
+async function writeNotes(
+  api: OrganizationApi,
+  set: readonly ManagedRecord[],
+  remove: readonly RecordKey[],
+  refused: string[],
+): Promise<void> {
+  try {
+    await changeRecords(api, { set, remove: remove.map(({ kind, name }) => ({ kind, name })) });
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    refused.push(
+      `The server has no note of ${set.length + remove.length} objects (${error.message}): apply the same configuration again before you change it`,
+    );
+  }
 }
 
 /** Successive changes of one kind, which do not depend on each other. */
@@ -79,41 +106,68 @@ function batchesOf(group: readonly Change[]): Change[][] {
   return batches;
 }
 
-/** The same as makeChange for each; null if the server refuses the batch: each alone tells which one it is. Throws ConfigurationError. */
+/**
+ * The same as makeChange for each, or the API with which to make each alone: of a refused batch, that tells which one it is. Throws
+ * ConfigurationError.
+ */
 async function makeTogether(
-  { api }: OrganizationPlan,
+  api: OrganizationApi,
   batch: readonly Change[],
-): Promise<readonly (string | null)[] | null> {
+): Promise<{ readonly objects: readonly (string | null)[] } | { readonly alone: OrganizationApi }> {
   const [first] = batch;
-  if (!first || batch.length === 1) return null;
+  if (!first || batch.length === 1) return { alone: api };
   try {
-    return (await kinds[first.kind].changeTogether?.(api, batch)) ?? null;
+    const objects = await kinds[first.kind].changeTogether?.(api, batch);
+    return objects ? { objects } : { alone: api };
   } catch (error) {
-    if (error instanceof CallRefusedError && [400, 404, 409].includes(error.status)) return null;
+    if (error instanceof CallRefusedError && [400, 404, 409].includes(error.status))
+      return { alone: error.mayBeMade ? api.repeating : api };
     throw error;
   }
 }
 
 /** Returns how paths of the API name the object; null if it was deleted. Throws ConfigurationError. */
-async function makeChange({ api }: OrganizationPlan, change: Change): Promise<string | null> {
-  const { action, fields, name, present, wanted = {} } = change;
+async function makeChange(api: OrganizationApi, change: Change): Promise<string | null> {
+  const { action, name, present, wanted = {} } = change;
   const kind = kinds[change.kind];
   if (!present) return kind.create(api, name, wanted);
   const { object } = present;
   const seen = await kind.read(api, object);
+  if (!seen && api.isRepeat && action === 'delete') return null;
   if (!seen) throw new ConfigurationError('it was deleted since the plan was made; plan again');
+  const isMade = (field: string): boolean =>
+    api.isRepeat &&
+    field in wanted &&
+    field in seen.spec &&
+    isDeepStrictEqual(seen.spec[field] ?? null, shownOf(change, field) ?? null);
   // Objects that never change have no spec to compare.
-  const others = Object.keys(seen.spec).filter((field) => !isDeepStrictEqual(seen.spec[field], present.spec[field]));
+  const others = Object.keys(seen.spec).filter(
+    (field) => !isDeepStrictEqual(seen.spec[field], present.spec[field]) && !isMade(field),
+  );
   if (others.length > 0)
     throw new ConfigurationError(
       `${others.map((field) => `${field} is ${JSON.stringify(seen.spec[field])} now, and was ${JSON.stringify(present.spec[field])} in the plan`).join('; ')}; plan again`,
     );
-  if (action === 'delete') {
+  // Nobody sees which secret is set.
+  const fields = change.fields
+    .map(({ field }) => field)
+    .filter((field) => field === kind.secretField || !isMade(field));
+  if (action === 'change' && fields.length === 0) return object;
+  try {
+    if (action === 'change')
+      return await kind.change(api, { object, name, from: seen.spec, to: wanted, fields, tags: seen.tags });
     await kind.remove(api, object, seen.tags);
     return null;
+  } catch (error) {
+    if (api.isRepeat || !(error instanceof CallRefusedError && error.mayBeMade)) throw error;
+    return makeChange(api.repeating, change);
   }
-  const edit = { object, name, from: seen.spec, to: wanted, fields: fields.map(({ field }) => field), tags: seen.tags };
-  return kind.change(api, edit);
+}
+
+/** A wanted field as the server shows it. */
+function shownOf({ kind, wanted = {} }: Change, field: string): unknown {
+  const value = wanted[field];
+  return field === kinds[kind].secretField && value !== null ? true : value;
 }
 
 function recordOf({ document, kind, name, secretDigest }: Change, object: string): ManagedRecord {

@@ -77,11 +77,21 @@ export function addApplyCommand(command: Command, run: CommandRun): void {
       }
       let done = 0;
       const refused: string[] = [];
-      for (const plan of plans)
-        refused.push(...(await applyPlan(plan, { parallel: options.parallel, onDone: () => void done++ })));
-      if (!options.json && hasChanges(plans)) console.log(`Applied ${done} of ${total(plans)} changes.`);
-      for (const each of refused) console.error(`holdfast: ${each}`);
+      const ending = stopOnSignal();
+      try {
+        for (const plan of plans)
+          refused.push(
+            ...(await applyPlan(plan, {
+              ...{ parallel: options.parallel, stop: ending.stop, onDone: () => void done++ },
+            })),
+          );
+      } finally {
+        ending.forget();
+        if (!options.json && hasChanges(plans)) console.log(`Applied ${done} of ${total(plans)} changes.`);
+        for (const each of refused) console.error(`holdfast: ${each}`);
+      }
       if (refused.length > 0) run.exitCode = 1;
+      if (ending.stop.aborted) run.exitCode = ending.stop.reason === 'SIGINT' ? 130 : 143;
     });
 }
 
@@ -143,6 +153,28 @@ function total(plans: readonly OrganizationPlan[]): number {
 
 function hasChanges(plans: readonly OrganizationPlan[]): boolean {
   return total(plans) > 0;
+}
+
+/** Until when the same signal counts as the first one: Ctrl-C reaches a process from its terminal and from npm. */
+const sameSignalMs = 500;
+
+/** SIGINT and SIGTERM abort `stop`; a second signal ends the process. */
+function stopOnSignal(): { readonly stop: AbortSignal; forget(): void } {
+  const controller = new AbortController();
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  let at = Number.POSITIVE_INFINITY;
+  const end = (signal: NodeJS.Signals): void => {
+    if (controller.signal.aborted && performance.now() - at >= sameSignalMs) process.exit(1);
+    at = Math.min(at, performance.now());
+    controller.abort(signal);
+  };
+  for (const signal of signals) process.on(signal, end);
+  return {
+    stop: controller.signal,
+    forget: () => {
+      for (const signal of signals) process.off(signal, end);
+    },
+  };
 }
 
 async function isConfirmed(): Promise<boolean> {

@@ -6,6 +6,8 @@ export class ConfigurationError extends OperatorError {}
 /** The server refuses one call. */
 export class CallRefusedError extends ConfigurationError {
   readonly status: number;
+  /** An earlier attempt had no response, and may have made the change. */
+  mayBeMade = false;
 
   constructor(status: number, message: string) {
     super(message);

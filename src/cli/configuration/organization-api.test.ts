@@ -1,15 +1,18 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { OrganizationApi } from './organization-api.ts';
 
-/** Ends the first connection of each method without a response. */
+/** What the server does with each call in turn; then it answers. A number is a status, `half` a body that breaks off. */
+let faults: ('none' | 'half' | number)[] = [];
 const calls: string[] = [];
 const server = createServer((request, response) => {
-  const isFirst = !calls.includes(request.method as string);
   calls.push(request.method as string);
-  if (isFirst) request.socket.destroy();
-  else response.end('{}');
+  const fault = faults.shift();
+  if (fault === 'none') request.socket.destroy();
+  else if (fault === 'half') {
+    response.writeHead(200, { 'content-length': 100 }).write('{"id"', () => request.socket.destroy());
+  } else response.writeHead(fault ?? 200, { 'retry-after': '0' }).end('{}');
 });
 let api: OrganizationApi;
 beforeAll(async () => {
@@ -18,10 +21,28 @@ beforeAll(async () => {
   api = new OrganizationApi({ origin, token: 'hf-x' }, 'acme');
 });
 afterAll(() => void server.close());
+beforeEach(() => {
+  calls.length = 0;
+});
 
-test('a call whose connection breaks is repeated, but not one that would create an object twice', async () => {
-  await expect(api.get('teams')).resolves.toMatchObject({ json: {} });
-  await expect(api.put('teams/a', {})).resolves.toMatchObject({ json: {} });
-  await expect(api.post('grants', {})).rejects.toThrow('the change may have been made, so look before you repeat it');
-  expect(calls).toEqual(['GET', 'GET', 'PUT', 'PUT', 'POST']);
+test.each(['none', 'half', 502, 504] as const)(
+  'a call without a whole response (%s) is repeated, but not one that would create an object twice',
+  async (fault) => {
+    faults = [fault];
+    await expect(api.get('teams')).resolves.toMatchObject({ json: {} });
+    faults = [fault];
+    await expect(api.put('teams/a', {})).resolves.toMatchObject({ json: {} });
+    faults = [fault];
+    await expect(api.post('grants', {})).rejects.toThrow('the change may have been made, so look before you repeat it');
+    expect(calls).toEqual(['GET', 'GET', 'PUT', 'PUT', 'POST']);
+  },
+);
+
+test('a repeated deletion finds nothing, because the first one has deleted it', async () => {
+  faults = ['none', 404];
+  await expect(api.delete('teams/a')).resolves.toMatchObject({ json: null });
+  faults = [503, 404];
+  await expect(api.delete('teams/a')).rejects.toMatchObject({ status: 404, mayBeMade: false });
+  faults = ['none', 412];
+  await expect(api.patch('teams/a', {}, '"1"')).rejects.toMatchObject({ status: 412, mayBeMade: true });
 });

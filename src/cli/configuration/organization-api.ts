@@ -21,29 +21,58 @@ interface CallOptions {
   readonly etag?: string | null | undefined;
 }
 
+interface Answer {
+  readonly text: string;
+  readonly etag: string | null;
+}
+
+interface Failure {
+  readonly error: ConfigurationError;
+  readonly isPassing: boolean;
+  /** There is no response of the server, which may have made the change. */
+  readonly isLost: boolean;
+  readonly retryAfter: string | null;
+}
+
 /** Calls the API for one organization, or for one of its stacks. Repeats what a server or a proxy refuses for a moment. */
 export class OrganizationApi {
   readonly organization: string;
+  /** A call without a response may have made the same changes. */
+  readonly isRepeat: boolean;
   readonly #login: CliLogin;
   readonly #root: string;
   #roleIds: Promise<ReadonlyMap<string, string>> | null = null;
 
   /** `root`: the part of the API that paths are below. */
-  constructor(login: CliLogin, organization: string, root = `orgs/${encodeURIComponent(organization)}`) {
+  constructor(
+    login: CliLogin,
+    organization: string,
+    root = `orgs/${encodeURIComponent(organization)}`,
+    { isRepeat = false } = {},
+  ) {
     this.#login = login;
     this.#root = root;
+    this.isRepeat = isRepeat;
     this.organization = organization;
+  }
+
+  get repeating(): OrganizationApi {
+    return this.#at(this.#root, true);
   }
 
   /** The part of the API for site admins. */
   get operator(): OrganizationApi {
-    return new OrganizationApi(this.#login, this.organization, 'operator');
+    return this.#at('operator', this.isRepeat);
   }
 
   /** The part of the API for one stack of the organization. */
   ofStack(project: string, stack: string): OrganizationApi {
     const names = [this.organization, project, stack].map(encodeURIComponent);
-    return new OrganizationApi(this.#login, this.organization, `stacks/${names.join('/')}`);
+    return this.#at(`stacks/${names.join('/')}`, this.isRepeat);
+  }
+
+  #at(root: string, isRepeat: boolean): OrganizationApi {
+    return new OrganizationApi(this.#login, this.organization, root, { isRepeat });
   }
 
   get = (path: string): Promise<ApiResponse> => this.#call('GET', path, {});
@@ -93,27 +122,41 @@ export class OrganizationApi {
   }
 
   async #call(method: string, path: string, options: CallOptions): Promise<ApiResponse> {
+    let mayBeMade = this.isRepeat;
     for (let attempt = 1; ; attempt++) {
-      let response: Response;
-      try {
-        response = await this.#send(method, path, options);
-      } catch (error) {
-        if (method === 'POST' && !wasNotSent(error))
-          throw new ConfigurationError(
-            `${this.#login.origin}: ${unreachableReason(error)}; the change may have been made, so look before you repeat it`,
-            { cause: error },
-          );
-        if (attempt === attempts)
-          throw new ConfigurationError(`${this.#login.origin}: ${unreachableReason(error)}`, { cause: error });
-        await wait(backOff(attempt, null));
-        continue;
+      const answer = await this.#attempt(method, path, options);
+      if ('text' in answer)
+        return { json: answer.text === '' ? null : parse(answer.text, this.#login), etag: answer.etag };
+      const { error, isLost, isPassing, retryAfter } = answer;
+      if (method === 'POST' && isLost)
+        throw new ConfigurationError(`${error.message}; the change may have been made, so look before you repeat it`, {
+          cause: error,
+        });
+      mayBeMade ||= isLost;
+      if (mayBeMade && error instanceof CallRefusedError) {
+        if (method === 'DELETE' && error.status === 404) return { json: null, etag: null };
+        error.mayBeMade = true;
       }
+      if (!isPassing || attempt === attempts) throw error;
+      await wait(backOff(attempt, retryAfter));
+    }
+  }
+
+  async #attempt(method: string, path: string, options: CallOptions): Promise<Answer | Failure> {
+    try {
+      const response = await this.#send(method, path, options);
+      const { headers, ok, status } = response;
       const text = await response.text();
-      if (response.ok)
-        return { json: text === '' ? null : parse(text, this.#login), etag: response.headers.get('etag') };
-      const isPassing = response.status === 429 || response.status === 503;
-      if (!isPassing || attempt === attempts) throw this.#refused(response.status, text);
-      await wait(backOff(attempt, response.headers.get('retry-after')));
+      if (ok) return { text, etag: headers.get('etag') };
+      return {
+        error: this.#refused(status, text),
+        isPassing: [429, 502, 503, 504].includes(status),
+        isLost: status === 502 || status === 504,
+        retryAfter: headers.get('retry-after'),
+      };
+    } catch (cause) {
+      const error = new ConfigurationError(`${this.#login.origin}: ${unreachableReason(cause)}`, { cause });
+      return { error, isPassing: true, isLost: !wasNotSent(cause), retryAfter: null };
     }
   }
 
@@ -163,8 +206,8 @@ function messageIn(text: string): string | null {
   }
 }
 
-/** In ms: what the server asks for, otherwise twice as long each time. Spread, because several calls wait at once. */
+/** In ms: twice as long each time, and at least what is asked for. Spread, because several calls wait at once. */
 function backOff(attempt: number, retryAfter: string | null): number {
-  const asked = Number(retryAfter ?? Number.NaN) * 1000;
-  return Math.min(asked >= 0 ? asked : 500 * 2 ** (attempt - 1), maxWaitMs) * (1 + Math.random() / 4);
+  const asked = Number(retryAfter ?? 0) * 1000 || 0;
+  return Math.min(Math.max(asked, 500 * 2 ** (attempt - 1)), maxWaitMs) * (1 + Math.random() / 4);
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigurationError } from './configuration-error.ts';
 import { type Document, keyOf, type Labels, type SecretReference, titleOf } from './document.ts';
-import { type Kind, type KindName, kindNames, type PresentObject, type Spec } from './kinds/kind.ts';
+import { type Kind, type KindName, kindNames, type PresentObject, type Spec, sorted } from './kinds/kind.ts';
 import { kinds } from './kinds/kinds.ts';
 import { listRecords, type ManagedRecord, type RecordKey } from './managed-records.ts';
 import type { OrganizationApi } from './organization-api.ts';
@@ -30,11 +30,21 @@ export interface Change {
   readonly secretDigest?: string;
 }
 
+/** A document that is not applied, or only in part, until invited users accept. */
+export interface Waiting {
+  readonly kind: KindName;
+  readonly organization: string;
+  readonly name: string;
+  /** Logins. */
+  readonly members: readonly string[];
+}
+
 /** What would happen in one organization. */
 export interface OrganizationPlan {
   readonly api: OrganizationApi;
   readonly changes: readonly Change[];
   readonly unchanged: number;
+  readonly waiting: readonly Waiting[];
   /** Objects that are as declared, but not yet noted so. */
   readonly noted: readonly ManagedRecord[];
   /** Notes about objects that are gone. */
@@ -74,7 +84,8 @@ export async function planOrganization(
   );
   const state: PresentState = { objects, records };
   throwProblems(findProblems(documents, state));
-  const found = await matchDocuments(api, documents, state);
+  const { ready, waiting } = withoutInvited(documents, state);
+  const found = await matchDocuments(api, ready, state);
   const declared = new Set(documents.map(keyOf));
   const claimed = new Set(found.taken.map(({ kind, object }) => JSON.stringify([kind, object])));
   const { organization } = api;
@@ -106,10 +117,33 @@ export async function planOrganization(
   return {
     api,
     changes: inOrder(changes),
-    unchanged: documents.length - found.changes.length,
+    unchanged: documents.length - new Set([...found.changes, ...waiting].map(keyOf)).size,
+    waiting,
     noted: found.noted,
     released: whole.length > 0 ? [] : gone.filter((record) => !isDeleted(record)),
   };
+}
+
+/** The documents without members who have not yet accepted an invitation, or who will be invited: the server takes only members. */
+function withoutInvited(
+  documents: readonly Document[],
+  { objects }: PresentState,
+): { readonly ready: readonly Document[]; readonly waiting: readonly Waiting[] } {
+  const present = objects.get('Member') ?? [];
+  const members = new Set(present.filter(({ isInvited }) => !isInvited).map(({ object }) => object));
+  const declared = documents.filter(({ kind }) => kind === 'Member');
+  const invited = new Set([...present, ...declared].map(({ name }) => name).filter((name) => !members.has(name)));
+  const waiting: Waiting[] = [];
+  const ready = documents.flatMap((document): Document[] => {
+    const { kind, name, organization, spec } = document;
+    const { references, withoutMembers } = kinds[kind];
+    const awaited = (references?.(spec) ?? []).filter((each) => each.kind === 'Member' && invited.has(each.name));
+    if (awaited.length === 0 || !withoutMembers) return [document];
+    waiting.push({ kind, organization, name, members: sorted(awaited.map((each) => each.name)) });
+    const rest = withoutMembers(spec, invited);
+    return rest ? [{ ...document, spec: rest }] : [];
+  });
+  return { ready, waiting };
 }
 
 interface Matched {

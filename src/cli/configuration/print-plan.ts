@@ -11,6 +11,8 @@ export function* planLines(plans: readonly OrganizationPlan[]): Generator<string
     yield `${marks[change.action]} ${titleOf(change)}`;
     for (const field of change.fields) yield* fieldLines(change, field);
   }
+  for (const { members, ...each } of plans.flatMap(({ waiting }) => waiting))
+    yield `? ${titleOf(each)} waits until ${members.join(', ')} ${members.length === 1 ? 'accepts the invitation' : 'accept the invitations'}`;
   const { change, create, delete: deleted, unchanged } = countsOf(plans);
   yield create + change + deleted === 0
     ? `No changes: ${counted(unchanged)} as declared.`
@@ -24,6 +26,7 @@ export function planJson(plans: readonly OrganizationPlan[]) {
     changes: plans
       .flatMap(({ changes }) => changes)
       .map(({ action, fields, kind, name, organization }) => ({ action, kind, organization, name, fields })),
+    waiting: plans.flatMap(({ waiting }) => waiting),
   };
 }
 

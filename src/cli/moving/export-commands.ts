@@ -19,7 +19,7 @@ import { jsonOption, printResult } from '../output/outputs.ts';
 import { counted } from '../output/text.ts';
 import { exportArchive } from './archive/archive-export.ts';
 import { forEachStack } from './for-each-stack.ts';
-import { messageOf } from './import-plan.ts';
+import { assertAllMatch, messageOf } from './import-plan.ts';
 
 const pageRows = 500;
 
@@ -167,6 +167,8 @@ async function listStacks({ db, identity }: AppContext, { organization: name, st
   }
   const isSelected = (each: StackRow): boolean =>
     stack?.some((pattern) => nameMatches(pattern, `${each.project}/${each.stack}`)) ?? true;
+  const names = all.map((each) => `${each.project}/${each.stack}`);
+  assertAllMatch(stack ?? [], names, { location: name });
   return { organization, stacks: all.filter(isSelected) };
 }
 

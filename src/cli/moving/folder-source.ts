@@ -26,10 +26,11 @@ export class FolderSource implements MovingSource {
       ...{ name: each.name, project: each.project, stack: each.stack },
       open: () => openFolderStack(this.#folder, each),
     }));
-    const remarks = strays.map(
-      (name) => `${name} is left out: it is not in the layout of this folder (pulumi state upgrade)`,
-    );
-    return { stacks: opened, strays, remarks };
+    const gaps = strays.map((name) => ({
+      name,
+      text: `${name} is left out: it is not in the layout of this folder (pulumi state upgrade)`,
+    }));
+    return { stacks: opened, strays, remarks: [], leftOut: [], gaps };
   }
 
   close(): Promise<void> {

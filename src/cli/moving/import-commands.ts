@@ -16,12 +16,12 @@ import { ArchiveSource } from './archive/archive-source.ts';
 import { assertWritable } from './assert-writable.ts';
 import { FolderSource } from './folder-source.ts';
 import { forEachStack } from './for-each-stack.ts';
-import { isSelected, messageOf, planStack, type StackPlan } from './import-plan.ts';
+import { assertAllMatch, isSelected, messageOf, planStack, type StackPlan } from './import-plan.ts';
 import { beginRun } from './import-run.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { mapSource, type StackMapping, toMapping, toUserMapping, type UserMapping } from './mapped-source.ts';
-import type { MovingSource, SourceListing, SourceStack } from './moving-source.ts';
-import { countedAll, describePlan, inQuarantine, type PlanFile } from './plan-report.ts';
+import type { MovingSource, SourceGap, SourceListing, SourceStack } from './moving-source.ts';
+import { countedAll, describePlan, inQuarantine, type PlanFile, readPlannedNames } from './plan-report.ts';
 import { rollBackStack } from './rollback-import.ts';
 import { isService, ServiceSource } from './service-source.ts';
 import { StackImporter } from './stack-importer.ts';
@@ -52,6 +52,7 @@ interface ImportCall {
   readonly listing: SourceListing;
   /** The selected ones. */
   readonly stacks: readonly SourceStack[];
+  readonly gaps: readonly SourceGap[];
 }
 
 /** Adds the options of `holdfast import`. */
@@ -93,7 +94,10 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
   const source = mapSource(await openSource(archive, options, session.config), options.map ?? []);
   try {
     const listing = await source.list();
-    const stacks = listing.stacks.filter((stack) => isSelected(stack, options.stack ?? []));
+    const patterns = options.stack ?? [];
+    const stacks = listing.stacks.filter((stack) => isSelected(stack, patterns));
+    const gaps = (listing.gaps ?? []).filter(({ name }) => name === null || isSelected({ name }, patterns));
+    assertAllMatch(patterns, [...stacks.map(({ name }) => name), ...gaps.flatMap(({ name }) => name ?? [])], source);
     await session.withContext(async (context) => {
       const organization = await context.identity.findOrganization(options.organization);
       if (!organization)
@@ -101,7 +105,7 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
           `There is no organization ${JSON.stringify(options.organization)}: see holdfast admin --help`,
         );
       if (options.apply) await assertWritable(context.db);
-      const call = { context, source, organization, options, listing, stacks };
+      const call = { context, source, organization, options, listing, stacks, gaps };
       const isComplete = await (options.verify ? verify : options.rollback ? rollBack : planOrImport)(call);
       if (!isComplete) run.exitCode = 1;
     });
@@ -130,7 +134,10 @@ async function openSource(archive: string | null, options: ImportOptions, config
 
 async function planOrImport(call: ImportCall): Promise<boolean> {
   const { context, listing, options, source } = call;
-  const listed = options.apply && options.plan !== undefined ? await readPlannedNames(options.plan, call) : null;
+  const listed =
+    options.apply && options.plan !== undefined
+      ? await readPlannedNames(options.plan, { from: source.location, organization: options.organization })
+      : null;
   const stacks = listed === null ? call.stacks : call.stacks.filter(({ name }) => listed.has(name));
   const plans = await forEachStack(stacks, options.parallel, 'planned stacks', (stack) =>
     planStack({ context, organization: options.organization }, stack),
@@ -141,17 +148,23 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
   };
   if (!options.apply) {
     if (options.plan !== undefined) await writeFile(options.plan, `${JSON.stringify(plan, null, 2)}\n`);
-    const remarks = [...listing.remarks, ...(listing.gaps ?? [])];
+    const remarks = [...listing.remarks, ...listing.leftOut, ...call.gaps.map(({ text }) => text)];
     const text = describePlan(plan, remarks, isOfServer(options) ? serverUrl(context.config) : null);
     printResult('import', plan, { json: options.json, text });
     return true;
   }
-  return importAll(call, plans);
+  if (listed === null) return importAll(call, plans);
+  const there = new Set(plans.map(({ planned }) => planned.source));
+  const absent = [...listed].filter((name) => !there.has(name) && isSelected({ name }, options.stack ?? []));
+  const gaps = [
+    ...call.gaps.filter(({ name }) => name === null),
+    ...absent.map((name) => ({ name, text: `${name} is in the plan, but not in ${source.location}` })),
+  ];
+  return importAll({ ...call, gaps }, plans);
 }
 
 async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise<boolean> {
-  const { options } = call;
-  const { gaps = [] } = call.listing;
+  const { gaps, listing, options } = call;
   const users = await findUsers(call.context, options.mapUser ?? []);
   const importer = new StackImporter({ ...call, from: call.source.location, users });
   const total = plans.reduce((sum, { planned }) => sum + planned.versions, 0);
@@ -192,11 +205,16 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
       quarantine === null || action === 'leave out' ? [] : [`${source}: ${inQuarantine(quarantine)}`],
     ),
     ...incomplete.flatMap(({ leftOut, stack }) => leftOut.map((reason) => `${stack}: ${reason}`)),
-    ...gaps,
+    ...listing.leftOut,
+    ...gaps.map(({ text }) => text),
     `Imported ${countedAll({ versions, previews })} of ${counted(changed, 'stack')} into ${options.organization}.`,
     ...(incomplete.length === 0 ? [] : [`${counted(incomplete.length, 'stack')} not imported completely: see above.`]),
   ];
-  printResult('import', { stacks: results }, { json: options.json, text: lines.join('\n') });
+  printResult(
+    'import',
+    { stacks: results, gaps: gaps.map(({ text }) => text) },
+    { json: options.json, text: lines.join('\n') },
+  );
   return incomplete.length === 0 && gaps.length === 0;
 }
 
@@ -211,7 +229,7 @@ async function findUsers({ db }: AppContext, mappings: readonly UserMapping[]): 
   return new Map(await Promise.all(found));
 }
 
-async function verify({ context, listing, options, organization, source, stacks }: ImportCall): Promise<boolean> {
+async function verify({ context, gaps, options, organization, source, stacks }: ImportCall): Promise<boolean> {
   const run = await beginRun(context.db, organization.id, { kind: 'verify', location: source.location });
   const results = await forEachStack(stacks, options.parallel, 'verified stacks', async (stack) => {
     const result = await verifyStack({ context, organization: options.organization }, stack);
@@ -228,13 +246,17 @@ async function verify({ context, listing, options, organization, source, stacks 
   const lines = [
     ...results.flatMap(({ leftOut, source }) => leftOut.map((reason) => `${source}: left out: ${reason}`)),
     ...results.flatMap(({ problems, source }) => problems.map((problem) => `${source}: ${problem}`)),
-    ...(listing.gaps ?? []),
+    ...gaps.map(({ text }) => text),
     `Compared ${compared}, ${formatBytes(sum('bytes'))} of states: ${
       different.length === 0 ? 'no differences' : `${counted(different.length, 'stack')} with differences`
     }.`,
   ];
-  printResult('import', { stacks: results }, { json: options.json, text: lines.join('\n') });
-  return different.length === 0 && (listing.gaps ?? []).length === 0;
+  printResult(
+    'import',
+    { stacks: results, gaps: gaps.map(({ text }) => text) },
+    { json: options.json, text: lines.join('\n') },
+  );
+  return different.length === 0 && gaps.length === 0;
 }
 
 async function rollBack({ context, options, organization, source, stacks }: ImportCall): Promise<boolean> {
@@ -261,7 +283,7 @@ async function rollBack({ context, options, organization, source, stacks }: Impo
       ? `Deleted ${what}; kept ${kept.length}.`
       : `${what} to delete, ${kept.length} to keep. Nothing was changed. Delete with --rollback --apply.`,
   ];
-  printResult('import', { stacks: results }, { json: options.json, text: lines.join('\n') });
+  printResult('import', { stacks: results, gaps: [] }, { json: options.json, text: lines.join('\n') });
   return kept.length === 0;
 }
 
@@ -272,11 +294,3 @@ function isOfServer({ from }: ImportOptions): boolean {
 
 /** What only an import reads of a stack. */
 const notRead = { previews: 0, secretsProvider: null, quarantine: null };
-
-async function readPlannedNames(file: string, { options, source }: ImportCall): Promise<ReadonlySet<string>> {
-  const plan = JSON.parse(await readFile(file, 'utf8')) as Partial<PlanFile>;
-  if (plan.format !== 1 || !plan.stacks) throw new MovingError(`${file} is not a plan`);
-  if (plan.from !== source.location || plan.organization !== options.organization)
-    throw new MovingError(`${file} is a plan from ${plan.from} to ${plan.organization}`);
-  return new Set(plan.stacks.map(({ source }) => source));
-}

@@ -1,4 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
+import { MovingError } from '../../shared/diy/diy-layout.ts';
 import { AppError, OperatorError } from '../../shared/platform/errors/errors.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
@@ -60,6 +61,17 @@ interface PlanParts {
 /** Whether a stack was selected with `--stack`. */
 export function isSelected(source: Pick<SourceStack, 'name'>, patterns: readonly string[]): boolean {
   return patterns.length === 0 || patterns.some((pattern) => nameMatches(pattern, source.name));
+}
+
+/** Throws MovingError if a pattern of `--stack` matches none of the names. */
+export function assertAllMatch(
+  patterns: readonly string[],
+  names: readonly string[],
+  { location }: { readonly location: string },
+): void {
+  const unmatched = patterns.find((pattern) => !names.some((name) => nameMatches(pattern, name)));
+  if (unmatched !== undefined)
+    throw new MovingError(`--stack: there is no stack ${JSON.stringify(unmatched)} in ${location}`);
 }
 
 /** Reads the newest state of a stack and decides what an import does with it. Changes nothing. */

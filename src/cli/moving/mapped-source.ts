@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { MovingError } from '../../shared/diy/diy-layout.ts';
 import { isSegmentName } from '../../shared/stacks/names.ts';
 import { tagsIn } from '../../shared/stacks/tags.ts';
 import { renameDeployment } from '../../shared/state/deployments/rename-deployment.ts';
@@ -43,6 +44,10 @@ export function mapSource(source: MovingSource, mappings: readonly StackMapping[
     location: source.location,
     list: async () => {
       const { stacks, ...others } = await source.list();
+      const names = new Set(stacks.map(({ name }) => name));
+      const unknown = mappings.find(({ from }) => !names.has(from));
+      if (unknown)
+        throw new MovingError(`--map: there is no stack ${JSON.stringify(unknown.from)} in ${source.location}`);
       const mapped = stacks.map((stack) => {
         const to = byName.get(stack.name);
         return to ? mapStack(stack, to) : stack;

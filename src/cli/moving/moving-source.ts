@@ -90,8 +90,18 @@ export interface SourceListing {
   readonly strays: readonly string[];
   /** Sentences about the source as a whole. */
   readonly remarks: readonly string[];
-  /** Why others may be missing. */
-  readonly gaps?: readonly string[];
+  /** Sentences about what the source has besides stacks, which is not imported. */
+  readonly leftOut: readonly string[];
+  /** Stacks that the source lacks or may lack. An import with any of them is not complete. */
+  readonly gaps?: readonly SourceGap[];
+}
+
+/** What a source does not have. */
+export interface SourceGap {
+  /** The stack or the file, as `--stack` selects it; null if unknown. */
+  readonly name: string | null;
+  /** A sentence. */
+  readonly text: string;
 }
 
 /** Where stacks come from: a folder of the CLI's own backend, a service, or an archive. */

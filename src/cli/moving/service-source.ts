@@ -1,7 +1,7 @@
 import type { Static, TSchema } from 'typebox';
 import { MovingError } from '../../shared/diy/diy-layout.ts';
 import { readServiceInfo } from '../../shared/diy/history-info.ts';
-import type { MovingSource, SourceContent, SourceEntry, SourceStack } from './moving-source.ts';
+import type { MovingSource, SourceContent, SourceEntry, SourceGap, SourceStack } from './moving-source.ts';
 import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
 import { type Call, ServiceClient, SourceRefusedError } from './service-client.ts';
 import { incompleteList, PageTokens, pageSize, readPages } from './service-pages.ts';
@@ -31,8 +31,8 @@ export class ServiceSource implements MovingSource {
     if (githubLogin === undefined)
       throw new MovingError(`${this.#client.origin}/api/user does not answer as a service of the Pulumi CLI`);
     const stacks = new Map<string, SourceStack>();
-    const gaps: string[] = [];
-    const tokens = new PageTokens(() => gaps.push(incompleteList(this.location, 'stacks')));
+    const gaps: SourceGap[] = [];
+    const tokens = new PageTokens(() => gaps.push({ name: null, text: incompleteList(this.location, 'stacks') }));
     for (let token: string | null = ''; token !== null; ) {
       const after: string = token === '' ? '' : `&continuationToken=${encodeURIComponent(token)}`;
       const path = `/api/user/stacks?organization=${encodeURIComponent(this.#organization)}${after}`;
@@ -49,7 +49,7 @@ export class ServiceSource implements MovingSource {
         `${githubLogin} sees no stacks of the organization ${this.#organization} in ${this.location}`,
       );
     const sorted = [...stacks.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-    return { stacks: sorted, strays: [], remarks: [], gaps };
+    return { stacks: sorted, strays: [], remarks: [], leftOut: [], gaps };
   }
 
   async close(): Promise<void> {}

@@ -96,7 +96,11 @@ export const movingOutputs = {
       strays: Texts,
       stacks: Type.Array(PlannedStack),
     }),
-    Type.Object({ stacks: Type.Array(Type.Union([ImportedStack, VerifiedStack, RolledBackStack])) }),
+    Type.Object({
+      stacks: Type.Array(Type.Union([ImportedStack, VerifiedStack, RolledBackStack])),
+      /** Why other stacks are missing. */
+      gaps: Texts,
+    }),
   ]),
   /** To a folder, or to an archive. */
   export: Type.Union([

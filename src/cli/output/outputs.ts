@@ -4,7 +4,7 @@ import { Finding } from '../doctor/check.ts';
 import { Installation } from '../remote/installation-view.ts';
 import { adminOutputs } from './admin-outputs.ts';
 import { movingOutputs } from './moving-outputs.ts';
-import { Count, type Printed, Text } from './output-types.ts';
+import { Count, type Printed, Text, Texts } from './output-types.ts';
 
 const Plan = Type.Object({
   counts: Type.Object({ create: Count, change: Count, delete: Count, unchanged: Count }),
@@ -19,6 +19,7 @@ const Plan = Type.Object({
       ),
     }),
   ),
+  waiting: Type.Array(Type.Object({ kind: Text, organization: Text, name: Text, members: Texts })),
 });
 
 /** What each command prints with --json, besides the name of its schema, by the words of the command. */

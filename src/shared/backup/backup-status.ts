@@ -34,6 +34,10 @@ const Backups = Type.Object({
   keep: Type.Number(),
   /** The complete ones, newest first. */
   backups: Type.Array(KnownBackup),
+  /** Of all backups that the task has ever found there, deleted ones too, in ms since 1970: when one was last verified without faults. */
+  lastVerifiedAt: Type.Optional(Type.Number()),
+  /** When the oldest of them was made. */
+  firstTakenAt: Type.Optional(Type.Number()),
   /** Attempts since the last backup that failed, or that were cut off; absent: there is none. */
   failure: Type.Optional(FailedAttempts),
 });
@@ -64,6 +68,27 @@ export async function readBackupStatus(
   return { backups: read(Backups, backups), verification: read(LastVerification, verification) };
 }
 
+/** When a backup in the location was last verified without faults or, if none was, when the first was made; null: there was none. */
+export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups): number | null {
+  return lastVerifiedAt ?? firstTakenAt ?? null;
+}
+
+/** Saves what is in the location, and keeps what was saved of backups that are deleted by now. */
+export async function saveBackups(
+  runs: ScheduledTaskRepository,
+  found: Omit<Backups, 'lastVerifiedAt' | 'firstTakenAt'>,
+): Promise<void> {
+  const { backups: saved } = await readBackupStatus(runs);
+  const earlier = saved?.location === found.location ? saved : null;
+  const verified = [earlier?.lastVerifiedAt ?? [], found.backups.map(({ verifiedAt }) => verifiedAt ?? [])].flat(2);
+  const taken = [earlier?.firstTakenAt ?? [], found.backups.map(({ takenAt }) => Date.parse(takenAt))].flat();
+  const history = {
+    ...(verified.length > 0 ? { lastVerifiedAt: Math.max(...verified) } : {}),
+    ...(taken.length > 0 ? { firstTakenAt: Math.min(...taken) } : {}),
+  };
+  await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, ...history } satisfies Backups));
+}
+
 /**
  * Notes that a backup in the location is without faults. Pages and metrics show it at once: the task that looks into the location may be making a
  * backup for hours.
@@ -75,7 +100,8 @@ export async function noteVerified(
   const { backups: found } = await readBackupStatus(runs);
   if (found?.location !== location) return;
   const backups = found.backups.map((each) => (each.id === id ? { ...each, verifiedAt: at } : each));
-  await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, backups } satisfies Backups));
+  const lastVerifiedAt = Math.max(at, found.lastVerifiedAt ?? at);
+  await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, backups, lastVerifiedAt } satisfies Backups));
 }
 
 function read<S extends typeof Backups | typeof LastVerification>(schema: S, text: string | null): Static<S> | null {

@@ -52,6 +52,12 @@ export const Job = Type.Union([
 export type Job = Static<typeof Job>;
 export type JobName = Job['name'];
 
+/** The names of all jobs. */
+export const jobNames: readonly JobName[] = [
+  ...[applyCheckpoint, appendJournal, appendEvents, importDeployment],
+  ...[renameStack, compactJournal, snapshotJournal],
+].map(({ name }) => name);
+
 /** The jobs that are queued with a body. */
 export type WriteName = Extract<Job, QueuedBody>['name'];
 /** A job without the fields of its body. */

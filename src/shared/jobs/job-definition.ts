@@ -43,6 +43,7 @@ type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
 
 /** A job without a body. */
 export interface TaskDefinition<N extends string, P extends TProperties> {
+  readonly name: N;
   /** The schema of a queued job. Jobs of other releases that this one does not know do not match. */
   readonly record: TUnsafe<JobOf<N, P>>;
   /** Creates the job as of this release. */
@@ -70,7 +71,7 @@ export function defineTask<const N extends string, P extends TProperties>(
   const create = (payload: Static<TObject<P>>): JobOf<N, P> => {
     return { ...payload, name, schema, ...originOfJob() };
   };
-  return { record: Type.Unsafe(recordOf(definition)), create, run };
+  return { name, record: Type.Unsafe(recordOf(definition)), create, run };
 }
 
 /** The schema of a queued write: a job with a body, which is defined beside the code that commits it. */

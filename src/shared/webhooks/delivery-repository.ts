@@ -103,7 +103,8 @@ export function createDeliveryRepository(db: Queryable) {
 
     /**
      * Takes up to `limit` deliveries that are due, for `seconds`. No other process gets them meanwhile, nor other deliveries about the same update
-     * to the same webhook, so that the event of an update's end never overtakes that of its start. Call in a transaction of its own.
+     * to the same webhook: the event of an update's end overtakes that of its start only while the latter waits for its retry. Call in a transaction
+     * of its own.
      */
     claim: async (options: { readonly limit: number; readonly seconds: number; readonly share: DeliveryShare }) => {
       const ofShare = {

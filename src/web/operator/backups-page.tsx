@@ -27,10 +27,6 @@ export function BackupsPage() {
   if (problem) return <Problem {...problem} />;
   const { data } = query;
   const newest = data?.backups[0];
-  const verified = data?.backups
-    .flatMap(({ verifiedAt }) => verifiedAt ?? [])
-    .sort()
-    .at(-1);
   const when = (at: string | null | undefined) => data && (at ? <Time at={at} /> : backupTexts.never);
   const { createFailure, verification, plan, verifyFailure } = data ?? {};
   return (
@@ -45,7 +41,7 @@ export function BackupsPage() {
           },
           {
             name: backupTexts.lastVerified,
-            value: when(verified),
+            value: when(data?.lastVerifiedAt),
             tone: verifyFailure ? 'failure' : undefined,
             note: verifyFailure ? backupTexts.lastFailed : undefined,
           },

@@ -6,6 +6,8 @@ import {
   type FailedAttempts,
   type KnownBackup,
   readBackupStatus,
+  saveBackups,
+  unverifiedSince,
 } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
 import type { BackupSource } from '../../shared/backup/checked-blob.ts';
@@ -13,7 +15,7 @@ import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
 import { backUp } from '../../shared/backup/run-backup.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
-import { isDue } from '../../shared/platform/config/schedule.ts';
+import { isDue, overdueMs } from '../../shared/platform/config/schedule.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
@@ -33,29 +35,29 @@ export function backUpOnSchedule(
 ): Maintenance {
   const { config, logger, metrics } = context;
   const { keep, recipients, schedule } = config.backup;
-  let known: readonly KnownBackup[] = [];
+  let known: Backups | null = null;
   const age = (at: number | null): number => (at === null ? Number.POSITIVE_INFINITY : (now() - at) / 1000);
   metrics.gauge(
     'holdfast_backup_last_success_age_seconds',
     'Age of the newest complete backup in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
-    () => age(takenAt(known[0])),
+    () => age(takenAt(known?.backups[0])),
+  );
+  metrics.gauge(
+    'holdfast_backup_overdue_seconds',
+    'How long HOLDFAST_BACKUP_SCHEDULE has wanted a newer backup than the newest in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
+    () => {
+      const newest = takenAt(known?.backups[0]);
+      return newest === null ? Number.POSITIVE_INFINITY : overdueMs(schedule, new Date(newest), new Date(now())) / 1000;
+    },
   );
   metrics.gauge(
     'holdfast_backup_last_verified_age_seconds',
-    'Time since a backup in HOLDFAST_BACKUP_TO was last verified without faults or, if none was, age of the oldest, in seconds.',
-    () => age(lastVerifiedAt(known)),
+    'Time since a backup in HOLDFAST_BACKUP_TO was last verified without faults or, if none was, age of the first, in seconds.',
+    () => age(known && unverifiedSince(known)),
   );
   const heads = new Map<string, ManifestHead>();
-  const save = async (backups: readonly KnownBackup[], failure?: FailedAttempts): Promise<void> => {
-    const found = {
-      location,
-      schedule,
-      keep,
-      backups: [...backups],
-      ...(failure ? { failure } : {}),
-    } satisfies Backups;
-    await runs.saveResult(backupTasks.create, JSON.stringify(found));
-  };
+  const save = (backups: readonly KnownBackup[], failure?: FailedAttempts): Promise<void> =>
+    saveBackups(runs, { location, schedule, keep, backups: [...backups], ...(failure ? { failure } : {}) });
   const look = async (target: BlobStore, failure?: FailedAttempts): Promise<readonly KnownBackup[]> => {
     const backups = await listBackups(target, heads, logger);
     await save(backups, failure);
@@ -104,7 +106,7 @@ export function backUpOnSchedule(
     name: backupTasks.create,
     everySeconds: checkEverySeconds,
     observe: async () => {
-      known = (await readBackupStatus(runs)).backups?.backups ?? [];
+      known = (await readBackupStatus(runs)).backups;
     },
     run: async (signal) => {
       const target = await openTarget(location, config);
@@ -123,12 +125,6 @@ function assertPauseOver({ at, count, error }: FailedAttempts, now: number): voi
   // The clock may have been set back.
   if (now >= next || now < at) return;
   throw new BackupError(`The next attempt is at ${new Date(next).toISOString()}. The last one failed: ${error}`);
-}
-
-/** When a backup was last verified without faults or, if none was, when the oldest was made; null: there is none. */
-export function lastVerifiedAt(backups: readonly KnownBackup[]): number | null {
-  const verified = backups.flatMap(({ verifiedAt }) => verifiedAt ?? []);
-  return verified.length > 0 ? Math.max(...verified) : takenAt(backups.at(-1));
 }
 
 function takenAt(backup: KnownBackup | undefined): number | null {

@@ -6,12 +6,12 @@ import {
   type LastVerification,
   noteVerified,
   readBackupStatus,
+  unverifiedSince,
 } from '../../shared/backup/backup-status.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { findPostgresBinaries } from '../../shared/platform/db/postgres-binaries.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
-import { lastVerifiedAt } from './scheduled-backup.ts';
 
 const checkEverySeconds = 3600;
 const dayMs = 24 * 3600 * 1000;
@@ -59,8 +59,8 @@ export function verifyNewestBackup(
   };
 }
 
-function isVerificationDue({ backups }: Backups, verification: LastVerification | null, now: number): boolean {
-  const at = lastVerifiedAt(backups);
+function isVerificationDue(backups: Backups, verification: LastVerification | null, now: number): boolean {
+  const at = unverifiedSince(backups);
   const isRepeated = verification !== null && now - verification.at < dayMs;
   return at !== null && now - at >= verifyEveryMs && !isRepeated;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
 import { Value } from 'typebox/value';
-import { Job, JobHead } from '../../shared/jobs/definitions.ts';
+import { Job, JobHead, jobNames } from '../../shared/jobs/definitions.ts';
 import type { JobAdmission, JobRepository } from '../../shared/jobs/job-repository.ts';
 import type { JobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
@@ -61,6 +61,8 @@ export interface QueueWorkers {
 /** Runs the jobs of both queues. Stores each result in Postgres before it sends the completion message. */
 export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   const connection = options.connect();
+  // The first failure would otherwise begin a series at 1, which is no increase.
+  for (const name of jobNames) options.metrics.jobsEnded.labels(name, 'failed').inc(0);
   const workers = queueNames.map((name) => new QueueWorker(name, connection, options));
   return {
     close: async () => {

@@ -50,6 +50,14 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
     });
 
+    test.each(['x-forwarded-for', 'forwarded'])('is not there for requests through a proxy (%s)', async (header) => {
+      for (const path of [url, '/admin/%71ueues']) {
+        const answer = await app.call('GET', path, { auth: admin, headers: { [header]: '192.0.2.1' } });
+        expect(answer.status).toBe(404);
+        expect(answer.headers).not.toHaveProperty('www-authenticate');
+      }
+    });
+
     test('is forbidden to admins of an organization', async () => {
       const token = await app.createUser('operators', 'admin');
       expect((await openPage(basic('x', token))).status).toBe(403);

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApi } from '../../../src/api/main.ts';
+import { jobNames } from '../../../src/shared/jobs/definitions.ts';
 import { BlobStoreUnavailableError } from '../../../src/shared/platform/blobs/blob-store.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
 import { startWorker } from '../../../src/workers/main.ts';
 import { chunksOf, readAll } from '../../contracts/blob-store-suite.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { query } from '../../support/database.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
 import { createTestApp, masterKeys, type TestApp } from '../../support/test-app.ts';
@@ -51,6 +53,19 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
       return line === undefined ? undefined : Number(line.slice(name.length + 1));
     };
   }
+
+  test('a worker has failures of all jobs from its start, so that the first one is an increase', async () => {
+    const figure = await metrics(worker.url);
+    expect(jobNames).toContain('rename-stack');
+    for (const job of jobNames)
+      expect([job, figure(`holdfast_jobs_ended_total{name="${job}",outcome="failed"}`)]).toEqual([job, 0]);
+    const failing = () => metrics(worker.url).then((now) => now('holdfast_maintenance_failing{name="drop-old-audit"}'));
+    expect(await failing()).toBe(0);
+    const failed = `insert into maintenance_runs (name, last_started_at, failed_at) values ('drop-old-audit', now(), now())
+      on conflict (name) do update set failed_at = now()`;
+    await query(app, failed);
+    await until(async () => (await failing()) === 1, 'the failure is reported');
+  });
 
   test('api and worker report both queues, Redis and bytes in flight', async () => {
     for (const url of [api.management as string, worker.url]) {

@@ -62,9 +62,15 @@ export const issuerKind: Kind = {
   keyOf: (name) => name,
   fixedFields: ['url'],
   references: ({ policies = [] }) =>
-    (policies as WrittenPolicy[]).flatMap(({ teamName }, at) =>
-      teamName ? [{ kind: 'Team' as const, name: teamName, path: ['policies', at, 'teamName'] }] : [],
-    ),
+    (policies as WrittenPolicy[]).flatMap(({ teamName, userLogin }, at) => [
+      ...(teamName ? [{ kind: 'Team' as const, name: teamName, path: ['policies', at, 'teamName'] }] : []),
+      ...(userLogin ? [{ kind: 'Member' as const, name: userLogin, path: ['policies', at, 'userLogin'] }] : []),
+    ]),
+  // Policies for a user decide about nobody else.
+  withoutMembers: ({ policies = [], ...spec }, logins) => ({
+    ...spec,
+    policies: (policies as WrittenPolicy[]).filter(({ userLogin }) => !logins.has(userLogin ?? '')),
+  }),
   list: async (api) => {
     const issuers: IssuerResponse[] = (await api.get('oidc/issuers')).json.oidcIssuers;
     return Promise.all(

@@ -17,6 +17,8 @@ export interface PresentObject {
   readonly fixed?: string;
   /** Another organization's; it is not exported. */
   readonly isElsewhere?: true;
+  /** A member who has not accepted the invitation. */
+  readonly isInvited?: true;
 }
 
 export interface SeenObject {
@@ -80,6 +82,8 @@ export interface Kind {
   /** Only site admins see and change it. */
   readonly ofOperators?: true;
   references?(spec: Spec): readonly Reference[];
+  /** What the server takes before these users are members; null: nothing. */
+  withoutMembers?(spec: Spec, logins: ReadonlySet<string>): Spec | null;
   list(api: OrganizationApi): Promise<readonly PresentObject[]>;
   /** As in the list, with ETags; null if there is none. */
   read(api: OrganizationApi, object: string): Promise<SeenObject | null>;

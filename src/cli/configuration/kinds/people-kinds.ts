@@ -114,8 +114,8 @@ export const memberKind: Kind = {
     const invited: { login: string; role: string }[] = json.invitations;
     return [
       ...members.map(({ role, user }) => ({ login: user.githubLogin, role })),
-      ...invited.map(({ login, role }) => ({ login, role })),
-    ].map(({ login, role }): PresentObject => ({ object: login, name: login, spec: { role } }));
+      ...invited.map(({ login, role }) => ({ login, role, isInvited: true as const })),
+    ].map(({ login, role, ...rest }): PresentObject => ({ object: login, name: login, spec: { role }, ...rest }));
   },
   read: async (api, object) => {
     const found = (await memberKind.list(api)).find((each) => each.object === object);

@@ -38,6 +38,13 @@ export const teamKind: Kind = {
     Object.entries({ members, admins }).flatMap(([field, logins]) =>
       (logins as string[]).map((name): Reference => ({ kind: 'Member', name, path: [field] })),
     ),
+  withoutMembers: (spec, logins) => {
+    const left = (['members', 'admins'] as const).flatMap((field) => {
+      const names = spec[field] as string[] | undefined;
+      return names ? [[field, names.filter((name) => !logins.has(name))]] : [];
+    });
+    return { ...spec, ...Object.fromEntries(left) };
+  },
   list: async (api) =>
     (await api.get('teams')).json.teams.map(
       (team: TeamResponse): PresentObject => ({ object: team.name, name: team.name, spec: teamSpec(team) }),
@@ -144,6 +151,7 @@ export const grantKind: Kind = {
     ...(user === undefined ? [] : [{ kind: 'Member' as const, name: user as string, path: ['user'] }]),
     ...(role === undefined ? [] : [{ kind: 'Role' as const, name: role as string, path: ['role'] }]),
   ],
+  withoutMembers: () => null,
   list: async (api) => {
     const grants: GrantResponse[] = await api.list('grants', 'grants');
     return grants.map((grant) => ({ object: grant.id, name: grantName(grant), spec: grantSpec(grant) }));

@@ -74,7 +74,12 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
     }
   });
   const written = results.flatMap(({ entry, reason }) => (entry === null || reason !== null ? [] : [entry]));
-  const missing = results.flatMap(({ key, reason }) => (reason === null ? [] : [{ stack: nameOf(key), reason }]));
+  const attempted = new Set(stacks.map(nameOf));
+  const missing = [
+    ...results.flatMap(({ key, reason }) => (reason === null ? [] : [{ stack: nameOf(key), reason }])),
+    // This export did not try these again.
+    ...(call.isWhole ? [] : (before?.missing ?? []).filter(({ stack }) => !attempted.has(stack))),
+  ];
   // A stack that failed can have another index than before.
   const latest = new Map(results.flatMap(({ entry }) => (entry === null ? [] : [[entry.id, entry] as const])));
   const kept: ManifestStack[] = [];

@@ -53,12 +53,17 @@ export class ArchiveSource implements MovingSource {
     const { missing, organization, remainder } = manifest;
     const strays = await this.#listStrays(manifest);
     const remarks = [
-      ...strays.map((name) => `${name} is left out: the archive does not name it`),
-      ...missing.map(({ reason, stack }) => `${stack} is not in the archive: ${reason}`),
       `The archive of ${organization} was exported at ${manifest.exportedAt} by release ${manifest.release}.`,
+    ];
+    const leftOut = [
+      ...strays.map((name) => `${name} is left out: the archive does not name it`),
       describeRemainder(remainder),
     ].filter((line) => line !== '');
-    return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays, remarks };
+    const gaps = missing.map(({ reason, stack }) => ({
+      name: stack,
+      text: `${stack} is not completely in the archive: ${reason}`,
+    }));
+    return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays, remarks, leftOut, gaps };
   }
 
   close(): Promise<void> {

@@ -16,6 +16,11 @@ export function isDue(schedule: string, last: Date | null, now = new Date()): bo
   return next !== null && next <= now;
 }
 
+/** How long the first time of the schedule, in UTC, after `last` has passed, in ms; 0 if it has not. */
+export function overdueMs(schedule: string, last: Date, now = new Date()): number {
+  return Math.max(now.getTime() - (cronOf(schedule).nextRun(last)?.getTime() ?? Number.POSITIVE_INFINITY), 0);
+}
+
 /** The next time of the schedule, in UTC. */
 export function nextTime(schedule: string, now = new Date()): Date | null {
   return cronOf(schedule).nextRun(now);

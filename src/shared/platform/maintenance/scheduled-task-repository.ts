@@ -19,6 +19,8 @@ const RunRow = Type.Object({
   error: Nullable(Type.String()),
 });
 const maxError = 500;
+/** How long after the start of a failed run the next one begins, in seconds, if its task runs less often. */
+const retrySeconds = 540;
 
 export type ScheduledTaskRepository = ReturnType<typeof createScheduledTaskRepository>;
 
@@ -28,7 +30,7 @@ export function createScheduledTaskRepository(db: Queryable) {
   return {
     /**
      * Claims a task for `claimSeconds` if no other process holds it and its last run either started at least `everySeconds` ago or saved a position
-     * to resume from. Ignores times in the future: the clock was set back. Returns null if the task is
+     * to resume from. After a failed run, ten minutes are enough. Ignores times in the future: the clock was set back. Returns null if the task is
      * not due or held by another process.
      */
     claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
@@ -40,7 +42,8 @@ export function createScheduledTaskRepository(db: Queryable) {
           last_started_at = case when m.place is null then excluded.last_started_at else m.last_started_at end
         where (m.claimed_until is null or m.claimed_until <= clock_timestamp() or m.claimed_until > ${until(times.claimSeconds)})
           and (m.place is not null or m.last_started_at is null or m.last_started_at > clock_timestamp()
-            or m.last_started_at <= ${until(-times.everySeconds)})
+            or m.last_started_at <= ${until(-times.everySeconds)}
+            or (m.failed_at is not null and m.last_started_at <= ${until(-retrySeconds)}))
         returning place as position`),
 
     /** Extends a claim. Returns false if it was lost. */

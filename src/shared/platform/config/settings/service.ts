@@ -34,7 +34,7 @@ export const serviceSettings = {
     }),
   ),
   HOLDFAST_MAX_CONNECTIONS: positive(
-    'Maximum client connections per process, a quarter of them from one address (IPv6: a /64 network). Trusted proxies together may have as many again. Further connections get 503.',
+    'Maximum client connections per process, a quarter of them from one address (IPv6: a /64 network). Trusted proxies together may have as many again. Further connections get 503, or are closed.',
     4096,
     1_000_000,
   ),

@@ -121,13 +121,14 @@ export function createApprovalRepository(db: Queryable) {
           expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
         where id = ${id}`),
 
-    /** Deletes up to `limit` approvals that expired or were requested more than `days` ago. Returns how many. */
+    /** Deletes up to `limit` approvals that expired or were requested more than `days` ago, but for stacks under a legal hold. Returns how many. */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* approvals.deleteOld */
         delete from update_approvals where id = any (array(
-          select id from update_approvals where coalesce(expires_at, asked_at) < now() - make_interval(days => ${days})
-          order by coalesce(expires_at, asked_at) limit ${limit} for update skip locked))`);
+          select a.id from update_approvals a where coalesce(a.expires_at, a.asked_at) < now() - make_interval(days => ${days})
+            and not exists (select 1 from stacks s where s.id = a.stack_id and s.held_at is not null)
+          order by coalesce(a.expires_at, a.asked_at) limit ${limit} for update of a skip locked))`);
       return rowCount;
     },
 

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, expect, test } from '@jest/globals';
+import { appRouter } from '../../src/api/router.ts';
+import { fencedBy } from '../../src/shared/platform/read-only/read-only-mode.ts';
+import { listEvents } from '../support/audit.ts';
+import { query } from '../support/database.ts';
+import { procedureTable } from '../support/procedure-table.ts';
+import { ask } from '../support/procedures.ts';
+import { listRoutes } from '../support/routes.ts';
+import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
+import { stackId, stateOf } from '../support/state-index.ts';
+import { testApp } from '../support/test-app.ts';
+
+const app = testApp();
+const value = `value-${randomUUID()}`;
+const urn = 'urn:pulumi:dev::proj::test:index:Bucket::a';
+let stack: TestStack;
+let token: string;
+/** A stack with other values. */
+const other = () => ({ organization: stack.organization, project: 'proj', stack: 'other' });
+
+beforeAll(async () => {
+  stack = await createStack(app);
+  // A member who may do everything.
+  token = await app.createUser(stack.organization, 'admin', 'walker');
+  await query(app, 'update users set site_admin = true where login = $1', ['walker']);
+  await ok(
+    app.call('POST', `/api/stacks/${stack.organization}/proj`, { auth: stack.auth, body: { stackName: 'other' } }),
+  );
+  for (const each of [stack, { ...stack, stack: 'other', path: stack.path.replace(/dev$/, 'other') }]) {
+    const root = {
+      name: `proj-${each.stack}`,
+      type: 'pulumi:pulumi:Stack',
+      outputs: { shown: `${value}-${each.stack}` },
+    };
+    const resources = [root, { name: 'a', inputs: { in: `${value}-${each.stack}` }, outputs: { out: value } }];
+    await ok(app.call('POST', `${each.path}/import`, { auth: stack.auth, ...gzipped(stateOf(each, resources)) }));
+    await app.context.indexer.index(await stackId(app, each));
+  }
+});
+
+const readActions = ['stack.export', 'stack.journal', 'secret.decrypt', 'secret.show'];
+const countReads = async (): Promise<number> =>
+  (await listEvents(app, stack.organization)).filter(({ action }) => readActions.includes(action)).length;
+
+test('each procedure and route that returns values of a state records the read', async () => {
+  const inputs: Readonly<Record<string, object>> = {
+    'resources.get': { urn },
+    'resources.blame': { urn },
+    'resources.history': { urn },
+    'versions.diff': { from: 0, to: 1 },
+    'search.list': { query: 'Bucket' },
+  };
+  const { procedures } = appRouter._def as unknown as { procedures: Record<string, { _def: { type: string } }> };
+  const calls: Record<string, () => Promise<string>> = {};
+  for (const [name, { _def }] of Object.entries(procedures)) {
+    if (_def.type !== 'query') continue;
+    const { input = {} } = procedureTable[name] ?? {};
+    const given = inputs[name] ?? (typeof input === 'function' ? input(other()) : input);
+    const { organization, project } = stack;
+    calls[name] = async () =>
+      JSON.stringify((await ask(app, token, name, { organization, project, stack: 'dev', ...given })).data ?? '');
+  }
+  const ids: Readonly<Record<string, string>> = {
+    ...other(),
+    stack: 'dev',
+    name: stack.organization,
+    stackVersion: '1',
+  };
+  for (const route of listRoutes(app.app)) {
+    const [method, pattern = ''] = route.split(' ');
+    if (method !== 'GET' || pattern === '/trpc/:procedures') continue;
+    const url = pattern
+      .replace(/:kind\(.*\)\//, 'update/')
+      .replace(/:(\w+)/g, (_, key: string) => ids[key] ?? randomUUID());
+    calls[route] = async () => (await app.call('GET', url, { auth: `token ${token}` })).text;
+  }
+  const recorded: string[] = [];
+  const unrecorded: string[] = [];
+  for (const [name, call] of Object.entries(calls)) {
+    const before = await countReads();
+    if (!(await call()).includes(value)) continue;
+    ((await countReads()) > before ? recorded : unrecorded).push(name);
+  }
+  expect(unrecorded).toEqual([]);
+  expect(recorded.sort()).toEqual([
+    'GET /api/stacks/:organization/:project/:stack/export',
+    'GET /api/stacks/:organization/:project/:stack/export/:stackVersion',
+    'GET /trpc/states/:organization/:project/:stack/:stackVersion',
+    ...['resources.get', 'stacks.get', 'versions.diff', 'versions.diffStacks', 'versions.text'],
+  ]);
+});
+
+test('a repeated read of the same values is one event, and an event has the versions', async () => {
+  const reader = await app.createUser(stack.organization, 'viewer', 'reader');
+  const ref = { ...other(), stack: 'dev' };
+  for (let repeat = 0; repeat < 3; repeat++)
+    for (const [procedure, input] of [
+      ['stacks.get', {}],
+      ['resources.get', { urn }],
+      ['resources.get', { urn, version: 1 }],
+      ['versions.diff', { from: 0, to: 1 }],
+      ['versions.diffStacks', { other: other() }],
+    ] as const)
+      expect((await ask(app, reader, procedure, { ...ref, ...input })).error).toBeNull();
+  const events = (await listEvents(app, stack.organization)).filter(({ login }) => login === 'reader');
+  const dev = `${stack.organization}/proj/dev`;
+  const secrets = 'redacted';
+  expect(events.map(({ action, details, object }) => [action, object, details])).toEqual([
+    ['stack.export', dev, { stackVersion: 1, outputsOnly: true, secrets }],
+    ['stack.export', dev, { stackVersion: 'newest', view: 'resource', secrets }],
+    ['stack.export', dev, { stackVersion: 1, view: 'resource', secrets }],
+    ['stack.export', dev, { stackVersion: 1, comparedWith: 0, view: 'differences', secrets }],
+    ['stack.export', dev, { stackVersion: 1, comparedWith: dev.replace('dev', 'other'), view: 'differences', secrets }],
+    ['stack.export', dev.replace('dev', 'other'), { stackVersion: 1, comparedWith: dev, view: 'differences', secrets }],
+  ]);
+});
+
+test('a fenced site refuses these reads, and shows stacks without their outputs', async () => {
+  const ref = { ...other(), stack: 'dev' };
+  app.context.readOnly.remember(fencedBy(new Date()));
+  try {
+    for (const [procedure, input] of [
+      ['resources.get', { urn }],
+      ['versions.diff', { from: 0, to: 1 }],
+      ['versions.diffStacks', { other: other() }],
+    ] as const)
+      expect(await ask(app, token, procedure, { ...ref, ...input })).toMatchObject({ status: 503, data: undefined });
+    expect((await ask(app, token, 'stacks.get', ref)).data).toMatchObject({ version: 1, outputs: null });
+  } finally {
+    app.context.readOnly.remember(null);
+  }
+});
