@@ -41,7 +41,6 @@ interface TaskRun {
   readonly error: string | null;
 }
 
-
 interface MeasuredCall {
   readonly status: number;
   readonly ms: number;
