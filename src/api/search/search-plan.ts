@@ -32,8 +32,9 @@ export async function planSearch(rows: SearchRepository, terms: readonly Term[])
   let within: readonly string[] | null = null as readonly string[] | null;
   for (const term of resourceTerms) {
     if (!isProbed(term) || (within !== null && within.length <= fewStacks)) continue;
-    if (term.condition.kind === 'words' && (await rows.estimate(term.condition)) > maxListed) continue;
-    const found = await rows.probe(term.condition, maxProbed);
+    const { condition } = term;
+    if (condition.kind === 'words' && (await rows.estimate(condition.words)) > maxListed) continue;
+    const found = await rows.probe(condition, maxProbed);
     if (found === null) continue;
     const known: ReadonlySet<string> | null = within && new Set(within);
     within = known ? found.filter((id) => known.has(id)) : found;

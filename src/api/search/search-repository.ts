@@ -77,11 +77,12 @@ export function createSearchRepository(tx: Queryable) {
           set_config('jit', 'off', true)`);
     },
 
-    /** About how many resources match the condition, by the statistics of Postgres, which reads none. */
-    estimate: async (condition: ResourceCondition): Promise<number> => {
+    /** About how many resources have these whole words, by the statistics of Postgres, which reads none. */
+    estimate: async (words: readonly string[]): Promise<number> => {
+      const query = words.map((word) => `'${word}'`).join(' & ');
       const row = await tx.one(sql.rows(EstimateRow)`
         explain (format json) /* search.estimate */
-        select 1 from stack_resources r where ${resourceSql({ condition, isNegated: false })}`);
+        select 1 from stack_resources r where resource_words(r.type, r.name) @@ ${query}::tsquery`);
       return row['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0;
     },
 
