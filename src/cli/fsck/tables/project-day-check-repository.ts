@@ -115,7 +115,7 @@ export const projectDayChecks: readonly TableCheck[] = [
     problems: [
       {
         kind: 'stack-counter',
-        when: sql.fragment`(${missing}) <> (0, 0, 0, 0)`,
+        when: sql.fragment`(0, 0, 0, 0) <> (${missing})`,
         repair: (id) => [
           sql.fragment`insert into stack_counts (organization_id, ${summed})
             select o.id, m.* from organizations o cross join lateral (${missing}) m where o.id = ${id}::uuid`,
