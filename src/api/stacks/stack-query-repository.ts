@@ -12,7 +12,7 @@ const OverviewRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** JSON text: at most `maxTags` tags. */
+  /** JSON text. */
   tags: Text,
   stackVersion: Type.Integer(),
   resourceCount: Nullable(Type.Integer()),
@@ -67,7 +67,8 @@ export interface OverviewFilter {
   readonly limit: number;
 }
 
-const maxTags = 20;
+/** The number of a stack's tags that pages show. */
+const maxShownTags = 20;
 
 /** Whether the last run that compared the stack found drift that has not been repaired since; null: never compared. */
 const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
@@ -76,11 +77,11 @@ const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
     where u.stack_id = r.stack_id and u.number >= r.number and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded')
   from drift_runs r where r.stack_id = ${stackId} and r.state = 'done' order by r.number desc limit 1)`;
 
-const shown = sql.fragment`
+const shown = (tags: number) => sql.fragment`
   s.id, s.organization, s.project, s.stack, s.stack_version as "stackVersion", s.changed_at as "updatedAt", s.created_at as "createdAt",
   (extract(epoch from s.changed_at) * 1000000)::bigint::text as "changedAt",
   (select json_object_agg(g.tag_name, g.tag_value)::text
-    from (select * from listed_tags(s.tags) where tag_name <> '' limit ${maxTags}) g) as tags,
+    from (select * from listed_tags(s.tags) where tag_name <> '' limit ${tags}) g) as tags,
   (select c.resource_count from checkpoints c where c.id = s.checkpoint_id) as "resourceCount",
   (select count(*)::int from update_queue_waiters w where w.stack_id = s.id and w.superseded_by is null) as waiting,
   ${isDrifted(sql.fragment`s.id`)} as "isDrifted",
@@ -171,10 +172,10 @@ export function createStackQueryRepository(db: Queryable) {
   };
   return {
     /** Readable live stacks, the newest change first. Reads no more of an organization than needed for the page, unless a filter excludes most stacks. */
-    list: (filter: OverviewFilter) =>
+    list: (filter: OverviewFilter, maxTags = maxShownTags) =>
       db.any(sql.rows(OverviewRow)`
         /* stackQueries.list */
-        select ${shown}
+        select ${shown(maxTags)}
         from (
           select k.*, s.tags, s.stack_version, s.checkpoint_id, s.active_update_id, s.created_at from (
             select o.name as organization, c.*
@@ -209,7 +210,7 @@ export function createStackQueryRepository(db: Queryable) {
     find: (id: string) =>
       db.maybeOne(sql.rows(OverviewRow)`
         /* stackQueries.find */
-        select ${shown}
+        select ${shown(maxShownTags)}
         from (
           select o.name as organization, p.name as project, s.name as stack, s.*, c.changed_at from stacks s
           join stack_changes c on c.stack_id = s.id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id

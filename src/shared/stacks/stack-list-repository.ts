@@ -103,14 +103,14 @@ export function createStackListRepository(db: Queryable) {
           and (${from}::text is null or o.name >= ${from})
         order by o.name`),
 
-    /** Whether the project has a stack that `facts` allow to read. */
-    hasReadableStack: async (organization: string, project: string, facts: object): Promise<boolean> => {
+    /** Whether the project has a stack, and one that `facts` allow to read unless they are null. */
+    hasReadableStack: async (organization: string, project: string, facts: object | null): Promise<boolean> => {
       const row = await db.one(sql.rows(FoundRow)`
         /* stackLists.hasReadableStack */
         select exists (
-          select 1 from (select id, ${JSON.stringify(facts)}::jsonb as facts from organizations where name = ${organization}) o
+          select 1 from (select id, ${facts && JSON.stringify(facts)}::jsonb as facts from organizations where name = ${organization}) o
           join stack_listings l on l.organization_id = o.id and l.tag_name = '' and l.project_name = ${project}
-          where ${isReadable}) as found`);
+          where o.facts is null or ${isReadable}) as found`);
       return row.found;
     },
 
