@@ -324,7 +324,7 @@ test('an invalid query is refused with the position of the error', async () => {
 
 test('a truncated search says so, and continues where it stopped', async () => {
   const caller = await callerOf(token);
-  const search = new SearchService(app.context, { ms: 60_000, resources: 1 });
+  const search = new SearchService(app.context, { ms: 60_000, resources: 1, counted: 1 });
   const seen: string[] = [];
   let pages = 0;
   let after = null;
@@ -339,6 +339,22 @@ test('a truncated search says so, and continues where it stopped', async () => {
   expect(seen).toEqual(await find('custom:true'));
   const counts = await search.count(caller, { text: '', organization: null, by: 'type' });
   expect(counts.isCut).toBe(true);
+});
+
+test('a count stops after fewer resources than a list, and says so', async () => {
+  const caller = await callerOf(token);
+  const search = new SearchService(app.context, { ms: 60_000, resources: 5_000_000, counted: 1 });
+  const { organization } = home;
+  const page = await search.list(caller, { text: 'custom:true', organization, after: null, limit: 1_000 });
+  const all = await find('custom:true');
+  expect([page.isCut, page.items.length]).toEqual([false, all.length]);
+  const counts = await search.count(caller, { text: 'custom:true', organization: null, by: 'type' });
+  expect(counts.isCut).toBe(true);
+  // What an index finds is counted, though the fleet is large.
+  const few = await search.count(caller, { text: 'name:site', organization, by: 'stack' });
+  expect(few.groups.length).toBeGreaterThan(0);
+  const versions = await search.providers(caller, organization);
+  expect(versions.isCut).toBe(false);
 });
 
 test('the CLI searches by REST', async () => {

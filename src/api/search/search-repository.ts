@@ -48,6 +48,9 @@ const CountRow = Type.Object({ name: Type.String(), version: Text, resources: Ty
 const IdsRow = Type.Object({ ids: Type.Array(Type.String()), rows: Type.Integer() });
 const TimeoutRow = Type.Object({ before: Type.String() });
 const ProviderRow = Type.Object({ stackId: Type.String(), type: Type.String(), version: Text });
+const EstimateRow = Type.Object({
+  'QUERY PLAN': Type.Array(Type.Object({ Plan: Type.Object({ 'Plan Rows': Type.Number() }) })),
+});
 const HiddenRow = Type.Object({ isTrimmed: Type.Boolean() });
 
 /** An organization and the facts that decide which of its stacks are found, as JSON; null: all are. */
@@ -74,6 +77,15 @@ export function createSearchRepository(tx: Queryable) {
         /* search.begin */
         select set_config('statement_timeout', ${String(timeoutMs)}, true), set_config('enable_seqscan', 'off', true),
           set_config('jit', 'off', true)`);
+    },
+
+    /** About how many resources have these whole words, by the statistics of Postgres, which reads none. */
+    estimate: async (words: readonly string[]): Promise<number> => {
+      const query = words.map((word) => `'${word}'`).join(' & ');
+      const row = await tx.one(sql.rows(EstimateRow)`
+        explain (format json) /* search.estimate */
+        select 1 from stack_resources r where resource_words(r.type, r.name) @@ ${query}::tsquery`);
+      return row['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0;
     },
 
     /**

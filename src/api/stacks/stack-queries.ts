@@ -29,6 +29,8 @@ const maxRenamed = 20;
 
 /** Stacks of an organization that are counted. */
 const maxCounted = 1_000;
+/** Up to so many stacks with a tag are put in order. If most have it, a list reads the stacks that have changed last until it has found enough. */
+const maxTagged = 1_000;
 
 /** Filters of a list of stacks; all given ones must match. */
 export interface OverviewQuery {
@@ -211,8 +213,18 @@ export class StackQueries {
           )
         : null;
     if (organizations.length === 0 || frozenBy?.length === 0) return { rows: [], next: null };
-    const filter = { ...query, ...asked, organizations, status: status === 'frozen' ? null : status, frozenBy };
-    const rows = await createStackQueryRepository(db).list({ ...filter, limit: limit + 1 }, maxTags);
+    const stacks = createStackQueryRepository(db);
+    const { project, tag } = query;
+    const isTagCommon = tag !== null && project === null && (await stacks.isTagCommon(organizations, tag, maxTagged));
+    const filter = {
+      ...query,
+      ...asked,
+      isTagCommon,
+      organizations,
+      status: status === 'frozen' ? null : status,
+      frozenBy,
+    };
+    const rows = await stacks.list({ ...filter, limit: limit + 1 }, maxTags);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     return {

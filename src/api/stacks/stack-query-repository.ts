@@ -43,6 +43,7 @@ const OverviewRow = Type.Object({
 });
 export type OverviewRow = Row<typeof OverviewRow>;
 
+const IdRow = Type.Object({ id: Type.String() });
 const NamedRow = Type.Object({ project: Type.String(), stack: Type.String(), tags: Type.String() });
 const CountRow = Type.Object({ name: Type.String(), role: Text, stacks: Nullable(Type.Integer()) });
 
@@ -56,6 +57,8 @@ export interface OverviewFilter {
   readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
+  /** So many stacks have the tag that the list is read in its order, and not from them. */
+  readonly isTagCommon: boolean;
   readonly status: 'running' | 'failed' | 'interrupted' | 'drifted' | null;
   /** Active freezes: ids of rules; null: frozen or not. */
   readonly frozenBy: readonly string[] | null;
@@ -105,14 +108,14 @@ const details = sql.fragment`
 /** Stacks with their data for the dashboard. */
 export function createStackQueryRepository(db: Queryable) {
   /** Stacks of one organization `o`, found by the most selective condition; without one, in the order of an index. */
-  const candidates = ({ before, owner, project, status, tag }: OverviewFilter) => {
+  const candidates = ({ before, isTagCommon, owner, project, status, tag }: OverviewFilter) => {
     const ofProject = project === null ? sql.fragment`true` : sql.fragment`l.project_name = ${project}`;
     const ofTag =
       tag === null
         ? sql.fragment`l.tag_name = ''`
         : sql.fragment`l.tag_name = ${tag.name} and l.tag_name <> '' and (${tag.value}::text is null or l.tag_value = ${tag.value})`;
     const found =
-      tag !== null || project !== null
+      (tag !== null && !isTagCommon) || project !== null
         ? sql.fragment`(select l.stack_id from stack_listings l where l.organization_id = o.id and ${ofTag} and ${ofProject}) l
             join stack_changes c on c.stack_id = l.stack_id`
         : status === 'running' || owner !== null
@@ -130,8 +133,15 @@ export function createStackQueryRepository(db: Queryable) {
             ('epoch'::timestamptz + ${before.changedAt}::bigint * interval '1 microsecond', ${before.id}::uuid)`;
     return sql.fragment`${found} where c.organization_id = o.id and ${later}`;
   };
-  const matched = ({ frozenBy, owner, status, updated, words }: OverviewFilter) => {
+  const matched = ({ frozenBy, isTagCommon, owner, status, tag, updated, words }: OverviewFilter) => {
     const all = [sql.fragment`true`];
+    // Not with exists: Postgres would rather read all stacks with the tag, and sort them.
+    if (tag !== null && isTagCommon)
+      all.push(sql.fragment`(
+        select l.stack_id from stack_listings l
+        where l.organization_id = o.id and l.tag_name = ${tag.name} and l.tag_name <> '' and l.project_name = c.project_name
+          and l.stack_name = c.stack_name and ${tag.value === null ? sql.fragment`true` : sql.fragment`l.tag_value = ${tag.value}`}
+        limit 1) is not null`);
     for (const word of words)
       all.push(sql.fragment`strpos(lower(c.project_name || '/' || c.stack_name), lower(${word})) > 0`);
     if (owner !== null)
@@ -139,7 +149,8 @@ export function createStackQueryRepository(db: Queryable) {
         select 1 from stacks s join updates v on v.id = s.active_update_id ${owners}
         where s.id = c.stack_id and coalesce(va.login, vt.kind || ':' || vt.name) ilike ${likePattern(owner)})`);
     if (updated !== null) {
-      const limit = sql.fragment`clock_timestamp() - make_interval(secs => ${updated.seconds})`;
+      // Not clock_timestamp, with which no page of the index would be passed over.
+      const limit = sql.fragment`statement_timestamp() - make_interval(secs => ${updated.seconds})`;
       all.push(updated.isOlder ? sql.fragment`c.changed_at < ${limit}` : sql.fragment`c.changed_at >= ${limit}`);
     }
     if (status === 'running')
@@ -179,6 +190,22 @@ export function createStackQueryRepository(db: Queryable) {
           ) k cross join lateral (select * from stacks where id = k.id offset 0) s
         ) s ${details}
         order by s.changed_at desc, s.id desc`),
+
+    /** Whether an organization has many stacks with the tag, and more than a 25th of its stacks have it. */
+    isTagCommon: (
+      organizations: readonly ListedOrganization[],
+      { name, value }: NonNullable<OverviewFilter['tag']>,
+      many: number,
+    ) =>
+      db.exists(sql.rows(IdRow)`
+        /* stackQueries.isTagCommon */
+        select o.id from ${unnested(organizations)} as o (id, name, facts)
+        cross join lateral (
+          select 1 from stack_listings l
+          where l.organization_id = o.id and l.tag_name = ${name} and l.tag_name <> ''
+            and ${value === null ? sql.fragment`true` : sql.fragment`l.tag_value = ${value}`}
+          offset (select greatest(${many}::integer, coalesce(sum(n.stacks), 0) / 25) from stack_counts n where n.organization_id = o.id)
+          limit 1) more limit 1`),
 
     find: (id: string) =>
       db.maybeOne(sql.rows(OverviewRow)`
