@@ -4,6 +4,7 @@ import { X } from 'lucide-react';
 import { useDeferredValue, useId, useState } from 'react';
 import type { GroupChange, PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
+import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
 import { apiClient, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
@@ -43,6 +44,8 @@ export function PolicyGroupDetails({
       { enabled: !isDefault, getNextPageParam: (page) => page.next },
     ),
   );
+  const problem = useProblem(details);
+  const stacksProblem = useProblem(stacks);
   const send = useMutation({
     mutationFn: async (_part: GroupChange) =>
       (await apiClient.access.declaration.query({ organization, kind: 'PolicyGroup', object: group })).declaration,
@@ -71,7 +74,9 @@ export function PolicyGroupDetails({
       ) : null}
       <section className={styles['part']}>
         <h3>{policyGroupDetailsTexts.packs}</h3>
-        {details.data === undefined ? (
+        {problem ? (
+          <PartProblem {...problem} />
+        ) : details.data === undefined ? (
           <Skeleton width={180} />
         ) : details.data.packs.length === 0 ? (
           <p className={styles['none']}>{policyGroupDetailsTexts.noPacks}</p>
@@ -118,6 +123,7 @@ export function PolicyGroupDetails({
           <p className={styles['none']}>{policyGroupDetailsTexts.allOtherStacks}</p>
         ) : (
           <>
+            {stacksProblem ? <PartProblem {...stacksProblem} /> : null}
             <ul className={styles['list']}>
               {(stacks.data?.pages.flatMap(({ items }) => items) ?? []).map(({ project, stack }) => (
                 <li key={`${project}/${stack}`} className={styles['item']}>

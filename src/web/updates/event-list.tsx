@@ -3,12 +3,13 @@ import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight } from 'lucide-react';
 import { useMemo } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { nameInUrn } from '../platform/app/resource-name.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
-import { ListSearch, ListSection, ListSelect } from '../platform/ui/list-bar.tsx';
+import { ListSection, ListSelect } from '../platform/ui/list-bar.tsx';
 import { dateLocale } from '../platform/ui/locale.ts';
 import { fetchMore } from '../platform/ui/paged-list.ts';
 import { PrintNote } from '../platform/ui/print-note.tsx';
@@ -65,11 +66,11 @@ export function EventList({ search, stack, update }: EventListProps) {
       facts={eventListTexts.count(rows.length, query.hasNextPage)}
       bar={
         <>
-          <ListSearch
+          <ListTextFilter
             label={eventListTexts.searchInEvents}
             placeholder={eventListTexts.searchInEvents}
-            value={search.text ?? ''}
-            onText={(text) => change({ text: text || undefined })}
+            value={search.text}
+            onText={(text) => change({ text })}
           />
           <ListSelect
             label={eventListTexts.kindOfEvent}
