@@ -6,7 +6,8 @@ import type { PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
 import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { useMayManage } from '../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
-import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { refresh } from '../platform/app/then-refresh.ts';
+import { trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
@@ -152,7 +153,7 @@ function GroupDialog({ onClose, organization }: { readonly organization: string;
   const create = useMutation(
     trpc.policies.createGroup.mutationOptions({
       onSuccess: async () => {
-        await queryClient.invalidateQueries({ queryKey: trpc.policies.pathKey() });
+        await refresh(trpc.policies.pathKey());
         onClose();
       },
     }),

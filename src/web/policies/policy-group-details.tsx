@@ -5,7 +5,8 @@ import { useDeferredValue, useId, useState } from 'react';
 import type { GroupChange, PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
-import { apiClient, queryClient, trpc } from '../platform/app/trpc.ts';
+import { refresh } from '../platform/app/then-refresh.ts';
+import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
@@ -32,7 +33,7 @@ export function PolicyGroupDetails({
   const change = useMutation(
     trpc.policies.changeGroup.mutationOptions({
       onSuccess: async () => {
-        await queryClient.invalidateQueries({ queryKey: trpc.policies.pathKey() });
+        await refresh(trpc.policies.pathKey());
         setAsked(null);
       },
     }),
@@ -270,7 +271,7 @@ function RemoveGroupDialog({
   const remove = useMutation(
     trpc.policies.removeGroup.mutationOptions({
       onSuccess: async () => {
-        await queryClient.invalidateQueries({ queryKey: trpc.policies.groups.pathKey() });
+        await refresh(trpc.policies.groups.pathKey());
         onClose();
       },
     }),

@@ -2,7 +2,8 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import type { Webhook } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
-import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { refresh } from '../platform/app/then-refresh.ts';
+import { trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';
 import { CheckboxField, SelectField, TextField } from '../platform/ui/field.tsx';
 import { webhookDialogTexts } from './texts.tsx';
@@ -30,7 +31,7 @@ export function WebhookDialog({
   });
   const { displayName, format, groups, isActive, isAll, isRemoved, secret, selected, url } = draft;
   const onSuccess = async ({ name }: Webhook): Promise<void> => {
-    await queryClient.invalidateQueries({ queryKey: trpc.webhooks.pathKey() });
+    await refresh(trpc.webhooks.pathKey());
     onClose();
     onMade?.(name);
   };

@@ -4,6 +4,7 @@ import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
 import { errorCode, isUnreached, mayRetry, ProxyAnswerError, repeatAfter, retryDelay } from './api-error.ts';
 import type { AppRouter } from './contract.ts';
 import { noteReached } from './reachability.ts';
+import { isLong, loadedPages } from './refreshes.ts';
 import { noteSession, signIn } from './session.ts';
 
 export const queryClient = new QueryClient({
@@ -14,7 +15,7 @@ export const queryClient = new QueryClient({
       retryDelay,
       refetchInterval: every(null),
       staleTime: 5_000,
-      refetchOnWindowFocus: 'always',
+      refetchOnWindowFocus: (query) => (isLong(query) ? false : 'always'),
       networkMode: 'always',
     },
     mutations: { networkMode: 'always' },
@@ -23,10 +24,13 @@ export const queryClient = new QueryClient({
   mutationCache: new MutationCache({ onSuccess, onError }),
 });
 
-/** When a query is read again: after `ms`, or after a temporary failure when a retry is allowed. Null: only then. */
+/**
+ * When a query is read again: after `ms` for each page of a list, or after a temporary failure when a retry is allowed. Null: only
+ * then.
+ */
 export function every(ms: number | null) {
-  return ({ state }: { readonly state: { readonly error: unknown } }): number | false =>
-    repeatAfter(state.error) || (ms ?? false);
+  return ({ state }: { readonly state: { readonly data?: unknown; readonly error: unknown } }): number | false =>
+    repeatAfter(state.error) || (ms === null ? false : ms * loadedPages(state.data));
 }
 
 function onSuccess(): void {
