@@ -86,6 +86,7 @@ export function PoliciesPage() {
                 organization={organization}
                 group={group}
                 packs={packs.data?.pages.flatMap(({ items }) => items) ?? []}
+                onMorePacks={packs.hasNextPage ? () => void packs.fetchNextPage() : null}
                 mayManage={mayManage}
               />
             ) : null

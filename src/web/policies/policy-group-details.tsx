@@ -8,15 +8,18 @@ import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
 import { refresh } from '../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
-import { SelectField, TextField } from '../platform/ui/field.tsx';
+import { TextField } from '../platform/ui/field.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { EnableForm } from './enable-form.tsx';
 import styles from './policies.module.css';
 import { policyGroupDetailsTexts } from './texts.ts';
 
 interface DetailsProps {
   readonly organization: string;
   readonly group: PolicyGroup;
+  /** The first packs by name. `onMorePacks`: reads more of them. */
   readonly packs: readonly PolicyPack[];
+  readonly onMorePacks: (() => void) | null;
   readonly mayManage: boolean;
 }
 
@@ -24,6 +27,7 @@ interface DetailsProps {
 export function PolicyGroupDetails({
   group: { isDefault, name: group },
   mayManage,
+  onMorePacks,
   organization,
   packs,
 }: DetailsProps) {
@@ -109,12 +113,10 @@ export function PolicyGroupDetails({
         {mayManage && packs.length > 0 && details.data !== undefined ? (
           <EnableForm
             packs={packs}
+            onMore={onMorePacks}
             isPending={isPending}
-            onEnable={({ pack, tag }) => {
-              // Another version of a pack keeps its configuration.
-              const config = details.data.packs.find(({ name }) => name === pack)?.config;
-              send.mutate({ enable: { pack, tag, ...(config === undefined ? {} : { config }) } });
-            }}
+            // Another version of a pack keeps its configuration.
+            onEnable={(enable) => send.mutate({ enable })}
           />
         ) : null}
       </section>
@@ -171,47 +173,6 @@ export function PolicyGroupDetails({
         <RemoveGroupDialog organization={organization} group={group} onClose={() => setIsRemoving(false)} />
       ) : null}
     </div>
-  );
-}
-
-function EnableForm({
-  isPending,
-  onEnable,
-  packs,
-}: {
-  readonly packs: readonly PolicyPack[];
-  readonly isPending: boolean;
-  readonly onEnable: (enabled: { readonly pack: string; readonly tag: string }) => void;
-}) {
-  const [name, setName] = useState(packs[0]?.name ?? '');
-  const pack = packs.find((each) => each.name === name) ?? packs[0];
-  const [tag, setTag] = useState('');
-  if (pack === undefined) return null;
-  const chosen = pack.versions.find((each) => each.tag === tag)?.tag ?? pack.versions[0]?.tag ?? '';
-  return (
-    <form
-      className={styles['form']}
-      onSubmit={(event) => {
-        event.preventDefault();
-        onEnable({ pack: pack.name, tag: chosen });
-      }}
-    >
-      <SelectField
-        label={policyGroupDetailsTexts.pack}
-        value={pack.name}
-        options={packs.map((each) => [each.name, each.displayName])}
-        onChange={({ target }) => setName(target.value)}
-      />
-      <SelectField
-        label={policyGroupDetailsTexts.version}
-        value={chosen}
-        options={pack.versions.map((each) => [each.tag, each.tag])}
-        onChange={({ target }) => setTag(target.value)}
-      />
-      <Button type="submit" disabled={isPending}>
-        {policyGroupDetailsTexts.enable}
-      </Button>
-    </form>
   );
 }
 
