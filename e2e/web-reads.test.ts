@@ -127,6 +127,39 @@ await suite('reads of the web UI that fail, are slow, or are many', { ownServer:
   );
 
   test(
+    'every pack and version can be enabled, with the configuration that the pack has by then',
+    async () => {
+      const published = (number: number) => ({ version: number, tag: `1.${number}.0`, publishedAt: '2026-01-01T00:00:00Z' });
+      const versions = Array.from({ length: 20 }, (_, at) => published(30 - at));
+      const packOf = (name: string) => ({ name, displayName: name, versionCount: 30, versions, groups: [] });
+      await replace(['policies.packs'], (_, input) => {
+        const isSecond = 'cursor' in (input as object);
+        const items = [packOf(isSecond ? 'zones' : 'costs')];
+        return { result: { data: { items, next: isSecond ? null : 'second' } } };
+      });
+      await open('/~/policies?group=default-policy-group');
+      await main().getByRole('button', { name: 'Show more packs' }).click();
+      await main().getByLabel('Pack', { exact: true }).selectOption('zones');
+      const version = main().getByLabel('Version', { exact: true });
+      expect(await findFlaws(page)).toEqual([]);
+      for (const [typed, tag] of [
+        ['', '1.30.0'],
+        ['1.2.0', '1.2.0'],
+      ] as const) {
+        await version.fill(typed);
+        const sent = page.waitForRequest(/policies\.changeGroup/);
+        await main().getByRole('button', { name: 'Enable', exact: true }).click();
+        const body = JSON.parse((await sent).postData() ?? '') as Record<string, unknown>;
+        expect(body['0'] ?? body).toMatchObject({ enable: { pack: 'zones', tag } });
+        expect(JSON.stringify(body)).not.toContain('config');
+        await main().getByRole('alert').filter({ hasText: 'zones' }).waitFor();
+      }
+      await answersAgain();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
     'Enter in the palette goes to a result of what was typed, not of what was typed before',
     async () => {
       await open('');

@@ -61,7 +61,7 @@ export function QueueView({ organization }: { readonly organization: string }) {
   return (
     <div className={styles['queues']}>
       <p className={styles['sum']} role="status">
-        {queueTexts.sum(items.length - waiting, waiting)}
+        {queueTexts.sum(items.length - waiting, waiting, query.hasNextPage)}
       </p>
       <ul className={styles['stacks']}>
         {[...queues.values()].map((runs) => (
