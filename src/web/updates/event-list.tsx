@@ -10,11 +10,10 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
 import { ListSection, ListSelect } from '../platform/ui/list-bar.tsx';
-import { dateLocale } from '../platform/ui/locale.ts';
 import { fetchMore } from '../platform/ui/paged-list.ts';
 import { PrintNote } from '../platform/ui/print-note.tsx';
 import { RowButton } from '../platform/ui/row-button.tsx';
-import { exactTime } from '../platform/ui/time-display.ts';
+import { clockTime, exactTime, useTimeDisplay } from '../platform/ui/time-display.ts';
 import { useToggles } from '../platform/ui/toggles.ts';
 import { VirtualList } from '../platform/ui/virtual-list.tsx';
 import { stripColors } from './colored-text.ts';
@@ -27,12 +26,6 @@ import { isActive } from './update-status.ts';
 const rowPixels = 36;
 const pageSize = 200;
 const pollMs = 2_000;
-const clock = new Intl.DateTimeFormat(dateLocale, {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hour12: false,
-});
 
 interface EventListProps {
   readonly stack: StackRef;
@@ -145,13 +138,14 @@ function Row({
 }) {
   const { event, label, text, urn } = row;
   const time = new Date(event.timestamp * 1000);
+  const display = useTimeDisplay();
   return (
     <>
       <RowButton className={styles['row']} aria-expanded={isOpen} onClick={onToggle}>
         {isOpen ? <ChevronDown size={14} aria-hidden="true" /> : <ChevronRight size={14} aria-hidden="true" />}
         <span className={styles['sequence']}>{event.sequence}</span>
         <time className={styles['time']} dateTime={time.toISOString()} title={exactTime(time)}>
-          {clock.format(time)}
+          {clockTime(time, display)}
         </time>
         <span className={styles['kind']}>{label}</span>
         <span className={styles['resource']} title={urn ?? undefined}>
