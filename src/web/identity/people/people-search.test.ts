@@ -27,7 +27,6 @@ test('a range of days includes its last day, and filters that are not set are no
 });
 
 test('days are those of the zone in which times are shown', () => {
-  // biome-ignore lint/style/noProcessEnv: the zone of the reader.
   const { env } = process;
   const { TZ: zone = 'UTC' } = env;
   env['TZ'] = 'Europe/Berlin';

@@ -72,10 +72,15 @@ const probeMs = 2_000;
 const beatMs = 2_000;
 /** A busy server is not away. */
 const patienceMs = 10_000;
+/** A stream may be cut every few seconds, such as by a proxy: what is shown is not read again each time. */
+const rereadMs = 30_000;
+let rereadAt = Number.NEGATIVE_INFINITY;
+let isAway = false;
 let probe: ReturnType<typeof setTimeout> | undefined;
 
 /** The server does not answer: the page says so, and goes on as soon as it answers again. */
 function noteAway(): void {
+  isAway = true;
   noteReached(false);
   clearTimeout(probe);
   probe = setTimeout(() => void checkReached(), probeMs);
@@ -103,7 +108,10 @@ export async function checkReached(): Promise<void> {
     const answer = await fetch('/trpc/me.get', { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
     if (!isJson(answer)) return noteAway();
     noteReached(true);
-    if (answer.ok) await queryClient.refetchQueries({ type: 'active' });
+    if (!answer.ok || (!isAway && performance.now() < rereadAt + rereadMs)) return;
+    isAway = false;
+    rereadAt = performance.now();
+    await queryClient.refetchQueries({ type: 'active' });
   } catch {
     noteAway();
   }

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Rule } from '../../platform/app/contract.ts';
 import { draftOf, writtenRule } from './rule-draft.ts';
 
-// biome-ignore lint/style/noProcessEnv: the zone of the reader.
 const { env } = process;
 const { TZ: zone } = env;
 
