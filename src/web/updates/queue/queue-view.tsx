@@ -133,8 +133,9 @@ function Run({ run }: { readonly run: QueueItem }) {
       </span>
       <span className={styles['why']}>
         {run.cause === null || run.cause === 'lock' ? null : (
-          <Badge tone={causes[run.cause].tone} title={run.why}>
-            {causes[run.cause].text}
+          // A newer server may have others.
+          <Badge tone={causes[run.cause]?.tone ?? 'neutral'} title={run.why}>
+            {causes[run.cause]?.text ?? run.cause}
           </Badge>
         )}
         <span className={styles['since']}>{queueTexts.since(updateId === null, <Since at={run.since} />)}</span>
