@@ -19,12 +19,12 @@ await suite('reads of the web UI that fail, are slow, or are many', { ownServer:
   beforeAll(async () => {
     const { browser, server: own } = await web();
     server = own;
+    await ScriptedStack.create(server, { project: 'app-prod' });
     const stack = await ScriptedStack.create(server, { project: 'app' });
     const run = await stack.start();
     const root = { urn: stack.urn('pulumi:pulumi:Stack', 'app-dev'), type: 'pulumi:pulumi:Stack' };
     await run.save([root, { urn: stack.urn(bucketType, 'logs'), type: bucketType, custom: true, id: 'l' }]);
     await run.complete('failed');
-    await ScriptedStack.create(server, { project: 'app-prod' });
     ({ page, refused } = await signIn(browser, server.url, 'ada'));
   }, scenarioTimeoutMs);
 
@@ -63,7 +63,7 @@ await suite('reads of the web UI that fail, are slow, or are many', { ownServer:
         await open(path);
         const notes = main().getByRole('alert').filter({ hasText: 'Not for now' });
         await pollUntil(`${path} says what cannot be read`, async () => (await notes.count()) === procedures.length);
-        expect(await page.getByText('reported no message').count()).toBe(0);
+        if (procedures.includes('updates.events')) expect(await page.getByText('reported no message').count()).toBe(0);
         expect(await findFlaws(page)).toEqual([]);
         await answersAgain();
         for (let left = procedures.length; left > 0; left--) {
@@ -129,7 +129,11 @@ await suite('reads of the web UI that fail, are slow, or are many', { ownServer:
   test(
     'every pack and version can be enabled, with the configuration that the pack has by then',
     async () => {
-      const published = (number: number) => ({ version: number, tag: `1.${number}.0`, publishedAt: '2026-01-01T00:00:00Z' });
+      const published = (number: number) => ({
+        version: number,
+        tag: `1.${number}.0`,
+        publishedAt: '2026-01-01T00:00:00Z',
+      });
       const versions = Array.from({ length: 20 }, (_, at) => published(30 - at));
       const packOf = (name: string) => ({ name, displayName: name, versionCount: 30, versions, groups: [] });
       await replace(['policies.packs'], (_, input) => {
@@ -168,7 +172,7 @@ await suite('reads of the web UI that fail, are slow, or are many', { ownServer:
       const option = (name: string) => page.getByRole('option', { name: `${server.organization}/${name}` });
       await page.getByRole('combobox', { name: 'Stack, page or command' }).and(page.locator(':focus')).waitFor();
       await page.keyboard.type('app');
-      await option('app/dev').waitFor();
+      await option('app/dev').and(page.locator('[aria-selected=true]')).waitFor();
       const { promise: isDue, resolve: answer } = Promise.withResolvers<void>();
       const asked = page.waitForRequest((request) => decodeURIComponent(request.url()).includes('"app-prod"'));
       await page.route(/stacks\.list/, async (route) => {
@@ -181,6 +185,20 @@ await suite('reads of the web UI that fail, are slow, or are many', { ownServer:
       answer();
       await page.waitForURL((to) => !to.pathname.endsWith(server.organization));
       expect(new URL(page.url()).pathname).toBe(`/${server.organization}/app-prod/dev`);
+      await answersAgain();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a value that only a newer server knows is shown as it is',
+    async () => {
+      await replace(['limits.get'], (was) => {
+        const { data } = (was as { result: { data: { items: object[] } } }).result;
+        return { result: { data: { ...data, items: [...data.items, { name: 'gpus', limit: 4, used: 1 }] } } };
+      });
+      await open('/~/limits');
+      await main().getByText('gpus').waitFor();
       await answersAgain();
     },
     scenarioTimeoutMs,

@@ -101,9 +101,9 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
               ))}
             </FactRow>
           )}
-          {statistics === undefined || statistics.policyPacks.length === 0 ? null : (
+          {query.data === undefined || query.data.policyPacks.length === 0 ? null : (
             <FactRow name={updateDetailsTexts.policyPacks}>
-              {statistics.policyPacks.map(({ name, version }) => (
+              {query.data.policyPacks.map(({ name, version }) => (
                 <code key={name}>{version === '' ? name : `${name} ${version}`}</code>
               ))}
             </FactRow>

@@ -14,7 +14,7 @@ afterAll(() => {
 });
 
 const freezeUntil = (until: string): Omit<Rule, 'freeze' | 'isManaged'> => ({
-  ...{ id: 'id', kind: 'freeze', project: null, stack: null, tag: null, note: 'Sale' },
+  ...{ id: 'id', kind: 'freeze', scope: '', project: null, stack: null, tag: null, note: 'Sale' },
   ...{ settings: { until }, revision: '1', setAt: '2026-01-01T00:00:00Z', setBy: 'ada' },
 });
 
