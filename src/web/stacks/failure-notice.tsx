@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleX } from 'lucide-react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
@@ -62,13 +63,16 @@ function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly up
       { staleTime: 'static' },
     ),
   );
+  const problem = useProblem(query);
   const errors = listErrors(progressOf(query.data?.items ?? []));
   // The error of the stack itself only says that the update failed.
   const ofResources = errors.filter(({ urn, type }) => urn !== null && type !== 'pulumi:pulumi:Stack');
   const first = ofResources[0] ?? errors[0];
   return (
     <div className={styles['error']}>
-      {query.isPending ? (
+      {problem ? (
+        <PartProblem {...problem} />
+      ) : query.isPending ? (
         <>
           <Skeleton width={220} />
           <Skeleton width="60%" />
