@@ -100,7 +100,7 @@ function ReleaseDialog({ hold, onClose, stack }: DialogProps & { readonly hold: 
       isReady={item !== null}
       {...dialog(release)}
       onClose={onClose}
-      onSubmit={() => release.mutate({ ...stack, revision: item?.revision })}
+      onSubmit={() => release.mutate(item === null ? stack : { ...stack, revision: item.revision })}
     >
       <p>{item === null ? legalHoldTexts.none : textOf(item)}</p>
     </ActionDialog>
