@@ -354,6 +354,15 @@ test('a stack that an export could not write is named, and makes imports incompl
   expect(await codes('--apply')).toEqual([1, true]);
   expect(await codes('--verify')).toEqual([1, true]);
   expect(await codes('--verify', '--stack', 'proj/prod')).toEqual([0, false]);
+  const plan = path.join(home, 'lacking.json');
+  expect(await codes('--plan', plan)).toEqual([0, true]);
+  const planned = JSON.parse(await readFile(plan, 'utf8'));
+  await writeFile(plan, JSON.stringify({ ...planned, stacks: [...planned.stacks, { source: 'proj/dev' }] }));
+  expect(await codes('--plan', plan, '--apply')).toEqual([1, true]);
+  expect((await ends.import('--map', 'proj/dev=proj/new', '--verify')).text).toContain(lacks);
+  // An export that is killed forgets nothing either.
+  const begun = { ...JSON.parse(await readFile(file, 'utf8')), isComplete: false };
+  await writeFile(file, withChecksum(begun));
   await ends.export('--stack', 'proj/prod');
   expect(await codes('--verify')).toEqual([1, true]);
   await ends.export('--stack', 'proj/dev');

@@ -158,18 +158,29 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   await store.close();
 }, 120_000);
 
-test('a verification that cannot run finds no fault, and is repeated', async () => {
+test('a verification that cannot run finds no fault, and is repeated after an hour, then after two', async () => {
   const runs = createScheduledTaskRepository(app.context.db);
   const before = (await readBackupStatus(runs)).verification;
   const program = path.join(home, 'program.mjs');
   writeFileSync(program, `console.error('holdfast: S3 is not available'); process.exitCode = 1;`);
-  const now = () => Date.now() + 34 * dayMs;
+  const at = Date.now() + 34 * dayMs;
+  let minutesLater = 0;
+  const now = () => at + minutesLater * 60_000;
   const task = verifyNewestBackup(app.context, location, runs, { now, program });
-  for (let attempt = 1; attempt <= 2; attempt++)
-    await expect(task.run(new AbortController().signal, { position: null, holder: '' })).rejects.toThrow(
-      'The verification ended with 1: holdfast: S3 is not available',
-    );
-  expect((await readBackupStatus(runs)).verification).toEqual(before);
+  const fault = 'The verification ended with 1: holdfast: S3 is not available';
+  for (const [minutes, count, message] of [
+    [0, 1, fault],
+    [59, 1, /^The next attempt is at .* The last one failed: The verification ended with 1/],
+    [61, 2, fault],
+    [180, 2, /^The next attempt is at /],
+    [182, 3, fault],
+  ] as const) {
+    minutesLater = minutes;
+    const running = task.run(new AbortController().signal, { position: null, holder: '' });
+    await expect(running).rejects.toThrow(message);
+    const { verification } = await readBackupStatus(runs);
+    expect(verification).toMatchObject({ ...before, failure: { count, error: fault } });
+  }
 });
 
 test('an outage of their store is no fault of backups; what the store cannot read is one', async () => {

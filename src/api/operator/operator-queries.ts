@@ -176,7 +176,7 @@ export class OperatorQueries {
       /** Of all backups, deleted ones too. */
       lastVerifiedAt: iso(found?.lastVerifiedAt ?? null),
       /** The last verification by a worker. */
-      verification: verification && { ...verification, at: new Date(verification.at).toISOString() },
+      verification: verification?.at ? { ...verification, at: new Date(verification.at).toISOString() } : null,
       createFailure: failureOf(backupTasks.create),
       verifyFailure: failureOf(backupTasks.verify),
     };

@@ -155,9 +155,12 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
   }
   if (listed === null) return importAll(call, plans);
   const there = new Set(plans.map(({ planned }) => planned.source));
-  const absent = [...listed].filter((name) => !there.has(name) && isSelected({ name }, options.stack ?? []));
+  const lacking = new Set(call.gaps.map(({ name }) => name));
+  const absent = [...listed].filter(
+    (name) => !there.has(name) && !lacking.has(name) && isSelected({ name }, options.stack ?? []),
+  );
   const gaps = [
-    ...call.gaps.filter(({ name }) => name === null),
+    ...call.gaps.filter(({ name }) => name === null || listed.has(name)),
     ...absent.map((name) => ({ name, text: `${name} is in the plan, but not in ${source.location}` })),
   ];
   return importAll({ ...call, gaps }, plans);

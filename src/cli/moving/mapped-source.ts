@@ -44,7 +44,7 @@ export function mapSource(source: MovingSource, mappings: readonly StackMapping[
     location: source.location,
     list: async () => {
       const { stacks, ...others } = await source.list();
-      const names = new Set(stacks.map(({ name }) => name));
+      const names = new Set([...stacks, ...(others.gaps ?? [])].map(({ name }) => name));
       const unknown = mappings.find(({ from }) => !names.has(from));
       if (unknown)
         throw new MovingError(`--map: there is no stack ${JSON.stringify(unknown.from)} in ${source.location}`);

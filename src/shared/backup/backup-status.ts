@@ -45,14 +45,16 @@ const Backups = Type.Object({
 export type Backups = Static<typeof Backups>;
 
 const LastVerification = Type.Object({
-  /** When the task last looked, in ms since 1970. */
-  at: Type.Number(),
+  /** When the task last looked, in ms since 1970; null: never. */
+  at: Nullable(Type.Number()),
   /** The backup that was verified; null: none. */
   backup: Nullable(Type.String()),
   /** Empty: no faults. */
   problems: Type.Array(Type.String()),
   /** Why backups are not verified here; null: they are. */
   skipped: Nullable(Type.String()),
+  /** Attempts since then that could not run; absent: there is none. */
+  failure: Type.Optional(FailedAttempts),
 });
 /** What the task that verifies has done last. */
 export type LastVerification = Static<typeof LastVerification>;

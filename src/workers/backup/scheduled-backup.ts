@@ -19,12 +19,11 @@ import { isDue, overdueMs } from '../../shared/platform/config/schedule.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
+import { assertPauseOver } from './attempt-pause.ts';
 
 /** Also how old what pages show may be, such as that a command has verified a backup. */
 const checkEverySeconds = 60;
 const checkMs = 5_000;
-const hourMs = 3600 * 1000;
-const longestPauseMs = 6 * hourMs;
 
 /** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
 export function backUpOnSchedule(
@@ -117,14 +116,6 @@ export function backUpOnSchedule(
       }
     },
   };
-}
-
-/** Each attempt copies all tables: after a fault the next one waits for an hour, then for twice as long each time, up to six hours. */
-function assertPauseOver({ at, count, error }: FailedAttempts, now: number): void {
-  const next = at + Math.min(hourMs * 2 ** (count - 1), longestPauseMs);
-  // The clock may have been set back.
-  if (now >= next || now < at) return;
-  throw new BackupError(`The next attempt is at ${new Date(next).toISOString()}. The last one failed: ${error}`);
 }
 
 function takenAt(backup: KnownBackup | undefined): number | null {

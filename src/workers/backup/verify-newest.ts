@@ -12,6 +12,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { findPostgresBinaries } from '../../shared/platform/db/postgres-binaries.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
+import { assertPauseOver } from './attempt-pause.ts';
 
 const checkEverySeconds = 3600;
 const dayMs = 24 * 3600 * 1000;
@@ -43,9 +44,22 @@ export function verifyNewestBackup(
       const { backups, verification } = await readBackupStatus(runs);
       const newest = backups?.backups[0];
       if (!backups || !newest || !isVerificationDue(backups, verification, now())) return;
+      const { failure: earlier, ...last } = verification ?? { at: null, backup: null, problems: [], skipped: null };
+      if (earlier) assertPauseOver(earlier, now());
       const skipped = await whyNot(newest.isEncrypted);
-      const problems =
-        skipped === null ? await verify({ id: newest.id, location, lowerPriority, program, signal }) : [];
+      const begun = { count: (earlier?.count ?? 0) + 1, at: now() };
+      const verifyNewest = async (): Promise<string[]> => {
+        try {
+          return await verify({ id: newest.id, location, lowerPriority, program, signal });
+        } catch (error) {
+          const failure = { ...begun, error: (error as Error).message };
+          // After a stop in good order, the next process begins at once.
+          if (!signal.aborted)
+            await runs.saveResult(backupTasks.verify, JSON.stringify({ ...last, failure } satisfies LastVerification));
+          throw error;
+        }
+      };
+      const problems = skipped === null ? await verifyNewest() : [];
       const at = now();
       if (skipped === null && problems.length === 0) await noteVerified(runs, { at, id: newest.id, location });
       await runs.saveResult(
@@ -61,7 +75,7 @@ export function verifyNewestBackup(
 
 function isVerificationDue(backups: Backups, verification: LastVerification | null, now: number): boolean {
   const at = unverifiedSince(backups);
-  const isRepeated = verification !== null && now - verification.at < dayMs;
+  const isRepeated = now - (verification?.at ?? Number.NEGATIVE_INFINITY) < dayMs;
   return at !== null && now - at >= verifyEveryMs && !isRepeated;
 }
 

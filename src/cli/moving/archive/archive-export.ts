@@ -47,7 +47,12 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
   const head: ManifestHead = {
     ...{ format: archiveFormat, isComplete: false, release: holdfastVersion },
     ...{ installation: await rows.findInstallation(), organization: organization.name },
-    ...{ exportedAt: new Date().toISOString(), keys: [...keys], stacks: before?.stacks ?? [], missing: [] },
+    ...{
+      exportedAt: new Date().toISOString(),
+      keys: [...keys],
+      stacks: before?.stacks ?? [],
+      missing: before?.missing ?? [],
+    },
     remainder: await rows.listRemainder(organization.id),
   };
   // The key first: without it, what is written now could never be read.

@@ -1,0 +1,16 @@
+import { BackupError } from '../../shared/backup/backup-error.ts';
+import type { FailedAttempts } from '../../shared/backup/backup-status.ts';
+
+const hourMs = 3600 * 1000;
+const longestPauseMs = 6 * hourMs;
+
+/**
+ * Each attempt copies or reads everything: after a fault the next one waits for an hour, then for twice as long each time, up to six hours.
+ * Throws BackupError until then.
+ */
+export function assertPauseOver({ at, count, error }: FailedAttempts, now: number): void {
+  const next = at + Math.min(hourMs * 2 ** (count - 1), longestPauseMs);
+  // The clock may have been set back.
+  if (now >= next || now < at) return;
+  throw new BackupError(`The next attempt is at ${new Date(next).toISOString()}. The last one failed: ${error}`);
+}
