@@ -169,9 +169,10 @@ test('a newer commit sends no run away that waits for another stack, also if its
   await untilWaiting(apps, 1);
   const newer = create(other.stack, { commit: 'bbb', build: '8', at: 1 });
   await untilWaiting(apps, 2);
-  await query(apps[0], 'delete from update_queue_waiters');
-  const back = 'select superseded_by from update_queue_waiters';
-  await until(async () => (await query(apps[0], back)).length === 2, 'both entries are back');
+  const entries = 'from update_queue_waiters';
+  await query(apps[0], `delete ${entries} where number = (select min(number) ${entries})`);
+  const back = `select superseded_by ${entries}`;
+  await until(async () => (await query(apps[0], back)).length === 2, 'the entry is back');
   expect(await query(apps[0], back)).toEqual([{ superseded_by: null }, { superseded_by: null }]);
   await expectToRun(one.stack, one.first, [older]);
   await expectToRun(other.stack, other.first, [newer]);
