@@ -137,6 +137,28 @@ test.each([
   120_000,
 );
 
+test('a backup that ends while a prune deletes it does not succeed', async () => {
+  const target = await openStore('while-deleted');
+  const isManifest = (key: string): boolean => key.endsWith('manifest.json');
+  const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const late = changing(target, async (key) => {
+    if (!isManifest(key)) return;
+    reached.resolve();
+    await gate.promise;
+  });
+  const made = plainBackup(late);
+  const refused = expect(made).rejects.toThrow('A prune has deleted the backup while it was made');
+  await reached.promise;
+  await plainBackup(target);
+  const store = changing(target, async (key) => {
+    if (!isManifest(key)) return;
+    gate.resolve();
+    await made.catch(() => {});
+  });
+  await pruneBackups(store, 1);
+  await refused;
+});
+
 test('a backup notices that a prune has deleted one of its new blobs', async () => {
   const target = await openStore('raced');
   const late = changing(target, async (key) => {
@@ -228,6 +250,18 @@ test('a restore replaces a blob of another size, stores no damaged one, and trus
   const rest = readBlobList(key, await readSmall(target, key)).slice(1);
   await target.put(key, once(writeBlobList(rest)));
   await expect(copy()).rejects.toThrow(`${key} is damaged`);
+});
+
+test('a prune deletes no blob while a later backup is incomplete: it may still be made', async () => {
+  const target = await openStore('under-way');
+  await plainBackup(target);
+  const key = 'audit/other/new';
+  await app.context.blobs.put(key, once(randomBytes(1_000)));
+  const isManifest = (each: string): boolean => each.endsWith('manifest.json');
+  await expect(plainBackup(cutAfter(target, 0, isManifest))).rejects.toThrow('killed');
+  await app.context.blobs.delete(key);
+  expect(await pruneBackups(target, 1)).toEqual({ backups: [], blobs: 0, locked: [] });
+  expect(await target.stat(backupKeys.blobs + key)).not.toBeNull();
 });
 
 test.each(['backups/', backupKeys.blobs])(
