@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { type Cluster, startCluster } from '../testkit/cluster.ts';
 import type { ClusterProcess } from '../testkit/cluster-process.ts';
+import { download } from './support/download.ts';
 import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/measures.ts';
 import { deploymentOf, RawClient, verbatimBody } from './support/raw-client.ts';
 import { releasesOf, thisRelease } from './support/releases.ts';
@@ -89,29 +89,6 @@ async function measured(cluster: Cluster, work: () => Promise<void>): Promise<St
   };
 }
 
-/** Reads an export without decompressing it. Returns its digest; reading costs the client as little as possible. */
-function download(cluster: Cluster, stack: string, encoding: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const headers = {
-      accept: 'application/vnd.pulumi+9',
-      'accept-encoding': encoding,
-      authorization: `token ${cluster.token}`,
-    };
-    const call = request(`${cluster.apiUrls[0]}${stack}/export`, { headers }, (response) => {
-      const hash = createHash('sha256');
-      response.on('data', (chunk: Buffer) => {
-        if (encoding === 'identity') hash.update(chunk);
-      });
-      response.on('error', reject);
-      response.on('end', () =>
-        response.statusCode === 200 ? resolve(hash.digest('hex')) : reject(new Error(`status ${response.statusCode}`)),
-      );
-    });
-    call.on('error', reject);
-    call.end();
-  });
-}
-
 const steps = values.steps.split(',');
 
 /** One round: each step once. */
@@ -133,7 +110,7 @@ async function round(
   if (steps.includes('save')) await step('save', save);
   else await save();
   const exported = async (encoding: string, expected: string | null): Promise<void> => {
-    const actual = await download(cluster, stack, encoding);
+    const { digest: actual } = await download(`${cluster.apiUrls[0]}${stack}/export`, cluster.token, encoding);
     if (expected !== null && actual !== expected) throw new Error('the export differs from what was sent');
   };
   await step('export', () => exported('identity', digest));

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { tuned } from '../testkit/tuned.ts';
+import { type Download, download } from './support/download.ts';
 import { DataFolder } from './support/footprint.ts';
 import { cpuSecondsOf, loadAverage, median, memoryOf, percentile, printTable, resetPeak } from './support/measures.ts';
 import { RawClient } from './support/raw-client.ts';
@@ -25,6 +26,8 @@ const { values } = parseArgs({
 });
 
 const organization = 'dev-org';
+/** The CLI accepts gzip. */
+const encodings = ['identity', 'gzip'];
 const changed = Number(values.changed);
 const mega = 1e6;
 
@@ -83,6 +86,13 @@ class ChangingState {
   }
 }
 
+/** Exports of several versions, in ms: until the first byte, until the last, and the CPU time of the server for each. */
+interface Opens {
+  readonly firsts: readonly number[];
+  readonly times: readonly number[];
+  readonly cpuMs: number;
+}
+
 interface Stored {
   readonly versions: number;
   /** Bytes of documents in rows and blobs that are in use. */
@@ -110,19 +120,22 @@ async function addVersions(
   return digests;
 }
 
-/** Exports versions spread over all of them and checks their bytes. Returns how long each took, in ms. */
-async function openSome(client: RawClient, stack: string, digests: readonly string[]): Promise<number[]> {
-  const times: number[] = [];
+/** Exports versions spread over all of them, and checks the bytes of those that are not encoded. */
+async function openSome(
+  server: OwnHoldfastServer,
+  stack: string,
+  digests: readonly string[],
+  encoding = 'identity',
+): Promise<Download[]> {
+  const opened: Download[] = [];
   const count = Math.min(Number(values.opens), digests.length - 1);
   for (let at = 0; at < count; at++) {
     const index = Math.floor((at * (digests.length - 1)) / count);
-    const begun = performance.now();
-    const text = await client.once('GET', `${stack}/export/${index + 1}`);
-    times.push(performance.now() - begun);
-    if (createHash('sha256').update(text).digest('hex') !== digests[index])
-      throw new Error(`Version ${index + 1} is wrong`);
+    const each = await download(`${server.url}${stack}/export/${index + 1}`, server.token, encoding);
+    if (each.digest !== null && each.digest !== digests[index]) throw new Error(`Version ${index + 1} is wrong`);
+    opened.push(each);
   }
-  return times;
+  return opened;
 }
 
 /** Makes all versions due, waits until they are encoded, and returns the cost. */
@@ -161,16 +174,21 @@ const stack = await client.createStack(organization, 'bench', 'changing');
 const digests = await addVersions(server, stack, new ChangingState(Number(values.megabytes) * mega), count);
 console.log(`${count} versions stored, load ${await loadAverage()}`);
 const whole = await storedOf(folder);
-/** Opens versions as `openSome`; also returns the CPU time of the server for each, in ms. */
-const opensOf = async (): Promise<{ times: readonly number[]; cpuMs: number }> => {
+const opensOf = async (encoding: string): Promise<Opens> => {
   const cpu = await cpuSecondsOf(server.pid());
-  const times = await openSome(client, stack, digests);
-  return { times, cpuMs: ((await cpuSecondsOf(server.pid())) - cpu) * (1000 / times.length) };
+  const opened = await openSome(server, stack, digests, encoding);
+  return {
+    firsts: opened.map(({ firstMs }) => firstMs),
+    times: opened.map(({ totalMs }) => totalMs),
+    cpuMs: ((await cpuSecondsOf(server.pid())) - cpu) * (1000 / opened.length),
+  };
 };
-const opensWhole = await opensOf();
+const wholeOpens = new Map<string, Opens>();
+for (const encoding of encodings) wholeOpens.set(encoding, await opensOf(encoding));
 const cost = await encode(server, folder);
 const encoded = await storedOf(folder);
-const opens = await opensOf();
+const opens = new Map<string, Opens>();
+for (const encoding of encodings) opens.set(encoding, await opensOf(encoding));
 const [depths] = await folder.query(
   'select max(depth)::int as deepest, count(*)::int as chunks, count(*) filter (where depth = 0)::int as alone from version_chunks',
 );
@@ -181,10 +199,17 @@ printTable(
   ['', 'whole', 'encoded'],
   [
     [`bytes of ${whole.versions} versions, MB`, whole.bytes / mega, encoded.bytes / mega],
-    ['export of any version, p50, ms', median(opensWhole.times), median(opens.times)],
-    ['p95, ms', percentile(opensWhole.times, 0.95), percentile(opens.times, 0.95)],
-    ['longest, ms', Math.max(...opensWhole.times), Math.max(...opens.times)],
-    ['CPU of the server for each, ms', opensWhole.cpuMs, opens.cpuMs],
+    ...encodings.flatMap((encoding) => {
+      const both = [wholeOpens, opens].map((each) => each.get(encoding) as Opens);
+      const row = (label: string, value: (of: Opens) => number) => [`${encoding}: ${label}`, ...both.map(value)];
+      return [
+        row('first byte of any version, p50, ms', ({ firsts }) => median(firsts)),
+        row('p95, ms', ({ firsts }) => percentile(firsts, 0.95)),
+        row('its whole export, p50, ms', ({ times }) => median(times)),
+        row('p95, ms', ({ times }) => percentile(times, 0.95)),
+        row('CPU of the server for each, ms', ({ cpuMs }) => cpuMs),
+      ];
+    }),
   ],
 );
 printTable(
@@ -208,7 +233,7 @@ if (largeBytes > 0) {
   const opened = async (): Promise<{ times: readonly number[]; cpuSeconds: number; peak: number }> => {
     await resetPeak(server.pid());
     const cpu = await cpuSecondsOf(server.pid());
-    const times = await openSome(client, largeStack, largeDigests);
+    const times = (await openSome(server, largeStack, largeDigests)).map(({ totalMs }) => totalMs);
     const cpuSeconds = ((await cpuSecondsOf(server.pid())) - cpu) / times.length;
     return { times, cpuSeconds, peak: (await memoryOf(server.pid())).peak };
   };

@@ -131,6 +131,36 @@ await suite('expectations of the CLI', {}, () => {
   );
 
   test.concurrent(
+    'stack history and config refresh work after an update of another client',
+    async () => {
+      await using scenario = await Scenario.create(await server());
+      const { workspace, project } = scenario;
+      const { organization, token, url } = await server();
+      const call = async (path: string, authorization: string, body: object): Promise<Record<string, string>> => {
+        const headers = { accept: 'application/vnd.service+8', authorization, 'content-type': 'application/json' };
+        const at = `${url}/api/stacks/${organization}/${project}/dev/update${path}`;
+        const response = await fetch(at, { method: 'POST', headers, body: JSON.stringify(body) });
+        expect(response.ok).toBe(true);
+        return response.status === 200 ? ((await response.json()) as Record<string, string>) : {};
+      };
+      const config = {
+        region: 'eu',
+        [`${project}:n`]: 1,
+        [`${project}:a`]: { string: 'b', secret: false, object: false },
+      };
+      const environment = { n: 1, 'stack.environments': 'none' };
+      const { updateID } = await call('', `token ${token}`, { config, metadata: { message: 'other', environment } });
+      const started = await call(`/${updateID}`, `token ${token}`, {});
+      await call(`/${updateID}/complete`, `update-token ${started['token']}`, { status: 'succeeded' });
+      const history = JSON.parse((await workspace.runOk(['stack', 'history', '--json'])).stdout) as object[];
+      expect(history).toMatchObject([{ message: 'other', config: { [`${project}:a`]: { value: 'b' } } }]);
+      await workspace.runOk(['config', 'refresh', '--force']);
+      expect((await workspace.runOk(['config', 'get', 'a'])).stdout.trim()).toBe('b');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
     'pulumi api lists operations and calls them by name',
     async () => {
       await using scenario = await Scenario.create(await server());
@@ -195,6 +225,11 @@ await suite('expectations of the CLI', {}, () => {
         workspace,
         ['stack', 'init', scenario.stackName('remote'), '--remote-config', '--no-select'],
         /no configuration of stacks.*Pulumi\.<stack>\.yaml.*--remote-config/,
+      );
+      await expectFailure(
+        workspace,
+        ['stack', 'init', scenario.stackName('remote'), '--esc-config', '--no-select', '--non-interactive'],
+        /Nothing was created: this server has no Pulumi ESC.*--esc-config/,
       );
       await expectFailure(workspace, ['stack', 'export', '--stack', scenario.stackName('remote')], 'no stack named');
       await expectFailure(

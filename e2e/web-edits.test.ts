@@ -48,6 +48,50 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
     await button('Load the current version').click();
     await dialog().getByText(loaded).waitFor();
   }
+  /** What browsers do when somebody comes back to a tab: the page is read again. */
+  const comeBack = () => page.evaluate("dispatchEvent(new Event('visibilitychange'))");
+
+  /** The session ends elsewhere: the dialog says so. */
+  async function endSession(): Promise<void> {
+    await browser.context.clearCookies();
+    await comeBack();
+    await dialog().getByText('Your session has ended. Sign in').waitFor();
+  }
+  async function signInAgain(): Promise<void> {
+    const [tab] = await Promise.all([
+      browser.context.waitForEvent('page'),
+      dialog().getByRole('link', { name: 'Sign in' }).click(),
+    ]);
+    await enter(tab, server.url, 'ada');
+    await tab.close();
+    await comeBack();
+    await dialog().getByText('Your session has ended. Sign in').waitFor({ state: 'detached' });
+  }
+
+  /** A stack with a secret output, and an operation that was interrupted. */
+  async function makeStack(stack: string): Promise<void> {
+    await call('POST', 'stacks/dev-org/shop', { stackName: stack, tags: {} });
+    await importState(stack);
+  }
+  async function importState(stack: string): Promise<void> {
+    const path = `stacks/dev-org/shop/${stack}`;
+    const plaintext = Buffer.from(JSON.stringify(`secret of ${stack}`)).toString('base64');
+    const { ciphertext } = await call('POST', `${path}/encrypt`, { plaintext });
+    const dbPassword = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270', ciphertext };
+    const [type, bucket] = ['pulumi:pulumi:Stack', 'aws:s3/bucketV2:BucketV2'];
+    const urn = (of: string, name: string) => `urn:pulumi:${stack}::shop::${of}::${name}`;
+    const root = { urn: urn(type, `shop-${stack}`), custom: false, type, outputs: { dbPassword } };
+    const half = { urn: urn(bucket, 'half'), custom: true, type: bucket, parent: root.urn, inputs: {} };
+    const provider = { url: server.url, owner: organization, project: 'shop', stack };
+    const deployment = {
+      manifest: { time: '2026-01-01T00:00:00Z', magic: '', version: '' },
+      secrets_providers: { type: 'service', state: provider },
+      resources: [root],
+      pending_operations: [{ resource: half, type: 'creating' }],
+    };
+    await call('POST', `${path}/import`, { version: 3, deployment });
+  }
+
   async function confirm(save: string): Promise<void> {
     await button(save).click();
     await dialog().waitFor({ state: 'detached' });
@@ -70,6 +114,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       expect(await call('GET', ofOrganization(`update-rules/${id}`))).toMatchObject({
         ...{ note: 'Holidays, all of them', settings: theirs.settings },
       });
+      await call('DELETE', ofOrganization(`update-rules/${id}`));
     },
     scenarioTimeoutMs,
   );
@@ -176,7 +221,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       await dialog().getByLabel('Description').fill('A long text');
       await browser.context.clearCookies();
       await button('Save').click();
-      await dialog().getByText('Your session has ended').waitFor();
+      await dialog().getByText('Your session has ended. Sign in').waitFor();
       expect(await findFlaws(page)).toEqual([]);
       const [tab] = await Promise.all([
         browser.context.waitForEvent('page'),
@@ -197,7 +242,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       await main.getByLabel('Value of the tag').fill('A long text');
       await browser.context.clearCookies();
       await main.getByRole('button', { name: 'Add', exact: true }).click();
-      await main.getByText('Your session has ended').waitFor();
+      await main.getByText('Your session has ended. Sign in').waitFor();
       expect(await findFlaws(page)).toEqual([]);
       const [other] = await Promise.all([
         browser.context.waitForEvent('page'),
@@ -232,6 +277,232 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       const { policies } = await call('GET', ofOrganization(`auth/policies/oidcissuers/${id}`));
       expect(policies.map(({ rules }: { rules: { sub: string } }) => rules.sub)).toEqual(['one', 'theirs', 'mine']);
       expect(refused).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a policy that a colleague has edited is not taken for removed',
+    async () => {
+      const issuer = { name: 'Three', url: 'https://three.example.com' };
+      const { id } = await call('POST', ofOrganization('oidc/issuers'), issuer);
+      const policy = (sub: string) => ({ decision: 'allow', tokenType: 'organization', rules: { sub } });
+      const path = ofOrganization(`auth/policies/${id}`);
+      await call('PATCH', path, { policies: [policy('narrow')] });
+      await open('trust-policies');
+      const section = page
+        .locator('section')
+        .filter({ has: page.getByRole('heading', { name: 'Three', exact: true }) });
+      await section.getByRole('button', { name: 'Actions for the policy' }).click();
+      await page.getByRole('menuitem', { name: /^Remove/ }).click();
+      await button('Remove the policy').waitFor();
+      await call('PATCH', path, { policies: [policy('broad')] }, colleague);
+      await comeBack();
+      await page.locator('main').getByText('sub = broad').waitFor();
+      await saveTooLate('Remove the policy', 'Nothing is removed yet');
+      await dialog().getByText('Another user has edited or removed this policy').waitFor();
+      expect(await button('Remove the policy').isEnabled()).toBe(false);
+      const { policies } = await call('GET', ofOrganization(`auth/policies/oidcissuers/${id}`));
+      expect(policies).toMatchObject([{ rules: { sub: 'broad' } }]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a dialog about a stack goes on doing what it was opened for, and keeps what was typed',
+    async () => {
+      await makeStack('held');
+      // Readers do not get at it while a dialog is open.
+      const main = page.locator('main');
+      const stack = 'stacks/dev-org/shop/held';
+      await page.goto(`${server.url}/dev-org/shop/held?tab=access`);
+      await page.getByRole('button', { name: 'Place a hold' }).click();
+      await dialog().getByLabel('Reason').fill('Case 1');
+      await call('PUT', `${stack}/legal-hold`, { reason: 'Case 2' }, colleague);
+      await comeBack();
+      await main.getByText('Case 2').waitFor();
+      await dialog().getByRole('heading', { name: 'Place a legal hold on the stack' }).waitFor();
+      await button('Place a hold').click();
+      await dialog().getByText('has changed the legal hold').waitFor();
+      expect(await call('GET', `${stack}/legal-hold`)).toMatchObject({ held: true, reason: 'Case 2' });
+      await button('Cancel').click();
+      await page.getByRole('button', { name: 'Release the hold' }).click();
+      await dialog().getByText('Case 2').waitFor();
+      await call('PUT', `${stack}/legal-hold`, { reason: 'Cases 2 and 3' }, colleague);
+      await comeBack();
+      await main.getByText('Cases 2 and 3').waitFor();
+      await saveTooLate('Release the hold', 'Nothing is removed yet');
+      await dialog().getByText('Cases 2 and 3').waitFor();
+      await confirm('Release the hold');
+      expect(await call('GET', `${stack}/legal-hold`)).toMatchObject({ held: false });
+
+      // All stacks are frozen meanwhile: this one can be, too.
+      await page.getByRole('button', { name: 'Freeze', exact: true }).click();
+      await dialog().getByLabel('Note').fill('Half of a sentence');
+      const freeze = { kind: 'freeze', settings: {}, note: 'Holidays of all' };
+      const { id } = await call('POST', ofOrganization('update-rules'), freeze, colleague);
+      await comeBack();
+      await main.getByText('Holidays of all').waitFor();
+      expect(await dialog().getByLabel('Note').inputValue()).toBe('Half of a sentence');
+      await button('Cancel').click();
+      await page.getByRole('button', { name: 'Freeze', exact: true }).waitFor();
+      await call('DELETE', ofOrganization(`update-rules/${id}`));
+      await comeBack();
+      await main.getByText('Holidays of all').waitFor({ state: 'detached' });
+
+      // What is shown as the newest version stays chosen when there is a newer one.
+      await page.getByRole('link', { name: 'Versions', exact: true }).click();
+      await page.getByRole('region', { name: 'Differences of versions 0 and 1' }).waitFor();
+      await importState('held');
+      await comeBack();
+      const versions = page.getByRole('region', { name: 'Versions', exact: true });
+      await versions.getByRole('listitem').nth(1).waitFor();
+      await page.getByRole('button', { name: 'Pin', exact: true }).click();
+      await page.getByRole('button', { name: 'Unpin', exact: true }).waitFor();
+      await versions.getByRole('listitem').nth(1).getByText('pinned').waitFor();
+
+      // An update that changes nothing leaves a repair that is half done.
+      await page
+        .getByRole('link', { name: /^Interrupted/ })
+        .first()
+        .click();
+      await page.getByLabel('Decision about half').selectOption('import');
+      await page.getByLabel('Id of half in the cloud').fill('bucket-1');
+      const { updateID } = await call('POST', `${stack}/update`, {}, colleague);
+      await comeBack();
+      await main.getByText('An update is running').waitFor();
+      expect(await page.getByLabel('Decision about half').isVisible()).toBe(false);
+      await call('POST', `${stack}/update/${updateID}/cancel`, {}, colleague);
+      await comeBack();
+      await main.getByText('An update is running').waitFor({ state: 'detached' });
+      expect(await page.getByLabel('Id of half in the cloud').inputValue()).toBe('bucket-1');
+      expect(await findFlaws(page)).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'the page of a stack keeps nothing of the stack before it',
+    async () => {
+      for (const name of ['one', 'two']) {
+        await makeStack(name);
+        await page.goto(`${server.url}/dev-org/shop/${name}`);
+        await page.getByRole('button', { name: 'Add to favourites' }).click();
+      }
+      const heading = (name: string) => page.getByRole('heading', { name: `shop/${name}` });
+      const visit = async (name: string): Promise<void> => {
+        await page
+          .getByRole('navigation', { name: 'Favourites' })
+          .getByRole('link', { name: `shop/${name}` })
+          .click();
+        await heading(name).waitFor();
+        await page.getByRole('table', { name: 'Outputs' }).waitFor();
+      };
+      const reveal = page.getByRole('button', { name: 'Reveal dbPassword' });
+      // The browser has both from here on.
+      await visit('one');
+      await visit('two');
+      await reveal.click();
+      await page.getByText('secret of two').waitFor();
+      await visit('one');
+      expect(await page.getByText('secret of two').count()).toBe(0);
+
+      // The answer comes when its stack is not shown any longer.
+      const { promise: isLeft, resolve: leave } = Promise.withResolvers<void>();
+      await page.route('**/trpc/secrets.reveal*', async (route) => {
+        await isLeft;
+        await route.continue();
+      });
+      const answered = page.waitForResponse(/secrets\.reveal/);
+      await reveal.click();
+      await visit('two');
+      leave();
+      await (await answered).finished();
+      await page.unroute('**/trpc/secrets.reveal*');
+      await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+      expect(await page.getByText('secret of one').count()).toBe(0);
+
+      const tag = page.getByLabel('Name of the tag');
+      await page.getByRole('button', { name: 'Add a tag', exact: true }).click();
+      await tag.fill('owner');
+      await visit('one');
+      expect(await tag.count()).toBe(0);
+
+      const interrupted = page.getByRole('link', { name: /^Interrupted/ }).first();
+      const decision = page.getByLabel('Decision about half');
+      await interrupted.click();
+      await decision.waitFor();
+      await visit('two');
+      await interrupted.click();
+      await decision.selectOption('import');
+      await page.evaluate('history.go(-2)');
+      await heading('one').waitFor();
+      await decision.waitFor();
+      expect(await decision.inputValue()).toBe('keep');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a read that the audit log records is not repeated when the page is refreshed',
+    async () => {
+      for (const name of ['left', 'right']) await makeStack(name);
+      const reads: string[] = [];
+      page.on('request', (request) => {
+        for (const name of ['versions.text', 'versions.diffStacks']) if (request.url().includes(name)) reads.push(name);
+      });
+      const path = `${server.url}/dev-org/shop/left?tab=versions`;
+      await page.goto(`${path}&show=state`);
+      await page.getByRole('button', { name: 'Text', exact: true }).click();
+      await page.getByRole('region', { name: 'State of version 1 as text' }).waitFor();
+      await page.getByRole('button', { name: 'Pin', exact: true }).click();
+      await page.getByRole('button', { name: 'Unpin', exact: true }).waitFor();
+      expect(reads).toEqual(['versions.text']);
+      await page.goto(`${path}&show=stacks&other=dev-org/shop/right&secrets=1`);
+      await page.getByLabel('Show which secrets differ').and(page.locator(':checked')).waitFor();
+      await page.getByRole('button', { name: 'Freeze', exact: true }).click();
+      await confirm('Freeze');
+      await page.getByText('Frozen until it is removed').waitFor();
+      await comeBack();
+      await page.getByRole('button', { name: 'Thaw', exact: true }).click();
+      await confirm('Thaw');
+      expect(reads).toEqual(['versions.text', 'versions.diffStacks']);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'what is shown only once stays when the session ends, and a dialog that cancels an update says so',
+    async () => {
+      await open('tokens');
+      await page.getByRole('button', { name: 'Create a token' }).click();
+      await dialog().getByLabel('Name').fill('robot');
+      await button('Create the token').click();
+      await dialog().getByText('It is shown only once').waitFor();
+      const token = await dialog().locator('pre').innerText();
+      await endSession();
+      expect(await dialog().locator('pre').innerText()).toBe(token);
+      expect(await findFlaws(page)).toEqual([]);
+      await signInAgain();
+      expect(await dialog().locator('pre').innerText()).toBe(token);
+      await confirm('I have stored it');
+
+      await page.goto(`${server.url}/dev-org/~/webhooks`);
+      await page.getByRole('button', { name: 'Create a feed', exact: true }).click();
+      const address = await dialog().locator('pre').innerText();
+      await endSession();
+      expect(await dialog().locator('pre').innerText()).toBe(address);
+      await signInAgain();
+      await confirm('Done');
+
+      await makeStack('stopped');
+      const { updateID } = await call('POST', 'stacks/dev-org/shop/stopped/update', {});
+      await page.goto(`${server.url}/dev-org/shop/stopped/previews/${updateID}`);
+      await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+      await endSession();
+      await signInAgain();
+      await confirm('Cancel the update');
+      await page.getByText('Cancelled').first().waitFor();
     },
     scenarioTimeoutMs,
   );

@@ -284,6 +284,26 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
 
       await page.goto(`${server.url}/${organization}`);
       await pinned('Failed on the web').waitFor();
+
+      // Nothing of an organization is shown as another one's, which is slow.
+      const row = page.getByRole('row').filter({ hasText: 'web/prod' });
+      await row.waitFor();
+      const { promise: isSeen, resolve: answer } = Promise.withResolvers<void>();
+      await page.route(/stacks\.list/, async (route) => {
+        await isSeen;
+        await route.continue();
+      });
+      await page.getByRole('button', { name: /^Organization:/ }).click();
+      await page.getByRole('menuitem', { name: 'second' }).click();
+      await page.getByRole('heading', { level: 1, name: 'second' }).waitFor();
+      expect(await row.count()).toBe(0);
+      answer();
+      await page.getByRole('heading', { name: 'No stacks yet' }).waitFor();
+      await page.unroute(/stacks\.list/);
+      await page.goBack();
+      await row.waitFor();
+      // An organization without stacks does not make them new.
+      expect(await page.getByText('Your first stack is here').count()).toBe(0);
       expect(await page.getByRole('navigation', { name: 'Views' }).getByRole('link').count()).toBe(1);
       await open();
       await dialog().getByRole('button', { name: 'Rename Failed on the web' }).click();

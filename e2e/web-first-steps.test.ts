@@ -42,6 +42,23 @@ await suite('the first minutes of a server', { ownServer: true, tools: ['pulumi-
       const init = (await page.getByText('pulumi stack init').textContent()) as string;
       expect(init).toBe(`pulumi stack init ${holdfast.organization}/dev`);
       expect(clicks).toBe(3);
+      // It is shown only once: neither a filter nor the end of the session takes it away.
+      const filter = page.getByRole('combobox', { name: 'Find a project or stack' });
+      await filter.fill('nothing');
+      await page.getByRole('heading', { name: 'No stack matches' }).waitFor();
+      await page.getByText(login).waitFor();
+      expect(await findBarriers(page)).toEqual([]);
+      await page.getByRole('button', { name: 'Show all stacks' }).click();
+      await page.getByRole('heading', { name: 'No stacks yet' }).waitFor();
+      await page.getByText(login).waitFor();
+      const cookies = await chromium.context.cookies();
+      await chromium.context.clearCookies();
+      await page.evaluate("dispatchEvent(new Event('visibilitychange'))");
+      await page.getByText('Your session has ended. Sign in').waitFor();
+      await page.getByText(login).waitFor();
+      await chromium.context.addCookies(cookies);
+      await page.evaluate("dispatchEvent(new Event('visibilitychange'))");
+      await page.getByText('Your session has ended. Sign in').waitFor({ state: 'detached' });
       await using workspace = await holdfast.workspace({ env: { PULUMI_ACCESS_TOKEN: token as string } });
       await workspace.writeProgram(
         'name: hello\nruntime: yaml\nresources:\n  note:\n    type: pulumi:index:Stash\n    properties:\n      input: Hello\n',
@@ -52,8 +69,15 @@ await suite('the first minutes of a server', { ownServer: true, tools: ['pulumi-
       await greeting.waitFor();
       // It is counted as soon as it is listed.
       expect(await page.locator('main header').first().textContent()).toBe('Stacks1');
+      await page.getByRole('button', { name: 'I have stored it' }).click();
+      await page.getByText(login).waitFor({ state: 'detached' });
       await greeting.getByRole('link').click();
       await page.waitForURL(/\/dev-org\/[^/]+\/dev$/);
+      // It is not greeted again after a filter that has matched nothing.
+      await page.goto(`${holdfast.url}/?text=nothing`);
+      await page.getByRole('button', { name: 'Show all stacks' }).click();
+      await page.getByRole('row').filter({ hasText: '/dev' }).waitFor();
+      expect(await greeting.count()).toBe(0);
       expect(refusedByPolicy).toEqual([]);
     },
     scenarioTimeoutMs,

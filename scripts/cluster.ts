@@ -26,7 +26,7 @@ const ownSettings = Object.fromEntries(
 const databaseUrl = process.env['HOLDFAST_DATABASE_URL'];
 
 const { promise: end, resolve: leave } = Promise.withResolvers<number>();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => leave(0));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => leave(0));
 
 const starting = startCluster({
   port: Number(values.port),

@@ -1,5 +1,14 @@
-import { runCommandLine } from './cli/command-line.ts';
+// Node handles no signal by itself in the first process of a container, and an embedded Postgres ends on `exit`.
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)
+  process.on(signal, () => {
+    // Commands with handlers end by themselves.
+    if (process.listenerCount(signal) === 1) process.exit(code);
+  });
 
+const { runCommandLine } = await import('./cli/command-line.ts');
 const code = await runCommandLine(process.argv.slice(2));
 if (code !== undefined) {
   await Promise.all([process.stdout, process.stderr].map(untilWritten));

@@ -18,7 +18,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
 import { reportVolatileCommits } from './shared/platform/db/volatile-commits.ts';
-import type { Lifecycle } from './shared/platform/lifecycle/lifecycle.ts';
+import { Lifecycle } from './shared/platform/lifecycle/lifecycle.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
 import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
 import { startSiteWatch } from './shared/platform/site/site-watch.ts';
@@ -55,8 +55,10 @@ export async function startServer(
   overrides: ContextOverrides = {},
   { migrates = false }: { readonly migrates?: boolean } = {},
 ): Promise<RunningServer> {
-  const embedded = config.database.url === null ? await startEmbedded(config, logger) : null;
+  const { lifecycle = new Lifecycle(logger, config) } = overrides;
   try {
+    const embedded = config.database.url === null ? await startEmbedded(config, logger, lifecycle) : null;
+    const parts = { fence: embedded?.fence, ...overrides, lifecycle };
     const databaseUrl = embedded?.databaseUrl ?? (config.database.url as string);
     const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys ?? readMasterKeys(config.dataDir);
     if (!masterKeys)
@@ -68,101 +70,77 @@ export async function startServer(
       const cluster = await createClusterContext(
         { ...config, database: { ...config.database, url: databaseUrl }, secrets: { ...config.secrets, masterKeys } },
         logger,
-        { fence: embedded?.fence, ...overrides },
+        parts,
       );
-      embedded?.closeWith(cluster.lifecycle);
       startClusterJobs(cluster);
       return await serve(cluster, createClusterDispatcher(cluster), embedded !== null);
     }
     await assertMigrated(postgresStart(config, databaseUrl, logger));
-    const context = await createContext(
-      config,
-      { databaseUrl, masterKeys },
-      { logger, fence: embedded?.fence, ...overrides },
-    );
-    embedded?.closeWith(context.lifecycle);
+    const context = await createContext(config, { databaseUrl, masterKeys }, { logger, ...parts });
     return await serve(context, startInProcessJobs(context), embedded !== null);
-  } catch (error) {
-    await embedded?.stop();
-    throw error;
-  }
-}
-
-async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded: boolean): Promise<RunningServer> {
-  const { config, lifecycle } = context;
-  try {
-    const wait = { waitMs: config.startWaitMs, logger: context.logger };
-    await bootstrapAtStart(context);
-    const isFirst = isEmbedded && !config.bootstrapFile;
-    const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
-    await repeatAtStart(() => startRollbackMonitor(context), wait);
-    await repeatAtStart(() => startSiteWatch(context), wait);
-    await repeatAtStart(() => reportVolatileCommits(context), wait);
-    startHeartbeat(context, 'server');
-    startScheduledTasks(context);
-    startScrub(context);
-    startIndexing(context);
-    startWebhooks(context, 'all');
-    const apiContext = await createApiContext(context, dispatcher);
-    const listening = await listen(await buildApi(apiContext), apiContext);
-    return { context, ...listening, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };
   } catch (error) {
     await lifecycle.close();
     throw error;
   }
 }
 
+async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded: boolean): Promise<RunningServer> {
+  const { config, lifecycle } = context;
+  const wait = { waitMs: config.startWaitMs, logger: context.logger };
+  await bootstrapAtStart(context);
+  const isFirst = isEmbedded && !config.bootstrapFile;
+  const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
+  await repeatAtStart(() => startRollbackMonitor(context), wait);
+  await repeatAtStart(() => startSiteWatch(context), wait);
+  await repeatAtStart(() => reportVolatileCommits(context), wait);
+  startHeartbeat(context, 'server');
+  startScheduledTasks(context);
+  startScrub(context);
+  startIndexing(context);
+  startWebhooks(context, 'all');
+  const apiContext = await createApiContext(context, dispatcher);
+  const listening = await listen(await buildApi(apiContext), apiContext);
+  return { context, ...listening, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };
+}
+
 interface Embedded {
   readonly databaseUrl: string;
   readonly masterKeys: string;
   readonly fence: WriteFence;
-  readonly stop: () => Promise<void>;
-  /** Stops it with the server, and the server once it has ended. */
-  readonly closeWith: (lifecycle: Lifecycle) => void;
 }
 
-async function startEmbedded(config: Config, logger: Logger): Promise<Embedded> {
+/** Starts a Postgres that stops with `lifecycle`, which closes once the Postgres has ended. */
+async function startEmbedded(config: Config, logger: Logger, lifecycle: Lifecycle): Promise<Embedded> {
   const claim = await claimDataDir(config.dataDir, logger);
   let postgres: EmbeddedPostgres | undefined;
-  let close = async (): Promise<void> => {};
+  let isStarting = false;
+  lifecycle.onClose('processes', 'postgres', async () => {
+    await postgres?.stop();
+    // Another server must not come while one that still starts uses the directory.
+    if (!isStarting) claim.release();
+  });
   claim.onLost((reason) => {
     // At once: what is still written would damage the data of the other server.
     postgres?.kill();
     logger.fatal({ directory: config.dataDir, reason }, 'ending: the data directory was taken over by another server');
     process.exit(1);
   });
-  try {
-    const masterKeys = config.secrets.masterKeys ?? ensureMasterKeys(config.dataDir, () => KeyRing.generate());
-    const directory = path.join(config.dataDir, 'postgres');
-    const started = await startEmbeddedPostgres(directory, logger, {
-      silenceMs: Math.max(config.startWaitMs, minSilenceMs),
-      // A supervisor then starts the server again.
-      onEnd: (reason) => {
-        logger.fatal({ reason }, 'ending: the embedded Postgres has ended');
-        void close().finally(() => process.exit(1));
-      },
-      takeLock: () => claim.lockFor('postgres'),
-    });
-    postgres = started;
-    const stop = async (): Promise<void> => {
-      await started.stop();
-      claim.release();
-    };
-    try {
-      await migrate(postgresStart(config, started.url, logger));
-    } catch (error) {
-      await stop();
-      throw error;
-    }
-    const closeWith = (lifecycle: Lifecycle): void => {
-      lifecycle.onClose('processes', 'postgres', stop);
-      close = () => lifecycle.close();
-    };
-    return { databaseUrl: started.url, masterKeys, fence: claim, stop, closeWith };
-  } catch (error) {
-    claim.release();
-    throw error;
-  }
+  const masterKeys = config.secrets.masterKeys ?? ensureMasterKeys(config.dataDir, () => KeyRing.generate());
+  isStarting = true;
+  const starting = startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), logger, {
+    silenceMs: Math.max(config.startWaitMs, minSilenceMs),
+    // A supervisor then starts the server again.
+    onEnd: (reason) => {
+      logger.fatal({ reason }, 'ending: the embedded Postgres has ended');
+      void lifecycle.close().finally(() => process.exit(1));
+    },
+    takeLock: () => claim.lockFor('postgres'),
+  });
+  postgres = await starting.finally(() => {
+    isStarting = false;
+  });
+  await migrate(postgresStart(config, postgres.url, logger));
+  return { databaseUrl: postgres.url, masterKeys, fence: claim };
 }
 
 function postgresStart({ database, startWaitMs }: Config, url: string, logger: Logger): PostgresStart {

@@ -26,22 +26,29 @@ const derived: Readonly<Record<string, string>> = {
     select u.id, u.stack_id, u.organization_id, u.number, 'done', u.number % 200 = 0
     from updates u where u.kind = 'preview' and u.number % 10 = 0`,
   'failed updates': `update updates set status = 'failed' where status = 'succeeded' and number % 100 = 3`,
-  troubles: `update stack_changes set trouble = stack_trouble(stack_id) where stack_trouble(stack_id) is not null`,
+  troubles: `update stack_changes set trouble = stack_trouble(stack_id) where stack_id in (select stack_id from updates where status = 'failed')`,
+  'last updates of stacks': `update stacks s set last_status = 'failed' from stack_changes c where c.stack_id = s.id and c.trouble = 'failed'`,
+  'storage of stacks': `insert into stack_storage (stack_id, organization_id, state_bytes, measured_at)
+    select stack_id, organization_id, 400, now() - random() * interval '1 day' from stack_changes on conflict do nothing`,
+  'sums of organizations': `insert into stack_counts (organization_id, state_bytes, is_sum)
+    select organization_id, sum(state_bytes), true from stack_storage group by 1`,
+  'storage of organizations': `insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes, measured_at)
+    select organization_id, (now() at time zone 'UTC')::date, sum(state_bytes), 0, 0, now() - interval '10 minutes' from stack_storage group by 1`,
   'indexes of states': `insert into state_indexes (stack_id, edition, version, checkpoint_id, is_ended, known_from, resource_count, indexed_at)
-    select id, 1, stack_version, checkpoint_id, true, 0, 3, now() from stacks on conflict do nothing`,
+    select id, 1, stack_version, checkpoint_id, true, 0, 2, now() from stacks on conflict do nothing`,
   resources: `insert into stack_resources (stack_id, key, digest, urn, type, name, place, dependencies, is_custom, is_external, is_protected,
       deletes_first, is_deleted, provider, provider_version, reads)
     select s.id, n::text, 'd', 'urn:pulumi:' || s.name || '::p::' || t.type || '::' || n, t.type, 'resource-' || n || '-' || left(s.id::text, 4),
       t.type || n, '{}', true, false, false, false, false, case when n > 0 then '0' end, case when n = 0 then '1.' || hashtext(s.id::text) % 5 end,
-      case when n = 2 and hashtext(s.id::text) % 50 = 0 then 'scale-0/project-00000/deep' end
-    from stacks s, generate_series(0, 2) n
-    cross join lateral (select case n when 0 then 'pulumi:providers:aws' when 1 then 'aws:s3/bucket:Bucket' else 'aws:ec2/instance:Instance' end as type) t
+      case when n = 1 and hashtext(s.id::text) % 50 = 0 then 'scale-0/project-00000/deep' end
+    from stacks s, generate_series(0, 1) n
+    cross join lateral (select case n when 0 then 'pulumi:providers:aws' else 'aws:s3/bucket:Bucket' end as type) t
     on conflict do nothing`,
   'stacks that refer to others': `update state_indexes i set referring_in = p.organization_id from stacks s join projects p on p.id = s.project_id
     where s.id = i.stack_id and exists (select 1 from stack_resources r where r.stack_id = i.stack_id and r.reads is not null)`,
   'looked at projects': `update projects p set may_be_empty = false where exists (select 1 from stacks s where s.project_id = p.id)`,
   'versions of indexes': `insert into version_changes (stack_id, version, created, updated, replaced, deleted, resource_count)
-    select id, stack_version, 0, 1, 0, 0, 3 from stacks on conflict do nothing`,
+    select id, stack_version, 0, 1, 0, 0, 2 from stacks on conflict do nothing`,
   'changes of resources': `insert into resource_changes (stack_id, version, key, urn, type, change, path_count)
     select r.stack_id, v.version, r.key, r.urn, r.type, 'updated', 0 from stack_resources r join version_changes v using (stack_id)
     where r.key = '1' on conflict do nothing`,
@@ -66,7 +73,7 @@ export async function seedDerived(url: string, note: (text: string) => void): Pr
   await client.connect();
   try {
     await client.query('set statement_timeout = 0');
-    await client.query(`set work_mem = '128MB'`);
+    await client.query(`set work_mem = '256MB'`);
     await client.query('set session_replication_role = replica');
     for (const [what, statement] of Object.entries(derived)) {
       const begun = performance.now();
@@ -74,7 +81,6 @@ export async function seedDerived(url: string, note: (text: string) => void): Pr
       note(`${what}: ${rowCount ?? 0} rows in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
     }
     await client.query('set session_replication_role = origin');
-    await client.query('vacuum (analyze)');
   } finally {
     await client.end();
   }

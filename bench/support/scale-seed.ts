@@ -13,6 +13,8 @@ export interface ScaleSizes {
   readonly running: number;
   /** Updates of one stack, the deep one, and of another that is deleted. */
   readonly deep: number;
+  /** Without most of the tags that the CLI sets, and without a vacuum. */
+  readonly isLean?: boolean;
 }
 
 /** Names that the calls use. The organization has its share of the projects and stacks. */
@@ -48,9 +50,14 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
     note(`${what}: ${rowCount ?? 0} rows in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   };
   const { organizations, projects, stacks, updates, deep } = sizes;
+  const cliTags = sizes.isLean
+    ? ''
+    : `'pulumi:project', p.name, 'pulumi:runtime', 'nodejs', 'pulumi:description', 'An application', 'gitHub:owner', 'somebody', 'gitHub:repo', 'infrastructure',
+       'vcs:kind', 'github.com', 'vcs:owner', 'somebody', `;
   try {
     await client.query(`set statement_timeout = 0`);
     await client.query(`set maintenance_work_mem = '256MB'`);
+    await client.query(`set work_mem = '256MB'`);
     await run(
       'organizations',
       `insert into organizations (name) select 'scale-' || n from generate_series(0, $1 - 1) n`,
@@ -75,9 +82,7 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
       'stacks',
       `insert into stacks (project_id, name, tags, stack_version)
        select p.id, 'stack-' || lpad((n / $2)::text, 5, '0'),
-         json_build_object('pulumi:project', p.name, 'pulumi:runtime', 'nodejs', 'pulumi:description', 'An application',
-           'gitHub:owner', 'somebody', 'gitHub:repo', 'infrastructure', 'vcs:kind', 'github.com', 'vcs:owner', 'somebody',
-           'team', 'team-' || n % 20, 'common', 'yes', case when n % 1000 = 0 then 'rare' else 'pulumi:template' end, 'x')::text, 1
+         json_build_object(${cliTags}'team', 'team-' || n % 20, 'common', 'yes', case when n % 1000 = 0 then 'rare' else 'pulumi:template' end, 'x')::text, 1
        from generate_series(0, $1 - 1) n
        join (select id, name, row_number() over (order by id) - 1 as at from projects) p on p.at = n % $2`,
       [stacks, projects],
@@ -97,7 +102,14 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
       'listings',
       `insert into stack_listings (organization_id, tag_name, project_name, stack_name, tag_value, stack_id)
        select p.organization_id, t.tag_name, p.name, s.name, t.tag_value, s.id
-       from stacks s join projects p on p.id = s.project_id cross join lateral listed_tags(s.tags) t`,
+       from stacks s join projects p on p.id = s.project_id cross join lateral (
+         select '' as tag_name, '' as tag_value union all select key, value from json_each_text(s.tags::json)) t
+       order by p.organization_id, t.tag_name collate "C", p.name, s.name`,
+    );
+    await run(
+      'numbers of stacks',
+      `insert into stack_counts (organization_id, stacks, is_sum)
+       select p.organization_id, count(*), true from stacks s join projects p on p.id = s.project_id group by 1`,
     );
     await client.query('analyze stacks, seed_stacks');
     const insertUpdates = (source: string): string =>
@@ -125,8 +137,10 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
     await insertCheckpoints(run, sizes);
     await run(
       'heads',
-      `update stacks s set checkpoint_id = c.id from (
-         select distinct on (stack_id) stack_id, id from checkpoints where update_id is not null) c where c.stack_id = s.id`,
+      `update stacks s set checkpoint_id = c.id, resource_count = c.resource_count, last_kind = 'update', last_status = 'succeeded',
+         last_started_at = now()
+       from (select distinct on (stack_id) stack_id, id, resource_count from checkpoints where update_id is not null) c
+       where c.stack_id = s.id`,
     );
     await run(
       'running updates',
@@ -155,7 +169,7 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
        from (${ended} limit ${Math.ceil(sizes.entries / 100)}) u, generate_series(1, 100) n`,
     );
     await client.query('set session_replication_role = origin');
-    await client.query('vacuum (analyze)');
+    await client.query(sizes.isLean ? 'analyze' : 'vacuum (analyze)');
   } finally {
     await client.end();
   }

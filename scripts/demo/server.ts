@@ -73,7 +73,7 @@ export async function startDemoServer({
   // Without its server, a demo has nothing to show.
   server.once('exit', (code) => process.exit(isEnding ? 0 : (code ?? 1)));
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => {
+    process.on(signal, () => {
       isEnding = true;
       if (server.exitCode !== null || server.signalCode !== null) process.exit(0);
       end();

@@ -102,6 +102,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   app.addHook('preClose', async () => {
     services.updateQueue.drain();
     services.live.drain();
+    services.events.drain();
   });
   registerAddressRate(app, services);
   registerReadOnly(app, services);

@@ -1,5 +1,5 @@
 import { createClusterContext, createClusterDispatcher } from '../shared/cluster-context.ts';
-import type { AppContext } from '../shared/context.ts';
+import type { AppContext, ContextOverrides } from '../shared/context.ts';
 import { bootstrapAtStart } from '../shared/identity/bootstrap-start.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import { reportVolatileCommits } from '../shared/platform/db/volatile-commits.ts';
@@ -13,8 +13,12 @@ import { createApiContext } from './create-api-context.ts';
 import { type Listening, listen } from './platform/http/listen.ts';
 
 /** Starts an API replica. It validates and commits small writes itself and sends large ones to the workers. */
-export async function startApi(config: Config, logger: Logger): Promise<Listening & { context: AppContext }> {
-  const context = await createClusterContext(config, logger);
+export async function startApi(
+  config: Config,
+  logger: Logger,
+  overrides: ContextOverrides = {},
+): Promise<Listening & { context: AppContext }> {
+  const context = await createClusterContext(config, logger, overrides);
   try {
     await bootstrapAtStart(context);
     await startRollbackMonitor(context);

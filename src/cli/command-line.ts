@@ -1,4 +1,4 @@
-import { Argument, type Command, CommanderError } from 'commander';
+import { Argument, type Command, CommanderError, InvalidArgumentError } from 'commander';
 import { type Config, holdfastVersion, loadConfig } from '../shared/platform/config/config.ts';
 import { loadSettingsFile } from '../shared/platform/config/settings-file.ts';
 import { AppError, OperatorError } from '../shared/platform/errors/errors.ts';
@@ -35,12 +35,19 @@ export async function runCommandLine(given: readonly string[], load = loadConfig
   }
 }
 
-/** Takes `--settings FILE` from the beginning of the command line, and reads the file. Throws SettingsFileError. */
+/** Takes `--settings FILE` or `--settings=FILE` from the beginning of the command line, and reads the file. Throws SettingsFileError. */
 function takeSettingsFile(given: readonly string[]): readonly string[] {
-  const [option, file, ...args] = given;
-  if (option !== '--settings' || file === undefined) return given;
+  const [first = '', second] = given;
+  const joined = /^--settings=(.+)$/s.exec(first)?.[1];
+  const file = joined ?? (first === '--settings' ? second : undefined);
+  if (file === undefined) return given;
   loadSettingsFile(file);
-  return args;
+  return given.slice(joined === undefined ? 2 : 1);
+}
+
+/** For a file that takeSettingsFile has not read. */
+function refuseSettingsFile(): never {
+  throw new InvalidArgumentError('One file of settings is read, and only as the first option.');
 }
 
 function runWith(config: Config, args: readonly string[]): Promise<number | undefined> {
@@ -84,7 +91,7 @@ function createProgram(run: CommandRun): Command {
     .description(`Holdfast ${holdfastVersion}: state backend for the Pulumi CLI`)
     .usage('<command>')
     .version(holdfastVersion, '--version', 'print the version')
-    .option('--settings <file>', 'read settings from this file, too; only before the command')
+    .option('--settings <file>', 'read settings from this file, too; only as the first option', refuseSettingsFile)
     .option('--healthz', 'exit with 0 if the server with these settings is healthy, otherwise with 1')
     // Commands may have options of the same names.
     .enablePositionalOptions()

@@ -1,10 +1,9 @@
 import { rmSync } from 'node:fs';
 import type { RunningServer } from '../server.ts';
-import type { AppContext } from '../shared/context.ts';
 import { type Config, holdfastVersion } from '../shared/platform/config/config.ts';
 import { readTracingConfig } from '../shared/platform/config/open-telemetry.ts';
 import { startDebugSocket } from '../shared/platform/debug/debug-socket.ts';
-import { closeOnSignal } from '../shared/platform/lifecycle/lifecycle.ts';
+import { closeOnSignal, Lifecycle } from '../shared/platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startTracing } from '../shared/platform/tracing/start-tracing.ts';
 import type { CommandRun } from './command-run.ts';
@@ -18,7 +17,6 @@ interface ServeOptions {
 }
 
 interface Started {
-  readonly context: AppContext;
   readonly url: string;
   readonly management?: string | null;
   readonly firstLogin?: RunningServer['firstLogin'];
@@ -28,27 +26,39 @@ interface Started {
 export async function serve(run: CommandRun, role: Role, options: ServeOptions = {}): Promise<void> {
   const config = run.loadConfig();
   const logger = createProcessLogger(config);
+  const lifecycle = new Lifecycle(logger, config);
+  // Before the start, which may wait for its parts: a process that is the first of its container ignores signals without a handler.
+  const isStopping = closeOnSignal(lifecycle, logger);
   const tracing = await startTracing(role, readTracingConfig(), logger);
-  const { context, firstLogin, management, url } = await start(role, config, logger, options);
-  if (tracing) context.lifecycle.onClose('processes', 'tracing', tracing.close);
+  if (tracing) lifecycle.onClose('processes', 'tracing', tracing.close);
+  const started = await start(role, { config, lifecycle, logger }, options).catch((error: unknown) => {
+    // It fails because its parts are closed.
+    if (isStopping()) return null;
+    throw error;
+  });
+  if (started === null || isStopping()) return lifecycle.close();
+  const { firstLogin, management, url } = started;
   const { dataDir, database } = config;
   const makesFolder = role === 'server' && database.url === null;
-  await startDebugSocket({ dataDir, role, makesFolder, logger, lifecycle: context.lifecycle });
-  closeOnSignal(context.lifecycle, logger);
+  await startDebugSocket({ dataDir, role, makesFolder, logger, lifecycle });
   logger.info({ url, management, version: holdfastVersion }, 'listening');
   if (firstLogin) printFirstLogin(config, firstLogin);
   run.exitCode = undefined;
 }
 
 /** Loads only the code of the role. */
-async function start(role: Role, config: Config, logger: Logger, { migrate }: ServeOptions): Promise<Started> {
+async function start(
+  role: Role,
+  { config, lifecycle, logger }: { readonly config: Config; readonly lifecycle: Lifecycle; readonly logger: Logger },
+  { migrate }: ServeOptions,
+): Promise<Started> {
   switch (role) {
     case 'server':
-      return (await import('../server.ts')).startServer(config, logger, {}, { migrates: migrate === true });
+      return (await import('../server.ts')).startServer(config, logger, { lifecycle }, { migrates: migrate === true });
     case 'api':
-      return (await import('../api/main.ts')).startApi(config, logger);
+      return (await import('../api/main.ts')).startApi(config, logger, { lifecycle });
     case 'worker':
-      return (await import('../workers/main.ts')).startWorker(config, logger);
+      return (await import('../workers/main.ts')).startWorker(config, logger, { lifecycle });
   }
 }
 

@@ -104,6 +104,8 @@ export interface ContextOverrides extends StateOverrides {
   readonly payloads?: PayloadStore;
   readonly outgoing?: Outgoing;
   readonly fence?: WriteFence | undefined;
+  /** Closes what this opens, and belongs to the caller, who closes it if the start fails. */
+  readonly lifecycle?: Lifecycle;
   /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
   readonly ring?: KeyRing | null;
 }
@@ -120,7 +122,7 @@ export async function createContext(
 ): Promise<AppContext> {
   const logger = overrides.logger ?? createLogger({ level: config.logLevel });
   const metrics = createMetrics();
-  const lifecycle = new Lifecycle(logger, config);
+  const { lifecycle = new Lifecycle(logger, config) } = overrides;
   const db = await openDatabase({ ...config.database, url: secrets.databaseUrl });
   lifecycle.onClose('stores', 'database', () => db.close());
   const notifications = new NotificationSender({ db, logger });
@@ -129,7 +131,7 @@ export async function createContext(
   const ringParts = { encryptionKeys, logger, masterKeyRows: createMasterKeyRepository(db) };
   const opening = overrides.ring === undefined ? openKeyRing(config, secrets.masterKeys, ringParts) : overrides.ring;
   const ring = await Promise.resolve(opening).catch(async (error: unknown) => {
-    await db.close();
+    await lifecycle.close();
     throw error;
   });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);

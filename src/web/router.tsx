@@ -59,6 +59,8 @@ export const router = createRouter({
   ]),
   parseSearch,
   stringifySearch,
+  // A page keeps nothing of the former stack or organization: no revealed secret, no draft, no rows.
+  defaultRemountDeps: ({ params }) => params,
   defaultPreload: 'intent',
   scrollRestoration: true,
 });

@@ -1,5 +1,5 @@
 import { type ClusterContext, createClusterContext, createClusterQueue } from '../shared/cluster-context.ts';
-import type { AppContext } from '../shared/context.ts';
+import type { AppContext, ContextOverrides } from '../shared/context.ts';
 import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import { reportVolatileCommits } from '../shared/platform/db/volatile-commits.ts';
@@ -16,8 +16,12 @@ import { startIndexing } from './search/index-states.ts';
 import { startScrub } from './state/scrub-loop.ts';
 
 /** Starts a worker process, which runs the jobs of both queues and the sweeps. */
-export async function startWorker(config: Config, logger: Logger): Promise<{ context: AppContext; url: string }> {
-  const context = await createClusterContext(config, logger, {}, { opensSecrets: false });
+export async function startWorker(
+  config: Config,
+  logger: Logger,
+  overrides: ContextOverrides = {},
+): Promise<{ context: AppContext; url: string }> {
+  const context = await createClusterContext(config, logger, overrides, { opensSecrets: false });
   try {
     await startRollbackMonitor(context);
     await startSiteWatch(context);

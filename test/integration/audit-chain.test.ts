@@ -10,6 +10,7 @@ import { runAdminCommand } from '../support/admin.ts';
 import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
 import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 const app = testApp();
 let organization: string;
@@ -323,6 +324,54 @@ test('retention drops whole months that are chained, and the rest stays verifiab
   expect(await problems()).toEqual([]);
   await query(app, `update audit_events set login = 'else' where number = ${await numberOf('new')}`);
   expect(await problems()).toMatchObject([{ kind: 'changed' }]);
+});
+
+test('while retention deletes dropped batches, events can be added, and the chain is verifiable', async () => {
+  const { config } = app.context;
+  const context = { ...app.context, config: { ...config, audit: { ...config.audit, retentionDays: 45 } } };
+  for (const object of ['old', 'new']) {
+    await add(object);
+    await chain();
+  }
+  await storeAuditHeads(app.context);
+  await query(
+    app,
+    `select add_audit_partition((date_trunc('month', now() at time zone 'UTC') - interval '4 months')::date)`,
+  );
+  await query(app, 'delete from audit_events where organization = $1 and object = $2', [organization, 'old']);
+  const month = `date_trunc('month', now() at time zone 'UTC' - interval '4 months')::date`;
+  await query(app, `update audit_batches set month = ${month} where organization_id = $1 and batch = 1`, [
+    organizationId,
+  ]);
+  const [holder, writer] = [0, 1].map(() => new pg.Client({ connectionString: app.database.ownerUrl })) as [
+    pg.Client,
+    pg.Client,
+  ];
+  await Promise.all([holder.connect(), writer.connect()]);
+  try {
+    await holder.query('begin');
+    await holder.query('select 1 from audit_batches where organization_id = $1 and batch = 1 for update', [
+      organizationId,
+    ]);
+    const dropping = dropOldAudit(context);
+    const isWaiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+      and query like '%delete from audit_batches%' and pid <> pg_backend_pid()`;
+    await until(async () => (await query(app, isWaiting)).length > 0, 'the batch is to be deleted');
+    await writer.query(`set lock_timeout = '1s'`);
+    await writer.query(
+      `insert into audit_events (organization_id, organization, action, outcome, actor, login, token_name, sign_in, role, granted_by,
+         address, user_agent, ci_run, object, request_id, details)
+       values ($1, $2, 'stack.tags', 'done', 'server', '', '', '', '', '', '', '', '', 'meanwhile', '', '{}')`,
+      [organizationId, organization],
+    );
+    expect((await batchesOf()).map(({ batch }) => batch)).toEqual(['1', '2']);
+    expect(await problems()).toEqual([]);
+    await holder.query('rollback');
+    expect(await dropping).toBe(1);
+  } finally {
+    await Promise.all([holder.end(), writer.end()]);
+  }
+  expect((await batchesOf()).map(({ batch }) => batch)).toEqual(['2']);
 });
 
 test('partitions of the next months are added, and existing ones left alone', async () => {

@@ -3,6 +3,7 @@ import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
+import { ask } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
@@ -85,6 +86,30 @@ describe('the list', () => {
     expect(next.auditLogEvents[0]?.number).toBeLessThan(page.auditLogEvents.at(-1)?.number as number);
     const csv = (await ok(get(`/v2/export?${ofCreation}&startTime=${timestamp}&endTime=${timestamp}`))).text;
     expect(csv.trimEnd().split('\r\n').length).toBe(2);
+  });
+
+  test('never scans more than a few thousand events for a page', async () => {
+    const busy = await createStack(app);
+    await query(
+      app,
+      `insert into audit_events (organization_id, organization, action, outcome, actor, login, token_name, sign_in, role, granted_by, address,
+         user_agent, ci_run, object, request_id, details)
+       select id, name, case when n = 1 then 'organization.quota' else 'member.add' end, 'done', case when n = 2 then 'server' else 'user' end,
+         case when n = 2 then '' else 'busy' end, '', '', '', '', '', '', '', '', '', '{}'
+       from organizations, generate_series(1, 6000) n where name = $1 order by n`,
+      [busy.organization],
+    );
+    const { organization } = busy;
+    for (const filter of [{ actor: 'server:' }, { actor: 'busy', action: 'organization.quota' }]) {
+      const find = async (more = {}) =>
+        (await ask(app, busy.auth.replace('token ', ''), 'audit.list', { organization, ...filter, ...more })).data;
+      const first = await find();
+      expect(first).toEqual({ items: [], next: expect.any(String) });
+      expect((await find({ cursor: first.next })).items).toHaveLength(1);
+    }
+    const path = `/api/orgs/${busy.organization}/auditlogs?user=busy&eventType=member.add`;
+    const { json } = await ok(app.call('GET', path, { auth: busy.auth }));
+    expect(json.auditLogEvents).toHaveLength(100);
   });
 
   test('rejects filters that are not valid', async () => {

@@ -70,11 +70,17 @@ const logger = createLogger({ level: 'trace' }, { write: (line: string) => void 
 /** One run of any worker. */
 const send = (format: AuditReceiver['format'] = 'jsonl') =>
   sendAudit({ db: app.context.db, logger }, receiver(format), new AbortController().signal);
-const endPause = () => query(app, 'update audit_sending set next_at = now()');
-const pauseOf = async (): Promise<number> => {
+const endPause = async () => {
+  await query(app, 'update audit_sending set next_at = now()');
+  await query(app, 'update audit_chains set send_after = now()');
+};
+/** Until something is sent again, of this organization. */
+const pauseOf = async (organization = organizations[0]): Promise<number> => {
   const [row] = await query<{ pause: number }>(
     app,
-    'select extract(epoch from next_at - clock_timestamp())::float8 as pause from audit_sending',
+    `select extract(epoch from greatest(s.next_at, c.send_after) - clock_timestamp())::float8 as pause
+     from audit_sending s, organizations o left join audit_chains c on c.organization_id = o.id where o.name = $1`,
+    [organization],
   );
   return row?.pause ?? Number.NaN;
 };
@@ -158,6 +164,70 @@ test('a refused batch blocks only its organization, and is never skipped', async
   answer = () => 200;
   expect(await send()).toBe(2);
   expect(accepted()).toEqual(['x', 'y', 'poison', 'behind']);
+});
+
+test('a refused batch does not delay others, however often it is refused', async () => {
+  const [one, two] = organizations as [string, string];
+  await add('poison', one);
+  answer = (body) => (body.includes('poison') ? 400 : 200);
+  for (let attempt = 1; attempt <= 7; attempt++) {
+    expect(await send()).toBe(0);
+    expect(received.length).toBe(attempt);
+    await endPause();
+  }
+  await send();
+  expect(await pauseOf(one)).toBeGreaterThan(3_000);
+  expect(await pauseOf(two)).toBeLessThanOrEqual(0);
+  await add('x', two);
+  expect(await send()).toBe(1);
+  expect(received.length).toBe(9);
+  // Accepted at last: the next refusal is the first one.
+  await endPause();
+  answer = () => 200;
+  expect(await send()).toBe(1);
+  await add('again', one);
+  answer = () => 400;
+  await send();
+  expect(await pauseOf(one)).toBeLessThanOrEqual(30);
+  await endPause();
+});
+
+test('a receiver that refuses everything is left alone for a while', async () => {
+  const all = [...organizations, `three-${randomUUID()}`, `four-${randomUUID()}`];
+  for (const each of all.slice(2)) await app.context.identity.ensureOrganization(each);
+  for (const each of all) await add('a', each);
+  answer = () => 500;
+  expect(await send()).toBe(0);
+  expect(received.length).toBe(3);
+  expect(await send()).toBe(0);
+  expect(received.length).toBe(3);
+  await endPause();
+  received.length = 0;
+  answer = () => 401;
+  expect(await send()).toBe(0);
+  expect(received.length).toBe(1);
+  expect(await pauseOf(all[3])).toBeGreaterThan(30);
+  await endPause();
+});
+
+test('no request is larger than a megabyte, however large events are', async () => {
+  const [organization] = organizations as [string];
+  // As quotes are doubled in CSV.
+  const details = JSON.stringify({ note: '"'.repeat(4_000) });
+  await query(
+    app,
+    `insert into audit_events (organization_id, organization, action, outcome, actor, login, token_name, sign_in, role, granted_by, address,
+       user_agent, ci_run, object, request_id, details)
+     select id, name, 'stack.tags', 'done', 'server', '', '', '', '', '', '', '', '', 'large', '', $2
+     from organizations, generate_series(1, 500) where name = $1`,
+    [organization, details],
+  );
+  await chainAll(app);
+  const batches = await send('csv');
+  expect(batches).toBeGreaterThan(1);
+  const lines = received.flatMap(({ body }) => body.split('\r\n').filter((line) => line.includes('large')));
+  expect(lines.length).toBe(500);
+  expect(Math.max(...received.map(({ body }) => Buffer.byteLength(body)))).toBeLessThan(1_000_000);
 });
 
 test('a redirect is not followed, and neither token nor address is logged', async () => {

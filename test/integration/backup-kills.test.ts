@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
@@ -318,8 +318,14 @@ test('a verification that is stopped leaves nothing, and what a killed one leave
   const [left] = scratchOf(killed.pid);
   const postgres = Number(readFileSync(pidFile(left as string), 'utf8').split('\n')[0]);
   expect(isAlive(postgres)).toBe(true);
+  // What other users have left, or pretend to have left, is theirs.
+  const foreign = mkdtempSync(path.join(tmpdir(), `holdfast-verify-${2 ** 30}-`));
+  writeFileSync(path.join(foreign, 'file'), '');
+  if (process.getuid?.() === 0) for (const each of [path.join(foreign, 'file'), foreign]) chownSync(each, 1, 1);
   const { code, stdout } = await runBackup(nothing, ...args);
   expect([code, stdout]).toEqual([0, expect.stringContaining('no faults')]);
+  expect(existsSync(foreign)).toBe(process.getuid?.() === 0);
+  rmSync(foreign, { recursive: true, force: true });
   expect([scratchOf(killed.pid), isAlive(postgres)]).toEqual([[], false]);
 }, 240_000);
 

@@ -21,6 +21,7 @@ import { migrate, migrationNames } from '../../src/shared/platform/db/migrate.ts
 import { describeLoss } from '../../src/shared/updates/lease.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { pollUntil } from '../../testkit/poll.ts';
+import { findFreePort } from '../../testkit/server-process.ts';
 import { damageEach, damageOf, openPlain } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
@@ -156,6 +157,18 @@ test('a restore tells which stacks the old database has in newer versions', asyn
   ]);
 }, 120_000);
 
+test('a restore that is interrupted by its comparison sends nothing, and is repeated', async () => {
+  await using database = await createEmptyDatabase();
+  const to = { databaseUrl: database.url, dataDir: path.join(home, 'uncompared') };
+  const away = `postgres://user@127.0.0.1:${await findFreePort()}/none`;
+  const failed = await runBackup(to, 'restore', '--from', location, '--compare-with', away);
+  expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('ECONNREFUSED')]);
+  const held = 'select 1 from installation where outgoing_held_since is not null';
+  expect((await withClient(database.url, (client) => client.query(held))).rowCount).toBe(1);
+  const repeated = await runBackup(to, 'restore', '--from', location);
+  expect([repeated.code, repeated.stderr]).toEqual([0, '']);
+}, 120_000);
+
 test('a restore that fails leaves an empty database, and is repeated', async () => {
   await using database = await createEmptyDatabase();
   const dataDir = path.join(home, 'failed');
@@ -275,6 +288,13 @@ test('a damaged list or manifest of an earlier backup does not hold up the next 
     expect([code, stderr]).toEqual([0, '']);
     expect(await damageOf(store)).toEqual([]);
   }
+  const before = await findBackups(store);
+  const { code, stderr, stdout } = await runBackup(source(), 'create', '--to', other, '--keep', '3', '--json');
+  const created = (await findBackups(store)).filter(({ id }) => !before.some((each) => each.id === id));
+  expect(created).toHaveLength(1);
+  expect([code, JSON.parse(stdout).id]).toEqual([1, created[0]?.id]);
+  const damaged = before.at(-2)?.id;
+  expect(stderr).toContain(`Nothing was pruned, because backup ${damaged} must be kept and cannot be read`);
 }, 120_000);
 
 test('while a backup is made, no blob becomes due for deletion', async () => {

@@ -239,6 +239,16 @@ describe('a remote configuration', () => {
     expect((await app.call('GET', `/api/stacks/${organization}/proj/remote`, { auth })).status).toBe(404);
     await ok(app.call('POST', `/api/stacks/${organization}/proj`, { auth, body: { ...body, config: null } }));
   });
+
+  test('is rejected as an environment of ESC, too', async () => {
+    const { auth, organization } = await createStack(app);
+    const body = { stackName: 'escaped', createManagedEnvironment: true };
+    const refused = await app.call('POST', `/api/stacks/${organization}/proj`, { auth, body });
+    expect([refused.status, refused.json.message]).toEqual([400, expect.stringMatching(/ESC.*--esc-config/)]);
+    expect((await app.call('GET', `/api/stacks/${organization}/proj/escaped`, { auth })).status).toBe(404);
+    const sent = { ...body, createManagedEnvironment: false };
+    await ok(app.call('POST', `/api/stacks/${organization}/proj`, { auth, body: sent }));
+  });
 });
 
 describe('calls of other products', () => {

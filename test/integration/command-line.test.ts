@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { tmpdir } from 'node:os';
+import { devNull, tmpdir } from 'node:os';
 import { promisify } from 'node:util';
 import { describe, expect, jest, test } from '@jest/globals';
 import { Command } from 'commander';
@@ -29,6 +29,16 @@ test.each([
   expect([run.code, run.stderr]).toEqual([2, expect.stringContaining(`holdfast: ${sentence}`)]);
   const command = words[0] === 'admin' ? words.slice(0, 2) : words.slice(0, 1);
   expect(run.stderr).toContain(`Usage: holdfast ${command.join(' ')}`);
+});
+
+test.each([
+  ['with an equals sign', ['--settings=/none/a', 'create-bucket'], 1, '/none/a cannot be read'],
+  ['as two words', ['--settings', '/none/a', 'create-bucket'], 1, '/none/a cannot be read'],
+  ['twice', [`--settings=${devNull}`, '--settings', '/none/b', 'create-bucket'], 2, "argument '/none/b' is invalid"],
+  ['twice with an equals sign', ['--settings', devNull, '--settings=/none/b', 'create-bucket'], 2, 'is invalid'],
+  ['not first', ['--healthz', '--settings=/none/b'], 2, "argument '/none/b' is invalid"],
+])('a file of settings given %s is read, or refused', async (_how, words, code, sentence) => {
+  expect(await run(...words)).toEqual({ code, stdout: '', stderr: expect.stringContaining(sentence) });
 });
 
 /** Every command below `holdfast admin`, as it is declared. */

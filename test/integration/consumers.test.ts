@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { createStateIndexRepository } from '../../src/shared/search/state-index-repository.ts';
 import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
@@ -7,6 +9,7 @@ import { ask } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { indexedRows, stackId, stateOf } from '../support/state-index.ts';
 import { type TestResponse, testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
@@ -106,14 +109,93 @@ test('a rule warns; without one, nothing is said', async () => {
   expect((await ok(remove(stack))).headers['x-pulumi-warning']).toContain(said);
 });
 
-test('consumers that the caller may not read are counted, not named', async () => {
+test('stacks of other organizations refuse nothing: they are counted in warnings, and not named', async () => {
   const stack = await createStack(app);
   const elsewhere = await createStack(app);
-  await write(elsewhere, [reference(`${stack.organization}/proj/dev`)]);
+  const others = { ...elsewhere, path: elsewhere.path.replace(/dev$/, 'other'), stack: 'other' };
+  await ok(app.call('POST', others.path.replace(/.other$/, ''), { auth: others.auth, body: { stackName: 'other' } }));
+  for (const stranger of [elsewhere, others]) await write(stranger, [reference(`${stack.organization}/proj/dev`)]);
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
-  const refused = await remove(stack);
+  await run(stack, {}, true);
+  const said = /is read by 2 stacks/;
+  for (const call of [() => create(stack, false), () => destroy(stack)]) {
+    const { json, text } = await ok(call());
+    expect(json.messages).toEqual([{ severity: 'info', message: expect.stringMatching(said) }]);
+    expect(text).not.toContain(elsewhere.organization);
+    await ok(app.call('POST', `${stack.path}/update/${json.updateID}/cancel`, { auth: stack.auth }));
+  }
+  await ok(rename(stack));
+  const renamed = { ...stack, path: stack.path.replace(/dev$/, 'moved') };
+  await write(elsewhere, [reference(`${stack.organization}/proj/moved`)]);
+  // Its own stacks refuse, and are named, however many others there are.
+  const consumer = await consumerOf({ ...stack, stack: 'moved' }, 'shop');
+  expect((await remove(renamed)).json.message).toContain(`is read by ${stack.organization}/apps/shop: `);
+  await write(consumer, []);
+  const removed = await ok(remove(renamed));
+  expect(removed.headers['x-pulumi-warning']).toMatch(/is read by 1 stack/);
+  expect(removed.headers['x-pulumi-warning']).not.toContain(elsewhere.organization);
+});
+
+test('consumers that the caller may not read are counted, not named', async () => {
+  const stack = await createStack(app);
+  await consumerOf(stack, 'hidden');
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  const admin = await person(app, stack.organization, 'admin');
+  await grant(app, admin.organizationId, { userId: admin.userId }, 'deny', ['read'], { stacks: 'apps/*' });
+  const refused = await remove({ ...stack, auth: admin.auth });
   expect(refused.json.message).toContain('is read by 1 stack: ');
-  expect(refused.text).not.toContain(elsewhere.organization);
+  expect(refused.text).not.toContain('hidden');
+});
+
+/** Begins to remove the stack, and returns once that waits for the index. */
+async function beginRemoval(stack: TestStack): Promise<{ readonly removal: Promise<TestResponse> }> {
+  const [begun] = await query<{ at: string }>(app, 'select clock_timestamp()::text as at', []);
+  const removal = remove(stack);
+  const listed = `select 1 from pg_stat_activity where query like '%/* stateIndex.listUnindexed%' and query_start > $1::timestamptz
+    and pid <> pg_backend_pid()`;
+  await until(async () => (await query(app, listed, [begun?.at])).length > 0, 'the deletion waits for the index');
+  return { removal };
+}
+
+test('of many states that are not indexed, none that was saved before the call is overlooked', async () => {
+  const stack = await createStack(app);
+  await query(app, 'delete from state_index_due', []);
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  await query(
+    app,
+    `with added as (
+       insert into stacks (project_id, name) select s.project_id, 'other' || n from stacks s, generate_series(1, 201) n where s.id = $1
+       returning id, name)
+     insert into state_index_due (stack_id, noted_at)
+     select id, now() - interval '1 second' * (500 - substr(name, 6)::integer) from added`,
+    [await stackId(app, stack)],
+  );
+  const { removal } = await beginRemoval(stack);
+  await query(app, `delete from state_index_due d using stacks s where s.id = d.stack_id and s.name <> 'other201'`, []);
+  const refused = await removal;
+  expect(refused.status).toBe(409);
+  expect(refused.json.message).toContain(`may be read by ${stack.organization}/proj/other201,`);
+  await query(app, 'delete from state_index_due', []);
+});
+
+test('a state that was saved while a worker indexed the one before is not overlooked', async () => {
+  const stack = await createStack(app);
+  await query(app, 'delete from state_index_due', []);
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  const claim = randomUUID();
+  const [shop] = await query<{ id: string }>(
+    app,
+    `with added as (insert into stacks (project_id, name) select project_id, 'shop' from stacks where id = $1 returning id)
+     insert into state_index_due (stack_id, claim, claimed_until, is_noted_again)
+     select id, $2, now() + interval '1 hour', true from added returning stack_id as id`,
+    [await stackId(app, stack), claim],
+  );
+  const { removal } = await beginRemoval(stack);
+  await createStateIndexRepository(app.context.db).release(shop?.id as string, claim);
+  const refused = await removal;
+  expect(refused.status).toBe(409);
+  expect(refused.json.message).toContain(`may be read by ${stack.organization}/proj/shop,`);
+  await query(app, 'delete from state_index_due', []);
 });
 
 test('pages about CI do not name consumers to users who may not read them', async () => {

@@ -208,7 +208,7 @@ test('a history that is being sent when the replica stops continues from the pri
   }
   await inState(reader, 'serving');
   const { id } = (await writer.context.stacks.find(stack)) as { id: string };
-  const history = new HistoryService(reader.context).json(id, null, 'updates');
+  const history = new HistoryService(reader.context).json(id, null, { shown: 'updates', form: 'cli' });
   const before = await fallbacks(reader, 'failed');
   const parts = [(await history.next()).value as string];
   await pair.standby.kill();

@@ -4,6 +4,7 @@ import { pack } from '../support/archived-events.ts';
 import { query } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
+import { stackId } from '../support/state-index.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { complete } from '../support/update-calls.ts';
 import { createHook, deliverDue } from '../support/webhooks.ts';
@@ -159,6 +160,41 @@ test('drift is notified if and only if it is recorded, once by any number of wor
   await Promise.all([evaluate(), evaluate(), evaluate()]);
   expect((await read('status')).driftDetected).toBe(true);
   expect(await notified()).toEqual([{ delete: 1 }]);
+});
+
+/** Makes the run 60 more, with the same result. */
+const repeat = (id: string) =>
+  query(
+    app,
+    `with copied as (
+       insert into updates (stack_id, kind, exclusive, status, expires_at, ended_at, dry_run, resource_changes)
+       select stack_id, kind, false, 'succeeded', now(), now(), true, resource_changes from updates, generate_series(1, 60) where id = $1
+       returning id, stack_id, number
+     ), segments as (
+       insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes, stored_bytes, codec,
+         inline_bytes)
+       select c.id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes, stored_bytes, codec, inline_bytes
+       from copied c, event_segments where update_id = $1
+     )
+     insert into drift_runs (update_id, stack_id, number, state) select id, stack_id, number, 'waiting' from copied`,
+    [id],
+  );
+
+test('one call evaluates all runs, however many before them cannot be read', async () => {
+  const flags = { 'pulumi.flag.refresh': 'true' };
+  const damaged = await run({ kind: 'preview', outputs: [{ op: 'refresh', urn: 'a', old: {}, new: null }], flags });
+  expect(await pack(app, damaged)).toBe(true);
+  await query(app, `update event_segments set inline_bytes = '\\x00', blob_key = null where update_id = $1`, [damaged]);
+  await repeat(damaged);
+  const drifted = await run({ changes: { delete: 1 } });
+  await repeat(drifted);
+  expect(await evaluate()).toBe(61);
+  const counts = 'select state, count(*)::int as count from drift_runs where stack_id = $1 group by 1 order by 1';
+  expect(await query(app, counts, [await stackId(app, stack)])).toEqual([
+    { state: 'done', count: 61 },
+    { state: 'waiting', count: 61 },
+  ]);
+  await query(app, 'delete from drift_runs');
 });
 
 test('the runs of a deleted stack go with it', async () => {

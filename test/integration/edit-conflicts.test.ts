@@ -311,6 +311,39 @@ test('a tag is given a value only if it still is as the caller has seen it', asy
   await command(app, token, 'stacks.removeTag', { ...ref, name: 'zone' });
 });
 
+test('a legal hold is placed only where none is, and released only as the caller has seen it', async () => {
+  const { organization, project, stack: name } = stack;
+  const ref = { organization, project, stack: name };
+  const hold = async (as: string, reason: string) =>
+    (await command(app, as, 'retention.hold', { ...ref, reason })).error;
+  const release = async (revision?: string) =>
+    (await command(app, token, 'retention.release', { ...ref, revision })).error;
+  const held = async () =>
+    (await ask(app, token, 'retention.findHold', ref)).data as { reason: string; revision: string } | null;
+  const refused = {
+    ...{ code: 'CONFLICT', kind: 'edit-conflict' },
+    message: expect.stringMatching(new RegExp(`^${other.login} has changed the legal hold at `)),
+  };
+  expect(await hold(token, 'Case 1')).toBeNull();
+  const first = (await held())?.revision as string;
+  expect(await release(first)).toBeNull();
+  expect(await hold(other.token, 'Case 2')).toBeNull();
+  expect(await hold(token, 'Case 1')).toMatchObject(refused);
+  expect(await release(first)).toMatchObject(refused);
+  expect(await held()).toMatchObject({ reason: 'Case 2' });
+  // Another reason is another hold.
+  const second = (await held())?.revision as string;
+  const path = `/api/stacks/${organization}/${project}/${name}/legal-hold`;
+  await ok(app.call('PUT', path, { auth: other.auth, body: { reason: 'Cases 2 and 3' } }));
+  expect(await release(second)).toMatchObject(refused);
+  expect(await release((await held())?.revision)).toBeNull();
+  expect(await held()).toBeNull();
+  // It is gone already; and without a revision, as before.
+  expect(await release(second)).toBeNull();
+  expect(await hold(token, 'Case 1')).toBeNull();
+  expect(await release()).toBeNull();
+});
+
 test('of two concurrent saves of the same object, one is refused', async () => {
   const { body, method, path, text } = await (kinds['role'] as () => Promise<Edited>)();
   const etag = (await get(path)).headers['etag'] as string;

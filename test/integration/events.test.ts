@@ -1,11 +1,13 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { EventGaps } from '../../src/api/events/event-gaps.ts';
+import { EventWaits } from '../../src/api/events/event-waits.ts';
 import { query } from '../support/database.ts';
 import { createStack, gzipped, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { contractAccept, type TestResponse, testApp } from '../support/test-app.ts';
+import { contractAccept, createTestApp, type TestResponse, testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { cancel, complete } from '../support/update-calls.ts';
 
-const app = testApp();
+const app = testApp({ settings: { eventHoldMs: 0 } });
 let stack: TestStack;
 let update: RunningUpdate;
 
@@ -75,6 +77,7 @@ describe('recording', () => {
     ['an event that is not an object', '{"events":[1]}'],
     ['an event without sequence', '{"events":[{"timestamp":1}]}'],
     ['a timestamp that is a text', '{"events":[{"sequence":0,"timestamp":"1","cancelEvent":{}}]}'],
+    ['a timestamp with a fraction', '{"events":[{"sequence":0,"timestamp":1.5,"cancelEvent":{}}]}'],
     ['a negative sequence after a good one', '{"events":[{"sequence":0},{"sequence":-1}]}'],
   ])('a batch with %s is 400 and adds nothing', async (_name, body) => {
     await begin();
@@ -153,6 +156,43 @@ describe('reading', () => {
     await ok(complete(app, update));
     expect(await read('3')).toMatchObject({ sequences: [9], token: '9' });
     expect(stopped).toHaveBeenCalled();
+  });
+
+  test('the contract’s clients read what is stored at once, whatever their sequences', async () => {
+    await begin();
+    const options = { auth: stack.auth, accept: contractAccept };
+    const events = async () => (await ok(app.call('GET', `${update.path}/events`, options))).json;
+    await ok(send([10, 20, 30].map(event)));
+    expect(await events()).toMatchObject({
+      events: [10, 20, 30].map((sequence) => ({ sequence })),
+      continuationToken: '30',
+    });
+  });
+
+  test('an empty page of a running update waits for events of any process, its end, or that of the process', async () => {
+    await begin();
+    const waits = jest.spyOn(EventWaits.prototype, 'next');
+    await using held = await createTestApp({
+      database: app.database,
+      dataDir: app.dataDir,
+      settings: { eventHoldMs: 3_600_000 },
+    });
+    const wait = async (token: number) => {
+      const before = waits.mock.calls.length;
+      const page = ok(held.call('GET', `${update.path}/events?continuationToken=${token}`, { auth: stack.auth }));
+      await until(() => waits.mock.calls.length > before, 'the call waits');
+      return { page };
+    };
+    const first = await wait(-1);
+    await ok(send([event(0)]));
+    expect((await first.page).json).toMatchObject({ events: [event(0)], continuationToken: '0' });
+    const second = await wait(0);
+    await ok(complete(app, update));
+    expect((await second.page).json).toEqual({ events: [], continuationToken: '0' });
+    await begin();
+    const last = await wait(-1);
+    await held.app.close();
+    expect((await last.page).json).toEqual({ events: [], continuationToken: '-1' });
   });
 
   test('long streams are split into pages without gaps or repeats', async () => {

@@ -170,6 +170,14 @@ const damages: Readonly<Record<keyof typeof rowKinds, Damage | null>> = {
       ),
     object: /^org.*\/proj$/,
   },
+  'stack-counter': {
+    make: () =>
+      sql(
+        'insert into stack_counts (organization_id, stacks, event_bytes) select id, 2, 9 from organizations where name = $1',
+        [stack.organization],
+      ),
+    object: /^org/,
+  },
   storage: {
     make: () => sql('update organization_storage set event_bytes = event_bytes + 2000'),
     object: /^org/,
@@ -466,6 +474,7 @@ const withoutForeignKey: Readonly<Record<string, FindingKind | `none: ${string}`
   sign_in_flows: 'none: expires in minutes',
   sign_in_paces: 'none: expires in a day',
   stack_changes: 'change-listing',
+  stack_counts: 'stack-counter',
   stack_days: 'day-counter',
   stack_listings: 'listing',
   state_index_due: 'claim',

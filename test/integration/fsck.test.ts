@@ -127,16 +127,20 @@ const projectDeliveries = `select concat_ws(' ', 'project deliveries', ${deliver
     union all select ${deliveryKeys}, count from project_day_delivery_changes) d
   group by ${deliveryKeys} having sum(count) <> 0`;
 
-/** All rows of all tables, with the sums of projects as they will be. */
+const organizationSums = 'sum(stacks), sum(state_bytes), sum(journal_bytes), sum(event_bytes)';
+const stackCounts = `select concat_ws(' ', 'sums', organization_id, ${organizationSums}) as line from stack_counts
+  group by organization_id having (${organizationSums}) <> (0, 0, 0, 0)`;
+
+/** All rows of all tables, with the sums of projects and organizations as they will be. */
 async function rows(): Promise<string[]> {
   const tables = await sql(
     `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
-     and relname !~ '^(audit_|project_day|maintenance_runs|rate_counters|failed_lookups|api_tokens|users)' order by 1`,
+     and relname !~ '^(audit_|project_day|stack_counts|maintenance_runs|rate_counters|failed_lookups|api_tokens|users)' order by 1`,
   );
   const each = tables.map(
     ({ name }) => `select '${String(name)} ' || (to_jsonb(t) - $1::text[])::text as line from ${String(name)} t`,
   );
-  return (await sql([...each, projectDays, projectDeliveries].join(' union all '), [passing]))
+  return (await sql([...each, projectDays, projectDeliveries, stackCounts].join(' union all '), [passing]))
     .map(({ line }) => String(line))
     .sort();
 }
@@ -171,6 +175,11 @@ const damages: Record<string, Damage & { readonly kind: FindingKind }> = {
         [ids.stack],
       ),
     object: /^proj\/dev under the tag none$/,
+  },
+  'a stack of which lists show another last update': {
+    kind: 'listing',
+    make: () => sql(`update stacks set last_status = 'failed' where id = $1`, [ids.other]),
+    object: /org.*\/proj\/dev$/,
   },
   'a stack that is not in the order of changes': {
     kind: 'change-listing',

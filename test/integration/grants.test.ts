@@ -5,6 +5,7 @@ import { createTeamRepository } from '../../src/shared/identity/team-repository.
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';
+import { getStack } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
@@ -170,7 +171,30 @@ describe('without the permission to manage, no user', () => {
       body: { tags: { other: 'y' } },
     });
     expect(started.status).toBe(403);
+    // The CLI ends without cancelling the update.
+    expect((await getStack(app, prod)).activeUpdate).toBe('');
+    await ok(app.call('POST', `${prod.path}/update`, { auth: member.auth, body: {} }));
     await ok(tags(dev.auth, {}));
+  });
+
+  test('changes tags by previews alone', async () => {
+    const stack = await organizationOf();
+    const { organization, path } = stack;
+    const viewer = await person(app, organization, 'viewer');
+    await grant(app, viewer.organizationId, { userId: viewer.userId }, 'allow', ['preview']);
+    await ok(app.call('PATCH', `${path}/tags`, { auth: stack.auth, body: { 'lock-wait': '1h', a: '1' } }));
+    for (const url of ['preview', 'begin-update']) {
+      const { json } = await ok(
+        app.call('POST', `${path}/${url}`, {
+          auth: viewer.auth,
+          body: { updateKind: 'preview', program: {}, tags: { 'lock-wait': '0' } },
+        }),
+      );
+      if (url === 'preview')
+        await ok(app.call('POST', `${path}/update/${json.updateID}`, { auth: viewer.auth, body: { tags: {} } }));
+      else expect(json.stack.tags).toEqual({ 'lock-wait': '1h', a: '1' });
+      expect((await getStack(app, stack)).tags).toEqual({ 'lock-wait': '1h', a: '1' });
+    }
   });
 
   test('decrypts by a former name what may not be decrypted by the present one', async () => {

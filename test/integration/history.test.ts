@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { type TestResponse, testApp } from '../support/test-app.ts';
+import { cliAccept, contractAccept, type TestResponse, testApp } from '../support/test-app.ts';
 import { cancel, complete, saveState } from '../support/update-calls.ts';
 
 const app = testApp();
@@ -48,6 +48,33 @@ test('shows how each update was created and how it ended', async () => {
   expect(Math.abs(now - info.startTime)).toBeLessThan(60);
   expect(info.endTime).toBeGreaterThanOrEqual(info.startTime);
   expect((await ok(get(stack, 'updates/latest'))).json).toEqual({ info });
+});
+
+test('the CLI gets what it can decode, and the contract what was sent', async () => {
+  const stack = await createStack(app);
+  const value = { string: 'v', secret: false, object: false };
+  // Too large to be read at once.
+  const large = { ...value, string: 'x'.repeat(300_000) };
+  const config = {
+    region: 'eu',
+    'ns:number': 1,
+    'ns:object': { ...value, string: '{', object: true },
+    'ns:key': value,
+  };
+  const environment = { n: 1, nested: { a: 'b' }, 'git.head': 'abc' };
+  for (const more of [{}, { 'ns:large': large }]) {
+    const sent = { config: { ...config, ...more }, metadata: { message: '', environment } };
+    const body = { auth: stack.auth, accept: contractAccept, body: sent };
+    const { json } = await ok(app.call('POST', `${stack.path}/update`, body));
+    const latest = async (accept: string) =>
+      (await ok(app.call('GET', `${stack.path}/updates/latest`, { auth: stack.auth, accept }))).json.info;
+    const readable = { config: { 'ns:key': value, ...more }, environment: { 'git.head': 'abc' } };
+    expect((await list(stack))[0]).toMatchObject({ updateID: json.updateID, ...readable });
+    const { config: shown, environment: shownEnvironment } = await latest(cliAccept);
+    expect({ config: shown, environment: shownEnvironment }).toEqual(readable);
+    expect(await latest(contractAccept)).toMatchObject({ config: sent.config, environment });
+    await ok(cancel(app, stack, { path: `${stack.path}/update/${json.updateID}` }));
+  }
 });
 
 test('newest first, without previews, with the result names used in histories', async () => {

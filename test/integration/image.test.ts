@@ -135,6 +135,22 @@ describeRunning('the image', () => {
     expect(elapsedMs()).toBeLessThan(graceMsOf('server'));
   });
 
+  // As the first process of its container, to which Node gives no default.
+  test.each([
+    ['a server', 'server'],
+    ['a command', 'migrate'],
+  ])('%s that waits for Postgres ends on SIGTERM', async (_what, word) => {
+    const url = `postgres://user@127.0.0.1:${await findFreePort()}/none`;
+    const child = start([word], { HOLDFAST_DATABASE_URL: url });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+      });
+    await pollUntil('it waits', async () => output.includes('"waiting"'));
+    expect(await stop(child)).toEqual([word === 'server' ? 0 : 143, null]);
+  });
+
   test('replays large journals in a thread', async () => {
     const script = `import('/app/dist/shared/state/journal/replay/runner/threaded-replay-runner.js').then(
       async ({ ThreadedReplayRunner }) => {

@@ -7,7 +7,7 @@ import { beginning, creation, removal } from '../support/journal-entries.ts';
 import { replayJournal } from '../support/replay-journal.ts';
 import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp, testApp } from '../support/test-app.ts';
+import { contractAccept, createTestApp, type TestApp, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, cancel, complete, expire, getUpdate } from '../support/update-calls.ts';
 
@@ -199,6 +199,8 @@ describe('a stack whose journal could not be replayed', () => {
         expect((await exportState(replica, stack, version)).headers['x-pulumi-warning']).toBe(sentence);
       const shown = await ok(replica.call('GET', stack.path, { auth: stack.auth }));
       expect([shown.json.journalError, shown.headers['x-pulumi-warning']]).toEqual([sentence, sentence]);
+      const contract = await ok(replica.call('GET', stack.path, { auth: stack.auth, accept: contractAccept }));
+      expect(contract.json.journalError).toBe(sentence);
       expect(await replica.context.metrics.registry.metrics()).toMatch(
         /holdfast_stacks_with_journal_errors\{reason="invalid-entry"\} [1-9]/,
       );

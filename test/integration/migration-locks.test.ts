@@ -88,3 +88,34 @@ test('a migration gives up after a time, and names the table and the session tha
   await reader.query('commit');
   expect(await run()).toEqual(['9900_wait']);
 });
+
+test('migrations that took long are no part of the time for which the next one waits', async () => {
+  await using reader = await connect('report');
+  await folder.put('9910_long', 'select pg_sleep(1.5);\n');
+  await folder.put('9911_short', 'alter table updates add column waited_again boolean;\n');
+  await reader.query('begin; select from updates limit 1');
+  lines = [];
+  const applied = run({ giveUpMs: 1_000 });
+  await until(
+    async () => lines.some(({ msg }) => msg === 'the migration lets other sessions go first and tries again'),
+    'it has tried once',
+  );
+  await reader.query('commit');
+  expect(await applied).toEqual(['9910_long', '9911_short']);
+});
+
+test('a run that loses Postgres later than it waits for it at its start resumes', async () => {
+  await using other = await connect('other');
+  await folder.put(
+    '9920_long',
+    'select pg_sleep(case when (select count(*) from organizations) > 1000 then 0 else 60 end);\n',
+  );
+  const start = { url: database.url, connectMs: 30_000, waitMs: 1_000, logger };
+  const applied = migrate(start, { directory: folder.directory, patience });
+  applied.catch(() => {});
+  const running = `from pg_stat_activity where query like '%pg_sleep%' and pid <> pg_backend_pid() and now() - query_start > '1.5 s'`;
+  await until(async () => (await other.query(`select ${running}`)).rowCount === 1, 'it has run for longer');
+  await other.query(`insert into organizations (name) select 'o' || n from generate_series(1, 1001) n`);
+  await other.query(`select pg_terminate_backend(pid) ${running}`);
+  expect(await applied).toEqual(['9920_long']);
+});

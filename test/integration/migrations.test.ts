@@ -205,3 +205,40 @@ test.each([
     expect((await client.query(`select distinct counted from (${sums}) s`)).rows).toEqual([{ counted: 0 }]);
   },
 );
+
+test('0044_million_stacks fills what it adds, once, while a transaction without its triggers is open', async () => {
+  await using database = await createTestDatabase();
+  await using client = await connect(database.ownerUrl);
+  await using busy = await connect(database.ownerUrl);
+  await using watcher = await connect(database.ownerUrl);
+  await client.query(manyStacks);
+  await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at)
+    select id, k.kind, true, k.status, now() from stacks, (values ('update', 'failed'), ('preview', 'succeeded')) k (kind, status)`);
+  await client.query(`with c as (
+      insert into checkpoints (stack_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
+      select id, '', 1, 1, 'zstd', 7, '' from stacks returning id, stack_id)
+    update stacks s set checkpoint_id = c.id from c where s.id = c.stack_id`);
+  // As before the migration.
+  await client.query(`drop table stack_counts, stack_storage;
+    drop trigger stack_changes_numbered on stack_changes; drop trigger stack_changes_renumbered on stack_changes;
+    drop trigger stacks_not_kept on stacks; drop trigger stacks_head_noted on stacks;
+    drop trigger updates_last_noted on updates; drop trigger updates_last_inserted on updates;
+    alter table stacks drop column resource_count, drop column last_kind, drop column last_status, drop column last_started_at`);
+  await busy.query('begin');
+  await busy.query(`insert into stacks (project_id, name) select id, 'late' from projects limit 1`);
+  const statements = await statementsOf('0044_million_stacks');
+  const migrating = (async () => {
+    for (const statement of statements) await client.query(statement);
+  })();
+  const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  await until(async () => (await watcher.query(waiting)).rows.length > 0, 'the migration waits');
+  await busy.query('commit');
+  await migrating;
+  for (const statement of statements) await client.query(statement);
+  const { rows } =
+    await client.query(`select count(*)::int as stacks, (select sum(stacks)::int from stack_counts) as counted,
+      (select count(*)::int from stack_storage) as kept,
+      count(*) filter (where resource_count = 7 and last_kind = 'update' and last_status = 'failed' and last_started_at is not null)::int as filled
+    from stacks where deleted_at is null`);
+  expect(rows).toEqual([{ stacks: 1_201, counted: 1_201, kept: 1_201, filled: 1_200 }]);
+});

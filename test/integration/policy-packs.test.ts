@@ -142,6 +142,12 @@ describe('a policy pack', () => {
     await rejected(calls.enable({ name: 'other' }), 404);
   });
 
+  test('is published without a tag, whatever numbers are tags', async () => {
+    for (const tag of ['2', '4', '', '']) await calls.publish({ tag });
+    const { policyPacks } = (await ok(calls.call('GET', 'policypacks'))).json;
+    expect(policyPacks).toMatchObject([{ versions: [1, 2, 3, 5], versionTags: ['2', '4', '3', '5'] }]);
+  });
+
   test('has the schemas of its configuration, and refuses configuration of policies and levels that it does not have', async () => {
     await calls.publish();
     expect((await ok(calls.call('GET', 'policypacks/pack/versions/1.0.0/schema'))).json).toEqual({

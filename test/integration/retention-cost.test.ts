@@ -44,6 +44,7 @@ beforeAll(async () => {
     'organization_id, day, project_name, kind, seconds, count',
     `${id}, now()::date, 'p', 'lead', 1, 1`,
   );
+  await add('stack_counts', 'organization_id, stacks, is_sum', `${id}, 1, true`);
   await add(
     'sign_in_flows',
     'flow_hash, kind, data, expires_at',
@@ -93,6 +94,7 @@ test.each<[string, (db: Queryable) => Promise<unknown>]>([
   ['changes of days of projects', (db) => createProjectDayRepository(db).addChanges(500)],
   ['deliveries of projects', (db) => createProjectDayRepository(db).deleteOldDeliveries(100, 500)],
   ['changes of deliveries of projects', (db) => createProjectDayRepository(db).addDeliveryChanges(500)],
+  ['numbers of stacks', (db) => createProjectDayRepository(db).addStackCounts(500)],
   ['longest runs of projects', (db) => createProjectDayRepository(db).findLongest(100)],
   ['flows of sign-ins', (db) => createProviderRepository(db).deleteEndedFlows()],
   ['attempts to sign in', (db) => deleteOldAttempts(db)],
@@ -101,7 +103,7 @@ test.each<[string, (db: Queryable) => Promise<unknown>]>([
   ['job_results', (db) => createJobResultRepository(db).deleteOlderThan(86_400)],
   ['exchanges', (db) => createExchangeRepository(db).deleteExpired(500)],
   ['events of webhooks', (db) => createDeliveryRepository(db).deleteOld(30, 500)],
-  ['deliveries', (db) => createDeliveryRepository(db).deleteOrphans()],
+  ['deliveries', (db) => createDeliveryRepository(db).deleteOrphans(500)],
   ['versions of policy packs', (db) => createAbandonedPackRepository(db).deleteVersions(500)],
 ])('a sweep of %s that finds nothing reads nothing', async (_, work) => {
   const { pool, statements } = explainingPool(client);

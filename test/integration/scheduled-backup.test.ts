@@ -2,12 +2,17 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
+import { findDamage } from '../../src/shared/backup/backup-content.ts';
 import { findBackups } from '../../src/shared/backup/backup-list.ts';
 import { backupTasks, readBackupStatus, saveBackups } from '../../src/shared/backup/backup-status.ts';
 import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
-import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import {
+  type BlobStore,
+  type BlobStoreFault,
+  BlobStoreUnavailableError,
+} from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
@@ -15,6 +20,7 @@ import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
 import { verifyNewestBackup } from '../../src/workers/backup/verify-newest.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
+import { openPlain } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';
 import { query } from '../support/database.ts';
 import { ask } from '../support/procedures.ts';
@@ -139,11 +145,51 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   // Not before a day has passed.
   await run();
   expect((await verification())?.problems).toHaveLength(1);
+  const manifest = backupKeys.manifest(newest?.id as string);
+  const head = await readSmall(store, manifest);
+  await store.put(manifest, once(head.subarray(0, -9)));
   daysLater = 18;
+  await expect(run()).rejects.toThrow('has faults: The manifest of');
+  expect((await verification())?.problems).toEqual([expect.stringMatching(/^The manifest of backup \w+ is damaged$/)]);
+  await store.put(manifest, once(head));
+  daysLater = 20;
   await run();
   expect((await verification())?.problems).toEqual([]);
   await store.close();
 }, 120_000);
+
+test('a verification that cannot run finds no fault, and is repeated', async () => {
+  const runs = createScheduledTaskRepository(app.context.db);
+  const before = (await readBackupStatus(runs)).verification;
+  const program = path.join(home, 'program.mjs');
+  writeFileSync(program, `console.error('holdfast: S3 is not available'); process.exitCode = 1;`);
+  const now = () => Date.now() + 34 * dayMs;
+  const task = verifyNewestBackup(app.context, location, runs, { now, program });
+  for (let attempt = 1; attempt <= 2; attempt++)
+    await expect(task.run(new AbortController().signal, { position: null, holder: '' })).rejects.toThrow(
+      'The verification ended with 1: holdfast: S3 is not available',
+    );
+  expect((await readBackupStatus(runs)).verification).toEqual(before);
+});
+
+test('an outage of their store is no fault of backups; what the store cannot read is one', async () => {
+  const files = await FileBlobStore.open({ directory: location });
+  const failing = (fault: BlobStoreFault): BlobStore =>
+    new Proxy(files, {
+      get: (store, name) =>
+        name === 'open' && isBroken
+          ? async () => Promise.reject(new BlobStoreUnavailableError(fault, `the store is ${fault}`))
+          : Reflect.get(store, name).bind(store),
+    });
+  let isBroken = false;
+  const manifest = await openPlain(files);
+  isBroken = true;
+  await expect(findDamage(failing('unreachable'), manifest, () => {})).rejects.toThrow('the store is unreachable');
+  expect(await findDamage(failing('faulty'), manifest, () => {})).toContainEqual(
+    expect.stringContaining('(table stacks): the store is faulty'),
+  );
+  await files.close();
+});
 
 test('site admins see the backups, the schedule and the last fault', async () => {
   const token = await app.createUser('operators', 'viewer', 'operator');

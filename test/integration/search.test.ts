@@ -1,6 +1,12 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { Type } from 'typebox';
+import type { Caller } from '../../src/api/platform/http/request.ts';
+import { createSearchRepository } from '../../src/api/search/search-repository.ts';
 import { SearchService } from '../../src/api/search/search-service.ts';
+import { exportStacks } from '../../src/api/stacks/stack-export.ts';
+import { StackQueries } from '../../src/api/stacks/stack-queries.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { sql } from '../../src/shared/platform/db/sql.ts';
 import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
@@ -318,7 +324,7 @@ test('an invalid query is refused with the position of the error', async () => {
 
 test('a truncated search says so, and continues where it stopped', async () => {
   const caller = await callerOf(token);
-  const search = new SearchService(app.context, { ms: 60_000, resources: 1 });
+  const search = new SearchService(app.context, { ms: 60_000, resources: 1, counted: 1 });
   const seen: string[] = [];
   let pages = 0;
   let after = null;
@@ -333,6 +339,22 @@ test('a truncated search says so, and continues where it stopped', async () => {
   expect(seen).toEqual(await find('custom:true'));
   const counts = await search.count(caller, { text: '', organization: null, by: 'type' });
   expect(counts.isCut).toBe(true);
+});
+
+test('a count stops after fewer resources than a list, and says so', async () => {
+  const caller = await callerOf(token);
+  const search = new SearchService(app.context, { ms: 60_000, resources: 5_000_000, counted: 1 });
+  const { organization } = home;
+  const page = await search.list(caller, { text: 'custom:true', organization, after: null, limit: 1_000 });
+  const all = await find('custom:true');
+  expect([page.isCut, page.items.length]).toEqual([false, all.length]);
+  const counts = await search.count(caller, { text: 'custom:true', organization: null, by: 'type' });
+  expect(counts.isCut).toBe(true);
+  // What an index finds is counted, though the fleet is large.
+  const few = await search.count(caller, { text: 'name:site', organization, by: 'stack' });
+  expect(few.groups.length).toBeGreaterThan(0);
+  const versions = await search.providers(caller, organization);
+  expect(versions.isCut).toBe(false);
 });
 
 test('the CLI searches by REST', async () => {
@@ -515,6 +537,31 @@ describe('a secret', () => {
   });
 });
 
+test('a condition that takes long to look up in the index does not end the search', async () => {
+  const stack = await createStack(app);
+  await write(stack, [{ name: 'slowly' }]);
+  const id = await stackId(app, stack);
+  await query(
+    app,
+    `insert into stack_resources select (json_populate_record(r, json_build_object('key', 'k' || n, 'place', 'p' || n))).*
+     from stack_resources r, generate_series(1, 20000) n where r.stack_id = $1 and r.name = 'slowly'`,
+    [id],
+  );
+  const condition = { kind: 'words', words: ['slowly'] } as const;
+  const limit = 100_000;
+  await app.context.db.inTransaction(async (tx) => {
+    const rows = createSearchRepository(tx);
+    await rows.begin(60_000);
+    expect(await rows.probe(condition, { limit, ms: 1 })).toBe('slow');
+    const [row] = await tx.any(sql.rows(Type.Object({ timeout: Type.String() }))`
+      select current_setting('statement_timeout') as timeout`);
+    expect(row?.timeout).toBe('1min');
+    expect(await rows.probe(condition, { limit: 10, ms: 60_000 })).toBe('many');
+    expect(await rows.probe(condition, { limit, ms: 60_000 })).toEqual([id]);
+  });
+  await query(app, `delete from stack_resources where key like 'k%' and stack_id = $1`, [id]);
+});
+
 describe('the list of stacks', () => {
   test('is narrowed by who holds the lock and by age', async () => {
     const stack = await createStack(app);
@@ -555,5 +602,49 @@ describe('the list of stacks', () => {
     expect(filtered.text.trimEnd().split('\r\n')).toHaveLength(2);
     expect((await get('status=odd')).status).toBe(400);
     expect((await app.call('GET', '/trpc/download/stacks.csv', { auth: 'token none', accept: null })).status).toBe(401);
+  });
+
+  test('as a file has stacks that change while it is written, each once, and all their tags', async () => {
+    const stack = await createStack(app);
+    await query(
+      app,
+      `insert into stacks (project_id, name) select project_id, 'other' || n from stacks, generate_series(1, 500) n where id = $1`,
+      [await stackId(app, stack)],
+    );
+    const [row] = await query<{ id: string }>(app, 'select id from api_tokens where token_hash = $1', [
+      hashToken(stack.auth.replace('token ', '')),
+    ]);
+    const filter = { organization: stack.organization, text: null, project: null, tag: null, status: null };
+    const names: string[] = [];
+    // The list begins with the newest change.
+    const touch = (names: readonly string[]) =>
+      query(app, `update stack_changes set changed_at = clock_timestamp() where stack_name = any ($1)`, [names]);
+    const pages = exportStacks(new StackQueries(app.context), { tokenId: row?.id } as Caller, filter);
+    for await (const page of pages) {
+      if (names.length === 0) {
+        const [last] = await query<{ name: string }>(
+          app,
+          `select stack_name as name from stack_changes c join stacks s on s.id = c.stack_id
+           where s.project_id = (select project_id from stacks where id = $1) order by c.changed_at, c.stack_id limit 1`,
+          [await stackId(app, stack)],
+        );
+        await touch([last?.name as string, page[0]?.stack as string]);
+      }
+      names.push(...page.map(({ stack: name }) => name));
+    }
+    expect(names).toHaveLength(501);
+    expect(new Set(names).size).toBe(501);
+    const tags = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`t${at}`, 'x']));
+    await ok(
+      app.call('POST', `/api/stacks/${stack.organization}/web`, {
+        auth: stack.auth,
+        body: { stackName: 'tagged', tags },
+      }),
+    );
+    const file = await app.call('GET', `/trpc/download/stacks.csv?organization=${stack.organization}&project=web`, {
+      auth: stack.auth,
+      accept: null,
+    });
+    for (const name of Object.keys(tags)) expect(file.text).toContain(`${name}=x`);
   });
 });

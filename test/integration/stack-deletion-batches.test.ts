@@ -46,6 +46,19 @@ describe('data of a deleted stack', () => {
        select $1, organization_id, p.name, 'former' || i from projects p, generate_series(1, 5) i`,
       [stack.stackId],
     );
+    await query(
+      app,
+      `with hooks as (
+         insert into webhooks (organization_id, stack_id, name, display_name, url, format, is_active, events, event_groups)
+         select p.organization_id, s.id, 'n' || i, 'n' || i, 'https://example.com', 'raw', true, '{}', '{}'
+         from stacks s join projects p on p.id = s.project_id, generate_series(1, 3) i where s.id = $1 returning id, organization_id
+       ), told as (
+         insert into webhook_events (organization_id, organization, event)
+         select distinct organization_id, 'o', 'update_succeeded' from hooks returning id
+       )
+       insert into webhook_deliveries (webhook_id, event_id) select h.id, t.id from hooks h, told t, generate_series(1, 9)`,
+      [stack.stackId],
+    );
     const before = await countRows(app);
     const counted = await countStatements(app);
     await ok(deleteStack(app, stack));
@@ -61,6 +74,7 @@ describe('data of a deleted stack', () => {
     expect(largestTransaction(ofTables('updates'))).toBe(3);
     expect(largestTransaction(ofTables('checkpoints'))).toBe(3);
     expect(largestTransaction(ofTables('former_stack_names'))).toBe(3);
+    expect(largestTransaction(ofTables('webhook_deliveries'))).toBe(10);
     // They do not change rows that are deleted later either.
     const changes = (await counted.changes()).filter(({ table }) => table !== 'stacks');
     expect([...deletions, ...changes].filter(({ cascaded }) => cascaded)).toEqual([]);

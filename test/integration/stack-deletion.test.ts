@@ -95,9 +95,9 @@ describe('a deleted stack', () => {
       replica.call('GET', `/api/user/stacks?organization=${stack.organization}`, { auth: stack.auth }),
     );
     expect(listed.json.stacks).toEqual([]);
-    // As before: a project outlives its stacks.
+    // So that `pulumi new` can take its name.
     const project = await replica.call('HEAD', `/api/stacks/${stack.organization}/proj`, { auth: stack.auth });
-    expect(project.status).toBe(200);
+    expect(project.status).toBe(404);
     if (when === 'before') expect(await finished(app)).toBe(1);
   });
 

@@ -41,7 +41,15 @@ async function differences(): Promise<unknown[]> {
       from stacks s join projects p on p.id = s.project_id where s.deleted_at is null),
     found as (select stack_id, organization_id, project_name, stack_name, trouble from stack_changes)
     (table wanted except table found) union all (table found except table wanted)`);
-  return [...rows, ...changes.rows];
+  const last = await client.query(`
+    with wanted as (
+      select s.id, c.resource_count, u.kind, u.status, coalesce(u.started_at, u.created_at)
+      from stacks s left join checkpoints c on c.id = s.checkpoint_id left join lateral (
+        select * from updates u where u.stack_id = s.id and u.kind <> 'preview' order by u.number desc limit 1) u on true
+      where s.active_update_id is null and s.deleted_at is null),
+    found as (select id, resource_count, last_kind, last_status, last_started_at from stacks where active_update_id is null and deleted_at is null)
+    (table wanted except table found) union all (table found except table wanted)`);
+  return [...rows, ...changes.rows, ...last.rows];
 }
 
 test('the listings follow every change of the stacks', async () => {
@@ -76,6 +84,10 @@ test('the listings follow every change of the stacks', async () => {
       end: `select end_locked_update(u.id, u.stack_id, '${status}', null, false, null, null)
         from updates u join stacks s on s.active_update_id = u.id where ${live}`,
       copy: add('update', status),
+      write: `with c as (
+          insert into checkpoints (stack_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
+          select id, '', 1, 1, 'zstd', ${step}, '' from stacks where ${live} returning id, stack_id)
+        update stacks s set checkpoint_id = c.id from c where s.id = c.stack_id`,
       preview: add('preview', 'failed'),
       other: `update stacks set stack_version = stack_version + 1, tags = tags where ${live}`,
     };
@@ -86,7 +98,20 @@ test('the listings follow every change of the stacks', async () => {
     changed.set(kind, (changed.get(kind) ?? 0) + (rowCount ?? 0));
     if (step % 10 === 9) expect(await differences()).toEqual([]);
   }
-  for (const kind of ['insert', 'tag', 'rename', 'hide', 'delete', 'purge', 'other', 'begin', 'end', 'copy', 'preview'])
+  for (const kind of [
+    'insert',
+    'tag',
+    'rename',
+    'hide',
+    'delete',
+    'purge',
+    'other',
+    'begin',
+    'end',
+    'copy',
+    'write',
+    'preview',
+  ])
     expect({ kind, rows: (changed.get(kind) ?? 0) > 3 }).toEqual({ kind, rows: true });
 });
 

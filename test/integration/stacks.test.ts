@@ -198,6 +198,14 @@ test('get shows the running operation', async () => {
   expect(await getStack(app, stack)).toMatchObject({ activeUpdate: '', version: 1 });
 });
 
+test('the author of an operation by a token without a user is the token', async () => {
+  const stack = await createStack(app);
+  const url = `/api/orgs/${stack.organization}/tokens`;
+  const { json } = await ok(app.call('POST', url, { auth: stack.auth, body: { name: 'pipeline', description: '' } }));
+  await startUpdate(app, { ...stack, auth: `token ${json.tokenValue}` });
+  expect((await getStack(app, stack)).currentOperation.author).toBe('pipeline');
+});
+
 test('a stack requires no policy packs', async () => {
   const stack = await createStack(app);
   const answer = await ok(app.call('GET', `${stack.path}/policypacks`, { auth: stack.auth }));

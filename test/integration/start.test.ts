@@ -126,6 +126,14 @@ describe('without Postgres', () => {
     expect(started.lines().map(({ msg }) => msg)).toContain('available now');
   });
 
+  test('a server that waits ends on SIGTERM', async () => {
+    const started = start(['server'], { HOLDFAST_DATABASE_URL: await away(), ...tuned({ startWaitSeconds: 3600 }) });
+    await until(() => waits(started).length > 0, 'it says that it waits');
+    started.child.kill('SIGTERM');
+    expect(await started.ended()).toEqual({ code: 0, stderr: '' });
+    expect(started.lines().at(-1)?.msg).toBe('stopped');
+  });
+
   test('a server that hangs counts as away', async () => {
     await using proxy = await openTcpProxy(database.url);
     proxy.hang();
@@ -296,6 +304,47 @@ test('the token of the first admin is in a file of its owner, and in no log; wit
     expect(second.lines()).toContainEqual(
       expect.objectContaining({ level: 'fatal', msg: expect.stringContaining('the embedded Postgres has ended') }),
     );
+  } finally {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
+const untilGone = (directory: string): Promise<void> =>
+  until(() => !existsSync(path.join(directory, 'postgres', 'cluster', 'postmaster.pid')), 'its Postgres has ended');
+
+test('Ctrl-C, which a server gets from the terminal and from npm, stops it and its Postgres', async () => {
+  const directory = temporaryClusterDir();
+  try {
+    const server = start(['server'], { HOLDFAST_DATA_DIR: directory });
+    await until(() => isListening(server), 'it listens');
+    server.child.kill('SIGINT');
+    await sleep(1);
+    server.child.kill('SIGINT');
+    expect((await server.ended()).code).toBe(0);
+    expect(server.lines().at(-1)?.msg).toBe('stopped');
+    await untilGone(directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
+test.each([
+  ['by a second signal', ['SIGINT', 'SIGINT'], 1],
+  ['while it starts', ['SIGTERM'], 0],
+] as const)('a server that is ended %s leaves no Postgres behind', async (_how, signals, code) => {
+  const directory = temporaryClusterDir();
+  try {
+    const server = start(['server'], { HOLDFAST_DATA_DIR: directory, HOLDFAST_DRAIN_SECONDS: '120' });
+    const pidFile = path.join(directory, 'postgres', 'cluster', 'postmaster.pid');
+    const isUp = (): boolean => (code === 0 ? existsSync(pidFile) : isListening(server));
+    await until(isUp, 'it is up');
+    for (const [at, signal] of signals.entries()) {
+      // Longer than two signals count as one.
+      if (at > 0) await sleep(600);
+      server.child.kill(signal);
+    }
+    expect((await server.ended()).code).toBe(code);
+    await untilGone(directory);
   } finally {
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }

@@ -8,6 +8,7 @@ import { connect, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { TlsFiles } from '../../src/api/platform/server/tls-files.ts';
+import { collectSupportBundle } from '../../src/cli/support/support-bundle.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
@@ -109,6 +110,12 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     const env = { ...settings, HOLDFAST_LISTEN: `127.0.0.1:${port}`, HOLDFAST_MANAGEMENT_LISTEN: 'same' };
     const { stderr } = await promisify(execFile)(process.execPath, [bin, '--healthz'], { env });
     expect(stderr).toBe('');
+  });
+
+  test('a support bundle has the metrics of a server whose certificate this machine does not trust', async () => {
+    const config = { ...app.context.config, listen: { host: '127.0.0.1', port }, managementListen: null };
+    const { metrics } = await collectSupportBundle(() => config);
+    expect(metrics).toContainEqual(expect.stringMatching(/^holdfast_connections \d+$/));
   });
 
   test.each([

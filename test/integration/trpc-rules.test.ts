@@ -268,6 +268,15 @@ test('packs are enabled in groups, and groups have stacks', async () => {
   ]);
   const config = { 'no-public': 'advisory' };
   await change('policies.changeGroup', { group: 'audit', enable: { pack: 'names', tag: '0.0.1', config } });
+  // Another version keeps the newest configuration, whatever the caller has read.
+  const stricter = { 'no-public': 'mandatory' };
+  const packsOf = async () => (await get('policies.group', { group: 'audit' })).packs;
+  await change('policies.changeGroup', { group: 'audit', enable: { pack: 'names', tag: '0.0.1', config: stricter } });
+  await change('policies.changeGroup', { group: 'audit', enable: { pack: 'names', tag: '0.0.2' } });
+  expect(await packsOf()).toMatchObject([{ versionTag: '0.0.2', config: stricter }]);
+  await change('policies.changeGroup', { group: 'audit', enable: { pack: 'names', config: {} } });
+  expect(await packsOf()).toMatchObject([{ versionTag: '0.0.2', config: {} }]);
+  await change('policies.changeGroup', { group: 'audit', enable: { pack: 'names', tag: '0.0.1', config } });
   await change('policies.changeGroup', { group: 'audit', addStack: { project: stack.project, stack: stack.stack } });
   expect(await get('policies.group', { group: 'audit' })).toEqual({
     ...{ name: 'audit', isDefault: false },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
 import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
@@ -108,6 +109,28 @@ describe('from create to complete', () => {
     expect((await app.call('POST', second.path, { auth: stack.auth, body: { tags: { b: 2 } } })).status).toBe(400);
     await ok(app.call('POST', second.path, { auth: stack.auth, body: { tags: { b: '2' } } }));
     expect((await getStack(app, stack)).tags).toEqual({ b: '2' });
+    const events = await query(
+      app,
+      `select details::jsonb -> 'names' as names from audit_events where action = 'stack.tags' and object = $1 order by number desc limit 1`,
+      [stack.path.slice('/api/stacks/'.length)],
+    );
+    expect(events).toEqual([{ names: ['b'] }]);
+  });
+
+  test('a start with an invalid tag about waiting keeps the stack’s, and warns', async () => {
+    const stack = await createStack(app);
+    const tags = (body: object) => ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body }));
+    await tags({ 'lock-wait': '5m' });
+    const update = await created(stack);
+    const started = await ok(
+      app.call('POST', update.path, {
+        auth: stack.auth,
+        body: { tags: { 'lock-wait': '10min', supersede: 'all', a: '1' } },
+      }),
+    );
+    expect(started.headers['x-pulumi-warning']).toMatch(/^The tag lock-wait must be .* The tag supersede must be /);
+    expect((await getStack(app, stack)).tags).toEqual({ 'lock-wait': '5m', a: '1' });
+    await tags({ 'lock-wait': '5m', a: '1', b: '2' });
   });
 });
 
@@ -142,6 +165,13 @@ describe('versions', () => {
     await ok(cancel(app, stack, { path }));
     expect((await getStack(app, stack)).version).toBe(0);
     expect((await startUpdate(app, stack)).version).toBe(1);
+  });
+
+  test('a stored checkpoint has its version while its update runs', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await ok(saveState(app, update, 2));
+    expect(await exportedNames(app, stack, 1)).toHaveLength(2);
   });
 
   test('missing versions return 404', async () => {

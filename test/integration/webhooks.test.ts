@@ -553,10 +553,10 @@ describe('webhooks', () => {
     await ok(app.call('POST', `${own}/ping`, { auth: stack.auth }));
     receiver.received.length = 0;
     await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
-    await query(app, 'delete from stacks where deleted_at is not null');
     await deliverDue(app);
     expect(receiver.received.map(({ path }) => path)).toEqual(['/all']);
     expect(receiver.bodies).toMatchObject([{ type: 'stack_deleted', stackName: 'dev' }]);
+    await query(app, 'delete from stacks where deleted_at is not null');
     expect(
       await query(app, `select id from webhook_deliveries where webhook_id not in (select id from webhooks)`),
     ).toEqual([]);
@@ -614,6 +614,29 @@ describe('webhooks', () => {
     await query(app, `update webhook_deliveries set next_at = now() - interval '1 hour'`);
     await deleteOldDeliveries(app.context, new AbortController().signal);
     expect(await waiting()).toBe(0);
+  });
+
+  test('a long log of a removed webhook is not deleted at once', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl() });
+    await query(
+      app,
+      `with told as (
+         insert into webhook_events (organization_id, organization, event)
+         select organization_id, 'o', 'update_succeeded' from webhooks, generate_series(1, 12000) returning id
+       )
+       insert into webhook_deliveries (webhook_id, event_id, state, next_at)
+       select w.id, t.id, case when random() < 0.5 then 'waiting' else 'delivered' end, now() - interval '1 hour' from webhooks w, told t`,
+    );
+    await ok(app.call('DELETE', hook, { auth: stack.auth }));
+    const left = () => query(app, 'select state from webhook_deliveries');
+    expect(await left()).toHaveLength(2000);
+    expect(await deliverDue(app)).toBe(0);
+    const clean = () => deleteOldDeliveries(app.context, new AbortController().signal);
+    await clean();
+    expect(new Set((await left()).map(({ state }) => state))).toEqual(new Set(['delivered']));
+    await query(app, `update webhook_events set occurred_at = occurred_at - interval '31 days'`);
+    await clean();
+    expect(await left()).toEqual([]);
   });
 
   test('their log is kept for 30 days, what still waits for longer', async () => {

@@ -50,7 +50,10 @@ export async function createFilledStack(app: TestApp, fill: Fill): Promise<Fille
 export const deleteStack = (app: TestApp, stack: TestStack) =>
   app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth });
 
-const ownedTables = ['updates', 'journals', 'checkpoints', 'former_stack_names', 'encryption_keys'];
+const ownedTables = [
+  ...['updates', 'journals', 'checkpoints', 'former_stack_names', 'encryption_keys'],
+  'webhook_deliveries',
+];
 const historyTables = ['engine_events', 'event_segments', 'journal_entries', 'journal_snapshots'];
 
 /** Row counts of the tables, for a database with one stack. */

@@ -11,6 +11,7 @@ export const splitMigrations: Readonly<Record<string, number>> = {
   '0038_bounded_reads': 13,
   '0039_project_days': 9,
   '0042_project_deliveries': 11,
+  '0044_million_stacks': 10,
 };
 
 /** Migrations as a later release may have them, by name: each way in which one may run, once. */

@@ -4,23 +4,39 @@ import type { LockedAccess } from '../../shared/identity/identity-repository.ts'
 import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { createRestorableStackRepository } from '../../shared/stacks/restorable-stack-repository.ts';
-import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { assertSameRules, otherGrants } from '../../shared/updates/rules/rule-selection.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 
-/**
- * Throws ForbiddenError if the new tags of a locked stack would change a tag that grants or update rules select by, unless
- * the caller may manage the stack: otherwise a writer of the stack could change its access, or end a freeze of it.
- */
-export async function assertMayChangeTags(
+/** A tag decides about permissions or rules, and the caller may not change these. */
+export class DecidingTagError extends ForbiddenError {
+  override readonly name = 'DecidingTagError';
+}
+
+/** Gives a locked stack other tags, and records that. Throws DecidingTagError. */
+export async function changeTags(
   tx: Queryable,
   access: LockedAccess,
   stack: StackRow,
-  newTags: Tags,
+  tags: Tags,
+  audit: AuditTrail,
 ): Promise<void> {
+  await assertMayChangeTags(tx, access, stack, tags);
+  await createStackRepository(tx).setTags(stack.id, JSON.stringify(tags));
+  const details = { stackId: stack.id, names: Object.keys(tags).slice(0, 20) };
+  const { organization } = stack;
+  await audit.record(tx, { action: 'stack.tags', organization, object: formatStackRef(stack), details });
+}
+
+/**
+ * Throws DecidingTagError if the new tags of a locked stack would change a tag that grants or update rules select by, unless
+ * the caller may manage the stack: otherwise a writer of the stack could change its access, or end a freeze of it.
+ */
+async function assertMayChangeTags(tx: Queryable, access: LockedAccess, stack: StackRow, newTags: Tags): Promise<void> {
   const tags = readTags(stack.tags);
   const isChanged = (name: string): boolean => tags[name] !== newTags[name];
   if (![...Object.keys(tags), ...Object.keys(newTags)].some(isChanged)) return;
@@ -55,6 +71,6 @@ export async function assertMayFollow(
   return former.id;
 }
 
-function neededFor(tag: string, decided: string): ForbiddenError {
-  return new ForbiddenError(`Tag ${JSON.stringify(tag)} decides ${decided}: changing it needs the permission manage`);
+function neededFor(tag: string, decided: string): DecidingTagError {
+  return new DecidingTagError(`Tag ${JSON.stringify(tag)} decides ${decided}: changing it needs the permission manage`);
 }

@@ -22,29 +22,49 @@ export interface AuditSearch extends AuditSelection {
   readonly outcome: string | null;
 }
 
+/** The filters that no index has: beside the login, the action; and operators and the server, who have few events. */
+function scanned({ action, actor, login, object, outcome }: AuditSearch) {
+  return { object, outcome, action: login === null ? null : action, actor: actor === 'user' ? null : actor };
+}
+
+/** Whether events are scanned for some of the filters. */
+export function isScan(search: AuditSearch): boolean {
+  return Object.values(scanned(search)).some((filter) => filter !== null);
+}
+
+function indexed(search: AuditSearch): AuditSelection {
+  const { action, actor } = scanned(search);
+  return { ...search, ...(action === null ? {} : { action: null }), ...(actor === null ? {} : { actor: null }) };
+}
+
 /** Searches the events of an organization. */
 export function createAuditSearchRepository(db: Queryable) {
-  const everything = sql.fragment`true`;
+  const isMatch = (search: AuditSearch) => {
+    const { action, actor, object, outcome } = scanned(search);
+    const everything = sql.fragment`true`;
+    return sql.fragment`${object === null ? everything : sql.fragment`strpos(lower(object), lower(${object})) > 0`}
+      and ${outcome === null ? everything : sql.fragment`outcome = ${outcome}`}
+      and ${action === null ? everything : sql.fragment`action = ${action}`}
+      and ${actor === null ? everything : sql.fragment`actor = ${actor}`}`;
+  };
   return {
     /**
-     * Up to `limit` events, newest first. Objects and outcomes are not indexed: at most `maxRead` events are scanned for them, and if there
+     * Up to `limit` events, newest first. At most `maxRead` events are scanned for what is not a range of an index: see `isScan`. If there
      * are more, the result includes the last scanned event even if it does not match.
      */
     find: (
       organizationId: string,
-      { object, outcome, ...selection }: AuditSearch,
+      search: AuditSearch,
       { limit, maxRead }: { readonly limit: number; readonly maxRead: number },
     ) =>
       db.any(sql.rows(FoundRow)`
         /* audit.find */
         with looked as materialized (
-          select number, occurred_at, row_number() over (order by occurred_at desc, number desc) as rank,
-            ${object === null ? everything : sql.fragment`strpos(lower(object), lower(${object})) > 0`}
-            and ${outcome === null ? everything : sql.fragment`outcome = ${outcome}`} as "isFound"
+          select number, occurred_at, row_number() over (order by occurred_at desc, number desc) as rank, ${isMatch(search)} as "isFound"
           from (
-            select number, occurred_at, object, outcome from audit_events
+            select number, occurred_at, object, outcome, actor, action from audit_events
             where organization_id = ${organizationId}
-              and ${isInSelection(selection)}
+              and ${isInSelection(indexed(search))}
             order by occurred_at desc, number desc limit ${maxRead}) read
         ), chosen as (
           (select * from looked where "isFound" order by rank limit ${limit}) union select * from looked where rank = ${maxRead})

@@ -2,7 +2,6 @@ import type { AuditEvent, AuditSource } from '../../shared/audit/audit-event.ts'
 import { type AuditFormat, eventLine, headerLine } from '../../shared/audit/audit-formats.ts';
 import {
   type AuditPosition,
-  type AuditSelection,
   createAuditListRepository,
   type ListedEventRow,
 } from '../../shared/audit/audit-list-repository.ts';
@@ -13,7 +12,7 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
-import { type AuditSearch, createAuditSearchRepository } from './audit-search-repository.ts';
+import { type AuditSearch, createAuditSearchRepository, isScan } from './audit-search-repository.ts';
 
 export type { AuditPosition, ListedEventRow };
 
@@ -46,6 +45,11 @@ export interface AuditFilter {
   readonly after: AuditPosition | null;
 }
 
+interface AuditPage {
+  readonly events: readonly ListedEventRow[];
+  readonly next: AuditPosition | null;
+}
+
 /** The audit log of organizations. */
 export class AuditService {
   readonly #db: Database;
@@ -70,31 +74,17 @@ export class AuditService {
     query: AuditQuery,
   ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: string | null }> {
     const selection = selectionOf(query);
-    const id = await this.#getId(organization);
-    const events = await createAuditListRepository(this.#db).list(id, selection, pageSize + 1);
-    const page = events.slice(0, pageSize);
-    const last = page.at(-1);
-    return { events: page, next: last && events.length > pageSize ? tokenOf(last) : null };
+    const { events, next } = await this.#read(await this.#getId(organization), selection, pageSize);
+    return { events, next: next && tokenOf(next) };
   }
 
   /**
    * Up to `limit` matching events, newest first. `next` is the position to continue after, even if the page has no event;
    * null at the end. `organization` null: the server. Throws InvalidRequestError.
    */
-  async find(
-    organization: string | null,
-    query: AuditFilter,
-    limit: number,
-  ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: AuditPosition | null }> {
+  async find(organization: string | null, query: AuditFilter, limit: number): Promise<AuditPage> {
     const search = searchOf(query);
-    const isFull = search.object !== null || search.outcome !== null;
-    const maxRead = isFull ? readAtOnce : limit + 1;
-    const id = await this.#getId(organization);
-    const rows = await createAuditSearchRepository(this.#db).find(id, search, { limit: limit + 1, maxRead });
-    const found = rows.filter(({ isFound }) => isFound);
-    const events = found.slice(0, limit);
-    const next = found.length > limit ? events.at(-1) : rows.find(({ isLast }) => isLast);
-    return { events, next: next ?? null };
+    return this.#read(await this.#getId(organization), search, limit);
   }
 
   /** The same as lines of a format, once the export is recorded: the text, and where it continues. Throws InvalidRequestError. */
@@ -126,21 +116,29 @@ export class AuditService {
     return this.#lines(id, selection, format);
   }
 
-  async *#lines(organizationId: string, selection: AuditSelection, format: AuditFormat): AsyncGenerator<string> {
+  async *#lines(organizationId: string, selection: AuditSearch, format: AuditFormat): AsyncGenerator<string> {
     yield headerLine(format);
-    const rows = createAuditListRepository(this.#db);
-    let { after } = selection;
-    for (;;) {
-      const events: readonly ListedEventRow[] = await rows.list(
-        organizationId,
-        { ...selection, after },
-        exportedAtOnce,
-      );
+    for (let { after } = selection; ; ) {
+      const { events, next } = await this.#read(organizationId, { ...selection, after }, exportedAtOnce);
       for (const event of events) yield eventLine(format, event, holdfastVersion);
-      const last = events.at(-1);
-      if (!last || events.length < exportedAtOnce) return;
-      after = last;
+      if (next === null) return;
+      after = next;
     }
+  }
+
+  /** A page, and the position of the last event that was read if there may be more. */
+  async #read(organizationId: string, selection: AuditSearch, limit: number): Promise<AuditPage> {
+    const isWhole = !isScan(selection);
+    const rows = isWhole
+      ? (await createAuditListRepository(this.#db).list(organizationId, selection, limit + 1)).map(asFound)
+      : await createAuditSearchRepository(this.#db).find(organizationId, selection, {
+          limit: limit + 1,
+          maxRead: readAtOnce,
+        });
+    const found = rows.filter(({ isFound }) => isFound);
+    const events = found.slice(0, limit);
+    const next = found.length > limit ? events.at(-1) : rows.find(({ isLast }) => isLast);
+    return { events, next: next ?? null };
   }
 
   async #getId(organization: string | null): Promise<string> {
@@ -151,10 +149,12 @@ export class AuditService {
   }
 }
 
+const asFound = (event: ListedEventRow) => ({ ...event, isFound: true, isLast: false });
+
 const operatorPrefix = 'operator:';
 const serverName = 'server:';
 
-function selectionOf({ continuationToken, eventType, from, until, user }: AuditQuery): AuditSelection {
+function selectionOf({ continuationToken, eventType, from, until, user }: AuditQuery): AuditSearch {
   for (const text of [eventType, user]) {
     if (text !== undefined && (text.length > 300 || text.includes('\0') || !text.isWellFormed()))
       throw new InvalidRequestError('eventType and user must be names');
@@ -167,6 +167,8 @@ function selectionOf({ continuationToken, eventType, from, until, user }: AuditQ
     from: from ? timeOf(from, 0) : null,
     until: until ? timeOf(until, 999) : null,
     after: continuationToken ? positionOf(continuationToken) : null,
+    object: null,
+    outcome: null,
   };
 }
 

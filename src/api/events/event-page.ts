@@ -10,16 +10,15 @@ const chunkBytes = 128 * 1024;
 
 /**
  * A page of an update's events as JSON, read in chunks: the texts are copied, not decoded. Its token is the sequence of the last
- * event, or `atEnd` if the page is empty. A null token ends the client's loop. With `settled`, the page ends before a gap above the
- * sequence that it returns: a late batch may fill it, which clients would not see.
+ * event. With `settled`, the page ends before a gap above the sequence that it returns: a late batch may fill it, which clients would
+ * not see. Returns false, and yields nothing, if the page would be empty.
  */
 export async function* eventPageJson(
   events: EventReader,
   update: EventOwner,
   selection: EventSelection,
-  atEnd: string | null,
   settled: (() => Promise<number>) | null,
-): AsyncGenerator<Buffer> {
+): AsyncGenerator<Buffer, boolean> {
   const json = new JsonBytes();
   let last: number | null = null;
   let rows = 0;
@@ -52,8 +51,10 @@ export async function* eventPageJson(
       if (json.length >= chunkBytes) yield json.take();
     }
   }
-  json.add(`],"continuationToken":${JSON.stringify(last === null ? atEnd : String(last))}}`);
+  if (last === null) return false;
+  json.add(`],"continuationToken":"${last}"}`);
   yield json.take();
+  return true;
 }
 
 /** In the contract's dialect, events have a type, the name of their payload; the text is otherwise unchanged. */

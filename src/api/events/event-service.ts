@@ -11,6 +11,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import { updateNotFound } from '../updates/update-errors.ts';
 import { EventGaps } from './event-gaps.ts';
 import { eventPageJson } from './event-page.ts';
+import { EventWaits } from './event-waits.ts';
 import { type PageOfEvents, readEventPage } from './parsed-event-page.ts';
 
 /** Reads the engine events of updates. */
@@ -18,10 +19,12 @@ export class EventService {
   readonly #context: ApiContext;
   readonly #history: HistoryRepository;
   readonly #gaps = new EventGaps();
+  readonly #waits: EventWaits;
 
   constructor(context: ApiContext) {
     this.#context = context;
     this.#history = context.history;
+    this.#waits = new EventWaits(context.notifications.channel);
   }
 
   /**
@@ -44,20 +47,27 @@ export class EventService {
     return imported === null ? found : this.#history.findStatus(imported, ref);
   }
 
-  /** The first page of the selection, as JSON. Its token is `atEnd` if it has no events. Pages of a running update wait for late batches. */
+  /**
+   * The first page of the selection, as JSON. Its token is `atEnd` if it has no events; null ends the client's loop. For clients that `follow` a
+   * running update, the page waits for late batches and, if it is empty, for events, until `gone` is aborted.
+   */
   async *pageJson(
     update: EventOwner & { readonly isActive: boolean },
     selection: EventSelection,
-    atEnd: string | null,
+    { atEnd, follow, gone }: { readonly atEnd: string | null; readonly follow: boolean; readonly gone: AbortSignal },
   ): AsyncGenerator<Buffer> {
-    const { eventReader, replica } = this.#context;
-    const { newestFirst, types, urn } = selection;
-    const db = await replica?.begin();
-    const rows = createEventRepository(db ?? this.#context.db);
-    const isWhole = !newestFirst && types === null && urn === null;
-    const settled =
-      update.isActive && isWhole ? async () => this.#gaps.note(update.id, await rows.findHighest(update.id)) : null;
-    yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, atEnd, settled);
+    const follows = follow && update.isActive && !selection.newestFirst;
+    if (yield* this.#page(update, selection, follows)) return;
+    if (follows) {
+      await this.#waits.next(update.id, this.#context.config.eventHoldMs, gone);
+      if (!gone.aborted && (yield* this.#page(update, selection, follows))) return;
+    }
+    yield Buffer.from(`{"events":[],"continuationToken":${JSON.stringify(atEnd)}}`);
+  }
+
+  /** Lets calls that wait for events respond: this process is about to stop. */
+  drain(): void {
+    this.#waits.drain();
   }
 
   /** Up to `limit` events of the selection, parsed. Events that are too large for a page have their size instead of their content. */
@@ -65,6 +75,16 @@ export class EventService {
     const { eventReader, replica } = this.#context;
     const db = await replica?.begin();
     return readEventPage(db ? this.#readerOf(db) : eventReader, update, selection, limit);
+  }
+
+  async *#page(update: EventOwner, selection: EventSelection, follows: boolean): AsyncGenerator<Buffer, boolean> {
+    const { eventReader, replica } = this.#context;
+    const db = await replica?.begin();
+    const rows = createEventRepository(db ?? this.#context.db);
+    const isWhole = selection.types === null && selection.urn === null;
+    const settled =
+      follows && isWhole ? async () => this.#gaps.note(update.id, await rows.findHighest(update.id)) : null;
+    return yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, settled);
   }
 
   /** Reads with `db`, and reports damage to the primary. */

@@ -8,6 +8,7 @@ import { sendChunks } from '../platform/http/streamed-response.ts';
 import { ContractEventsResponse } from '../platform/protocol/contract.ts';
 import { UpdateParams } from '../platform/protocol/core.ts';
 import { EventBatchRequest, EventsResponse } from '../platform/protocol/payloads.ts';
+import { clientGone } from '../platform/server/client-gone.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from '../state/writes/submit-write.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';
 import { EventsQuery } from '../updates/updates.schemas.ts';
@@ -66,7 +67,9 @@ function listEvents(app: RouteScope, { events }: Services): void {
       // In descending order, the end of the list is the start of the update: nothing more arrives there.
       const atEnd = lastPageToken(dialect, { isActive: update.isActive && !newestFirst, after: beyond });
       const selection = { beyond, newestFirst, urn: query.urn ?? null, types: readTypes(query.type) };
-      return sendChunks(reply, events.pageJson(update, selection, atEnd));
+      // Clients of the contract choose their own sequences, and how often they ask.
+      const page = { atEnd, follow: dialect === 'pulumi', gone: clientGone(reply) };
+      return sendChunks(reply, events.pageJson(update, selection, page));
     },
   );
 }

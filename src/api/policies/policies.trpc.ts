@@ -71,7 +71,7 @@ export const policiesRouter = router({
           ...group,
           addStack: Type.Optional(StackName),
           removeStack: Type.Optional(StackName),
-          /** Enables it, in place of another version; without `tag`, the newest version. */
+          /** Enables it, in place of another version; without `tag`, the newest version, without `config`, with the one that it has. */
           enable: Type.Optional(
             Type.Object({
               pack: Name,
@@ -99,6 +99,7 @@ export const policiesRouter = router({
           },
         ],
         audit,
+        { keepsConfig: enable !== undefined && enable.config === undefined },
       );
     }),
 

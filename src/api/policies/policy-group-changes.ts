@@ -1,4 +1,9 @@
-import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import {
+  ConflictError,
+  InvalidRequestError,
+  NotFoundError,
+  UnavailableError,
+} from '../../shared/platform/errors/errors.ts';
 import type { PackReference, UpdatePolicyGroupRequest } from './policies.schemas.ts';
 import { assertPolicyName } from './policies.ts';
 import type { PolicyGroupRepository, PolicyGroupRow } from './policy-group-repository.ts';
@@ -58,6 +63,26 @@ export function isAddition(request: UpdatePolicyGroupRequest): boolean {
 /** The packs that a request enables. Of several versions of a pack, the last one stays: the CLI appends the new one. */
 export function addedPacks({ addPolicyPack, policyPacks }: UpdatePolicyGroupRequest): readonly PackReference[] {
   return [...(policyPacks ?? []), ...(addPolicyPack ? [addPolicyPack] : [])];
+}
+
+/** By name of a pack: its configuration in a group, as JSON text. */
+export type PackConfigs = ReadonlyMap<string, string>;
+
+/** The request with the configuration that its pack has. */
+export function withConfig(request: UpdatePolicyGroupRequest, kept: PackConfigs): UpdatePolicyGroupRequest {
+  const { addPolicyPack: pack } = request;
+  if (!pack) return request;
+  const config = JSON.parse(kept.get(pack.name) ?? '{}') as Record<string, unknown>;
+  return { ...request, addPolicyPack: { ...pack, config } };
+}
+
+/** Throws UnavailableError if a configuration has changed since it was checked. */
+export function assertKept(added: readonly PackReference[], kept: PackConfigs, current: PackConfigs): void {
+  for (const { name } of added)
+    if (kept.get(name) !== current.get(name))
+      throw new UnavailableError(`The configuration of policy pack ${name} changes; please retry`, {
+        retryAfterSeconds: 1,
+      });
 }
 
 function addedStacks({ addStack, stacks }: UpdatePolicyGroupRequest): readonly StackReference[] {

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { countStacks } from '../../shared/access/quotas/storage-repository.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import { packBytes } from './policies.ts';
@@ -43,8 +44,7 @@ export function createPolicyGroupRepository(db: Queryable) {
   const summary = sql.fragment`
     g.name, g.is_default as "isDefault",
     case when g.is_default then (
-      -- Each live stack is listed once under no tag: many to a page of the index.
-      (select count(*)::integer from stack_listings l where l.organization_id = g.organization_id and l.tag_name = '') - (
+      ${countStacks(sql.fragment`g.organization_id`)} - (
         select count(distinct m.stack_id)::integer from policy_groups h join policy_group_stacks m on m.group_id = h.id
         join stacks s on s.id = m.stack_id where h.organization_id = g.organization_id and s.deleted_at is null)
     ) else (

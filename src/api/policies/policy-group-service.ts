@@ -9,12 +9,15 @@ import type { CreatePolicyGroupRequest, PackReference, UpdatePolicyGroupRequest 
 import { assertConfigBytes, assertPolicyName, groupNotFound } from './policies.ts';
 import {
   addedPacks,
+  assertKept,
   assertServed,
   changeStacks,
   detailsOf,
   isAddition,
   notServed,
+  type PackConfigs,
   tagOf,
+  withConfig,
 } from './policy-group-changes.ts';
 import {
   createPolicyGroupRepository,
@@ -110,16 +113,19 @@ export class PolicyGroupService {
   /**
    * Makes all changes of the requests, in their order, or none. Throws InvalidRequestError, NotFoundError, PayloadTooLargeError for more
    * configuration than the updates of a stack may have, and ConflictError if a new name is taken, for too many stacks and for an
-   * unsupported change of the default group.
+   * unsupported change of the default group. `keepsConfig`: an added pack has the configuration that it has in the group.
    */
   async update(
     { organization, name }: GroupName,
     caller: Caller,
-    requests: readonly UpdatePolicyGroupRequest[],
+    given: readonly UpdatePolicyGroupRequest[],
     audit: AuditTrail,
+    { keepsConfig = false } = {},
   ): Promise<void> {
-    assertServed(requests);
+    assertServed(given);
     const { db, config } = this.#context;
+    const kept = keepsConfig ? await listConfigs(this.#groups, await this.#groups.find(organization, name)) : null;
+    const requests = kept === null ? given : given.map((request) => withConfig(request, kept));
     const added = requests.flatMap(addedPacks);
     const checked = await checkPacks(packRepository(db), organization, added, config.limits.maxFieldBytes);
     await db.inTransaction(async (tx) => {
@@ -128,6 +134,7 @@ export class PolicyGroupService {
       // A stack may be in several groups, which together have a limit.
       await groups.lockAll(organization);
       const group = await lockGroup(groups, organization, name);
+      if (kept !== null) assertKept(added, kept, await listConfigs(groups, group));
       await changeStacks(groups, organization, group, requests);
       const packs = await lockPacks(packRepository(tx), organization, added, checked);
       await changePacks(groups, group, requests, packs);
@@ -150,6 +157,12 @@ export class PolicyGroupService {
   #log(organization: string, group: string, caller: Caller, message: string): void {
     this.#context.logger.info({ policyGroup: `${organization}/${group}`, login: caller.login }, message);
   }
+}
+
+/** By name of a pack: its configuration in the group, as JSON text. */
+async function listConfigs(groups: PolicyGroupRepository, group: PolicyGroupRow | null): Promise<PackConfigs> {
+  const packs = group === null ? [] : await groups.listPacks(group.id);
+  return new Map(packs.map((pack) => [pack.name, pack.config]));
 }
 
 /** Enables and disables packs, in the order of the requests. Throws NotFoundError. */

@@ -62,6 +62,7 @@ const RequiredRow = Type.Object({
   now: Timestamp,
 });
 const BegunRow = Type.Object({ id: Type.String(), begunAt: Timestamp });
+const NumberRow = Type.Object({ number: Type.Integer() });
 const GroupNameRow = Type.Object({ name: Type.String() });
 const KeyRow = Type.Object({ urlKey: Bytes });
 
@@ -110,6 +111,22 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         /* policyPacks.lockAll */
         select 1 from policy_packs p join organizations o on o.id = p.organization_id
         where o.name = ${organization} and p.name = any(${sql.array(names, 'text')}) order by p.name for no key update of p`),
+
+    /** The next number of a locked pack that is no tag of a version. */
+    nextUntagged: async ({
+      id,
+      lastVersion,
+    }: {
+      readonly id: string;
+      readonly lastVersion: number;
+    }): Promise<number> => {
+      const row = await db.one(sql.rows(NumberRow)`
+        /* policyPacks.nextUntagged */
+        select min(n)::integer as number
+        from generate_series(${lastVersion}::bigint + 1, ${lastVersion} + 1 + (select count(*) from policy_pack_versions where pack_id = ${id})) n
+        where not exists (select 1 from policy_pack_versions v where v.pack_id = ${id} and v.version_tag = n::text)`);
+      return row.number;
+    },
 
     /** Begins the next version of a locked pack. */
     insertVersion: (version: NewPolicyVersion) =>

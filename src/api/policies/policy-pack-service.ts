@@ -59,7 +59,7 @@ export class PolicyPackService {
       const packs = packRepository(tx);
       const pack = await packs.lockOrCreate(organization, name);
       if (!pack) throw packNotFound(organization, name);
-      const version = pack.lastVersion + 1;
+      const version = tag === null ? await packs.nextUntagged(pack) : pack.lastVersion + 1;
       const versionTag = tag ?? String(version);
       const existing = await packs.findVersion(organization, name, versionTag);
       if (existing?.isPublished) throw versionExists(`${organization}/${name}`, versionTag, existing.isRemoved);

@@ -239,15 +239,17 @@ export function createResourceRepository(db: Queryable) {
           and (${before}::integer is null or u.stack_version < ${before}::integer)
         order by u.stack_version desc limit ${limit}`),
 
-    /** Stacks whose newest indexed state has a reference to this one, in the order of their names. */
-    listConsumers: (ref: StackRef, limit: number) =>
+    /** Stacks whose newest indexed state has a reference to this one: those of its organization by name, then, unless `isOwn`, others. */
+    listConsumers: (ref: StackRef, { isOwn, limit }: { readonly isOwn: boolean; readonly limit: number }) =>
       db.any(sql.rows(ConsumerRow)`
         /* resources.listConsumers */
-        select distinct o.name as organization, p.name as project, s.name as stack, s.tags
-        from stack_resources r join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
-          join organizations o on o.id = p.organization_id
-        where r.reads = ${`${ref.organization}/${ref.project}/${ref.stack}`} and s.deleted_at is null
-          and (o.name, p.name, s.name) <> (${ref.organization}, ${ref.project}, ${ref.stack})
-        order by 1, 2, 3 limit ${limit}`),
+        select * from (
+          select distinct o.name as organization, p.name as project, s.name as stack, s.tags
+          from stack_resources r join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
+            join organizations o on o.id = p.organization_id
+          where r.reads = ${`${ref.organization}/${ref.project}/${ref.stack}`} and s.deleted_at is null
+            and (o.name, p.name, s.name) <> (${ref.organization}, ${ref.project}, ${ref.stack})
+            and ${isOwn ? sql.fragment`o.name = ${ref.organization}` : sql.fragment`true`}
+        ) c order by organization <> ${ref.organization}, 1, 2, 3 limit ${limit}`),
   };
 }

@@ -4,9 +4,14 @@ export interface SearchBounds {
   readonly ms: number;
   /** Maximum number of scanned resources. */
   readonly resources: number;
+  /** The same when they are counted: a count costs the same in every larger fleet. */
+  readonly counted: number;
 }
 
-export const defaultBounds: SearchBounds = { ms: 1_500, resources: 5_000_000 };
+export const defaultBounds: SearchBounds = { ms: 1_500, resources: 5_000_000, counted: 100_000 };
+
+/** A stack costs as much as these resources. */
+const stackCost = 10;
 
 /** The remaining budget of a search. */
 export class SearchBudget {
@@ -14,16 +19,16 @@ export class SearchBudget {
   readonly #gone: AbortSignal | null;
   #resources: number;
 
-  constructor({ ms, resources }: SearchBounds, gone: AbortSignal | null) {
+  constructor({ ms, resources }: Pick<SearchBounds, 'ms' | 'resources'>, gone: AbortSignal | null) {
     this.#until = performance.now() + ms;
     this.#resources = resources;
     this.#gone = gone;
   }
 
   /** Whether budget is left, and a client still waits for the result. */
-  spend(resources: number): boolean {
+  spend({ resources, stacks }: { readonly resources: number; readonly stacks: readonly unknown[] }): boolean {
     if (this.#gone?.aborted) return false;
-    this.#resources -= resources;
+    this.#resources -= resources + stackCost * stacks.length;
     return this.#resources > 0 && performance.now() < this.#until;
   }
 }

@@ -60,7 +60,7 @@ export async function countGroups(
         known.stacks += row.stacks;
       }
     }
-    if (!budget.spend(batch.resources)) {
+    if (!budget.spend(batch)) {
       isCut = true;
       break;
     }

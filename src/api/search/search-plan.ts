@@ -6,6 +6,10 @@ import { isInRange } from './version-range.ts';
 
 /** A condition that matches more resources does not narrow down the stacks. */
 const maxProbed = 5_000;
+/** Nor does one whose matches Postgres does not find within this time, in ms. */
+const probeMs = 1_000;
+/** Words in more resources are not probed: their index lists all matches before it returns the first. */
+const maxListed = 100_000;
 /** With fewer stacks, no further conditions are probed. */
 const fewStacks = 100;
 
@@ -28,10 +32,15 @@ export async function planSearch(rows: SearchRepository, terms: readonly Term[])
     if (condition.kind === 'changed' && !condition.isOlder && !isNegated) stackTerms.push({ condition, isNegated });
   }
   let within: readonly string[] | null = null as readonly string[] | null;
+  let isSlow = false;
   for (const term of resourceTerms) {
     if (!isProbed(term) || (within !== null && within.length <= fewStacks)) continue;
-    const found = await rows.probe(term.condition, maxProbed);
-    if (found === null) continue;
+    const { condition } = term;
+    // Postgres reads all that the index has of a word, in all organizations.
+    if (condition.kind === 'words' && (isSlow || (await rows.estimate(condition.words)) > maxListed)) continue;
+    const found = await rows.probe(condition, { limit: maxProbed, ms: probeMs });
+    isSlow ||= found === 'slow';
+    if (typeof found === 'string') continue;
     const known: ReadonlySet<string> | null = within && new Set(within);
     within = known ? found.filter((id) => known.has(id)) : found;
   }

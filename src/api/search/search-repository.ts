@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { isStatementTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import {
   all,
@@ -45,7 +46,11 @@ export type FoundResource = Row<typeof FoundRow>;
 
 const CountRow = Type.Object({ name: Type.String(), version: Text, resources: Type.Integer(), stacks: Type.Integer() });
 const IdsRow = Type.Object({ ids: Type.Array(Type.String()), rows: Type.Integer() });
+const TimeoutRow = Type.Object({ before: Type.String() });
 const ProviderRow = Type.Object({ stackId: Type.String(), type: Type.String(), version: Text });
+const EstimateRow = Type.Object({
+  'QUERY PLAN': Type.Array(Type.Object({ Plan: Type.Object({ 'Plan Rows': Type.Number() }) })),
+});
 const HiddenRow = Type.Object({ isTrimmed: Type.Boolean() });
 
 /** An organization and the facts that decide which of its stacks are found, as JSON; null: all are. */
@@ -74,13 +79,39 @@ export function createSearchRepository(tx: Queryable) {
           set_config('jit', 'off', true)`);
     },
 
-    /** Stacks with a resource that matches the condition, regardless of permissions; null if more than `limit` resources are found. */
-    probe: async (condition: ResourceCondition, limit: number): Promise<string[] | null> => {
-      const row = await tx.one(sql.rows(IdsRow)`
-        /* search.probe */
-        select coalesce(array_agg(distinct stack_id::text), '{}') as ids, count(*)::integer as rows
-        from (select r.stack_id from stack_resources r where ${resourceSql({ condition, isNegated: false })} limit ${limit + 1}) r`);
-      return row.rows > limit ? null : row.ids;
+    /** About how many resources have these whole words, by the statistics of Postgres, which reads none. */
+    estimate: async (words: readonly string[]): Promise<number> => {
+      const query = words.map((word) => `'${word}'`).join(' & ');
+      const row = await tx.one(sql.rows(EstimateRow)`
+        explain (format json) /* search.estimate */
+        select 1 from stack_resources r where resource_words(r.type, r.name) @@ ${query}::tsquery`);
+      return row['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0;
+    },
+
+    /**
+     * Stacks with a resource that matches the condition, regardless of permissions and organizations. `many`: more than `limit` resources
+     * match. `slow`: it would take longer than `ms`.
+     */
+    probe: async (
+      condition: ResourceCondition,
+      { limit, ms }: { readonly limit: number; readonly ms: number },
+    ): Promise<readonly string[] | 'many' | 'slow'> => {
+      try {
+        return await tx.transaction(async (nested) => {
+          const { before } = await nested.one(sql.rows(TimeoutRow)`
+            /* search.limitProbe */
+            select current_setting('statement_timeout') as before, set_config('statement_timeout', ${String(ms)}, true)`);
+          const row = await nested.one(sql.rows(IdsRow)`
+            /* search.probe */
+            select coalesce(array_agg(distinct stack_id::text), '{}') as ids, count(*)::integer as rows,
+              set_config('statement_timeout', ${before}, true)
+            from (select r.stack_id from stack_resources r where ${resourceSql({ condition, isNegated: false })} limit ${limit + 1}) r`);
+          return row.rows > limit ? 'many' : row.ids;
+        });
+      } catch (error) {
+        if (isStatementTimeout(error)) return 'slow';
+        throw error;
+      }
     },
 
     /** A page of the readable and indexed stacks of an organization, sorted by name. */

@@ -107,7 +107,7 @@ export class SearchService {
           const { organization, project, stack } = last.stack;
           return page({ organization, project, stack, place: last.row.place, key: last.row.key }, false);
         }
-        if (!budget.spend(batch.resources)) {
+        if (!budget.spend(batch)) {
           const { organization, project, stack } = batch.stacks.at(-1) as WalkedStack;
           return page({ organization, project, stack, place: null, key: null }, true);
         }
@@ -126,7 +126,9 @@ export class SearchService {
     const terms = parseSearchQuery(query.text);
     return this.#search({ caller, gone }, query.organization, async (rows, organizations) => {
       const plan = await planSearch(rows, terms);
-      return this.#count(rows, organizations, { ...plan, gone }, async (stacks) => {
+      const { counted, ms } = this.#bounds;
+      const budget = new SearchBudget({ ms, resources: counted }, gone);
+      return this.#count(rows, organizations, { ...plan, budget }, async (stacks) => {
         const narrowed = await narrow(rows, stacks, plan.resourceTerms);
         if (narrowed.stacks.length === 0) return [];
         const counts = await rows.count(
@@ -154,7 +156,8 @@ export class SearchService {
     gone: AbortSignal | null = null,
   ): Promise<SearchCounts & FromIndex> {
     return this.#search({ caller, gone }, organization, async (rows, organizations) => {
-      const counts = await this.#count(rows, organizations, { within: null, terms: [], gone }, async (stacks) => {
+      const budget = new SearchBudget(this.#bounds, gone);
+      const counts = await this.#count(rows, organizations, { within: null, terms: [], budget }, async (stacks) => {
         const found = await rows.countProviders(stacks.map(({ id }) => id));
         return found.map((row) => ({ ...row, name: packageOf(row.name) }));
       });
@@ -166,16 +169,13 @@ export class SearchService {
     });
   }
 
-  /** Within the bounds of this service. */
   async #count(
     rows: SearchRepository,
     organizations: readonly SearchedOrganization[],
-    { gone, terms, within }: Pick<SearchPlan, 'terms' | 'within'> & { readonly gone: AbortSignal | null },
+    plan: Pick<SearchPlan, 'terms' | 'within'> & { readonly budget: SearchBudget },
     countBatch: (stacks: readonly WalkedStack[]) => Promise<readonly SearchGroup[]>,
   ): Promise<SearchCounts> {
-    const budget = new SearchBudget(this.#bounds, gone);
-    const isTrimmed = await anyTrimmed(rows, organizations);
-    return countGroups(rows, organizations, { terms, within, budget, isTrimmed }, countBatch);
+    return countGroups(rows, organizations, { ...plan, isTrimmed: await anyTrimmed(rows, organizations) }, countBatch);
   }
 
   /** `gone`: aborted when the client is gone. */

@@ -4,7 +4,7 @@ import { InvalidRequestError, PayloadTooLargeError } from '../../shared/platform
 import { JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
 import { parseInSlices } from '../../shared/platform/json/parse-in-slices.ts';
 import { scanInSlices } from '../../shared/platform/slices/slices.ts';
-import { noRemoteConfig } from '../platform/http/other-products.ts';
+import { noEnvironments, noRemoteConfig } from '../platform/http/other-products.ts';
 import { describeIssues } from '../platform/http/schema-issues.ts';
 import { CreateStackRequest } from './stacks.schemas.ts';
 
@@ -41,5 +41,6 @@ export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
   const request = await parseInSlices(Buffer.concat(parts));
   if (!checked.Check(request)) throw new InvalidRequestError(describeIssues(checked.Errors(request), 'body'));
   if (request.config) throw new InvalidRequestError(`Nothing was created: ${noRemoteConfig}`);
+  if (request.createManagedEnvironment) throw new InvalidRequestError(`Nothing was created: ${noEnvironments}`);
   return { request, state: state && body.subarray(state.start, state.end) };
 }

@@ -29,6 +29,8 @@ const maxRenamed = 20;
 
 /** Stacks of an organization that are counted. */
 const maxCounted = 1_000;
+/** Up to so many stacks with a tag are put in order. If most have it, a list reads the stacks that have changed last until it has found enough. */
+const maxTagged = 1_000;
 
 /** Filters of a list of stacks; all given ones must match. */
 export interface OverviewQuery {
@@ -185,10 +187,17 @@ export class StackQueries {
   }
 
   /** A page of the stacks that the caller may read, and the position of its last one if there are more. Throws NotFoundError, SearchQueryError. */
-  async list(
+  async list(caller: Caller, query: OverviewQuery) {
+    const { next, rows } = await this.listRows(caller, query);
+    return { items: rows.map(cardOf), next };
+  }
+
+  /** The same with ids and `maxTags` of each stack. */
+  async listRows(
     { tokenId }: Caller,
     { limit, organization, status, text, ...query }: OverviewQuery,
-  ): Promise<{ readonly items: StackCard[]; readonly next: OverviewPosition | null }> {
+    maxTags?: number,
+  ): Promise<{ readonly rows: readonly OverviewRow[]; readonly next: OverviewPosition | null }> {
     const { db } = this.#context;
     const asked = parseStackFilter(text ?? '');
     const organizations = await createStackListRepository(db).listOrganizations(tokenId, {
@@ -203,19 +212,23 @@ export class StackQueries {
             organizations.map(({ id }) => id),
           )
         : null;
-    if (organizations.length === 0 || frozenBy?.length === 0) return { items: [], next: null };
-    const rows = await createStackQueryRepository(db).list({
+    if (organizations.length === 0 || frozenBy?.length === 0) return { rows: [], next: null };
+    const stacks = createStackQueryRepository(db);
+    const { project, tag } = query;
+    const isTagCommon = tag !== null && project === null && (await stacks.isTagCommon(organizations, tag, maxTagged));
+    const filter = {
       ...query,
       ...asked,
+      isTagCommon,
       organizations,
       status: status === 'frozen' ? null : status,
       frozenBy,
-      limit: limit + 1,
-    });
+    };
+    const rows = await stacks.list({ ...filter, limit: limit + 1 }, maxTags);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     return {
-      items: page.map(cardOf),
+      rows: page,
       next: last && rows.length > limit ? { changedAt: last.changedAt, id: last.id } : null,
     };
   }

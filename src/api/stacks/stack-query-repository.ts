@@ -12,7 +12,7 @@ const OverviewRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** JSON text: at most `maxTags` tags. */
+  /** JSON text. */
   tags: Text,
   stackVersion: Type.Integer(),
   resourceCount: Nullable(Type.Integer()),
@@ -43,6 +43,7 @@ const OverviewRow = Type.Object({
 });
 export type OverviewRow = Row<typeof OverviewRow>;
 
+const IdRow = Type.Object({ id: Type.String() });
 const NamedRow = Type.Object({ project: Type.String(), stack: Type.String(), tags: Type.String() });
 const CountRow = Type.Object({ name: Type.String(), role: Text, stacks: Nullable(Type.Integer()) });
 
@@ -56,6 +57,8 @@ export interface OverviewFilter {
   readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
+  /** So many stacks have the tag that the list is read in its order, and not from them. */
+  readonly isTagCommon: boolean;
   readonly status: 'running' | 'failed' | 'interrupted' | 'drifted' | null;
   /** Active freezes: ids of rules; null: frozen or not. */
   readonly frozenBy: readonly string[] | null;
@@ -64,7 +67,8 @@ export interface OverviewFilter {
   readonly limit: number;
 }
 
-const maxTags = 20;
+/** The number of a stack's tags that pages show. */
+const maxShownTags = 20;
 
 /** Whether the last run that compared the stack found drift that has not been repaired since; null: never compared. */
 const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
@@ -73,11 +77,11 @@ const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
     where u.stack_id = r.stack_id and u.number >= r.number and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded')
   from drift_runs r where r.stack_id = ${stackId} and r.state = 'done' order by r.number desc limit 1)`;
 
-const shown = sql.fragment`
+const shown = (tags: number) => sql.fragment`
   s.id, s.organization, s.project, s.stack, s.stack_version as "stackVersion", s.changed_at as "updatedAt", s.created_at as "createdAt",
   (extract(epoch from s.changed_at) * 1000000)::bigint::text as "changedAt",
   (select json_object_agg(g.tag_name, g.tag_value)::text
-    from (select * from listed_tags(s.tags) where tag_name <> '' limit ${maxTags}) g) as tags,
+    from (select * from listed_tags(s.tags) where tag_name <> '' limit ${tags}) g) as tags,
   (select c.resource_count from checkpoints c where c.id = s.checkpoint_id) as "resourceCount",
   (select count(*)::int from update_queue_waiters w where w.stack_id = s.id and w.superseded_by is null) as waiting,
   ${isDrifted(sql.fragment`s.id`)} as "isDrifted",
@@ -104,14 +108,14 @@ const details = sql.fragment`
 /** Stacks with their data for the dashboard. */
 export function createStackQueryRepository(db: Queryable) {
   /** Stacks of one organization `o`, found by the most selective condition; without one, in the order of an index. */
-  const candidates = ({ before, owner, project, status, tag }: OverviewFilter) => {
+  const candidates = ({ before, isTagCommon, owner, project, status, tag }: OverviewFilter) => {
     const ofProject = project === null ? sql.fragment`true` : sql.fragment`l.project_name = ${project}`;
     const ofTag =
       tag === null
         ? sql.fragment`l.tag_name = ''`
         : sql.fragment`l.tag_name = ${tag.name} and l.tag_name <> '' and (${tag.value}::text is null or l.tag_value = ${tag.value})`;
     const found =
-      tag !== null || project !== null
+      (tag !== null && !isTagCommon) || project !== null
         ? sql.fragment`(select l.stack_id from stack_listings l where l.organization_id = o.id and ${ofTag} and ${ofProject}) l
             join stack_changes c on c.stack_id = l.stack_id`
         : status === 'running' || owner !== null
@@ -129,8 +133,15 @@ export function createStackQueryRepository(db: Queryable) {
             ('epoch'::timestamptz + ${before.changedAt}::bigint * interval '1 microsecond', ${before.id}::uuid)`;
     return sql.fragment`${found} where c.organization_id = o.id and ${later}`;
   };
-  const matched = ({ frozenBy, owner, status, updated, words }: OverviewFilter) => {
+  const matched = ({ frozenBy, isTagCommon, owner, status, tag, updated, words }: OverviewFilter) => {
     const all = [sql.fragment`true`];
+    // Not with exists: Postgres would rather read all stacks with the tag, and sort them.
+    if (tag !== null && isTagCommon)
+      all.push(sql.fragment`(
+        select l.stack_id from stack_listings l
+        where l.organization_id = o.id and l.tag_name = ${tag.name} and l.tag_name <> '' and l.project_name = c.project_name
+          and l.stack_name = c.stack_name and ${tag.value === null ? sql.fragment`true` : sql.fragment`l.tag_value = ${tag.value}`}
+        limit 1) is not null`);
     for (const word of words)
       all.push(sql.fragment`strpos(lower(c.project_name || '/' || c.stack_name), lower(${word})) > 0`);
     if (owner !== null)
@@ -138,7 +149,8 @@ export function createStackQueryRepository(db: Queryable) {
         select 1 from stacks s join updates v on v.id = s.active_update_id ${owners}
         where s.id = c.stack_id and coalesce(va.login, vt.kind || ':' || vt.name) ilike ${likePattern(owner)})`);
     if (updated !== null) {
-      const limit = sql.fragment`clock_timestamp() - make_interval(secs => ${updated.seconds})`;
+      // Not clock_timestamp, with which no page of the index would be passed over.
+      const limit = sql.fragment`statement_timestamp() - make_interval(secs => ${updated.seconds})`;
       all.push(updated.isOlder ? sql.fragment`c.changed_at < ${limit}` : sql.fragment`c.changed_at >= ${limit}`);
     }
     if (status === 'running')
@@ -160,10 +172,10 @@ export function createStackQueryRepository(db: Queryable) {
   };
   return {
     /** Readable live stacks, the newest change first. Reads no more of an organization than needed for the page, unless a filter excludes most stacks. */
-    list: (filter: OverviewFilter) =>
+    list: (filter: OverviewFilter, maxTags = maxShownTags) =>
       db.any(sql.rows(OverviewRow)`
         /* stackQueries.list */
-        select ${shown}
+        select ${shown(maxTags)}
         from (
           select k.*, s.tags, s.stack_version, s.checkpoint_id, s.active_update_id, s.created_at from (
             select o.name as organization, c.*
@@ -179,10 +191,26 @@ export function createStackQueryRepository(db: Queryable) {
         ) s ${details}
         order by s.changed_at desc, s.id desc`),
 
+    /** Whether an organization has many stacks with the tag, and more than a 25th of its stacks have it. */
+    isTagCommon: (
+      organizations: readonly ListedOrganization[],
+      { name, value }: NonNullable<OverviewFilter['tag']>,
+      many: number,
+    ) =>
+      db.exists(sql.rows(IdRow)`
+        /* stackQueries.isTagCommon */
+        select o.id from ${unnested(organizations)} as o (id, name, facts)
+        cross join lateral (
+          select 1 from stack_listings l
+          where l.organization_id = o.id and l.tag_name = ${name} and l.tag_name <> ''
+            and ${value === null ? sql.fragment`true` : sql.fragment`l.tag_value = ${value}`}
+          offset (select greatest(${many}::integer, coalesce(sum(n.stacks), 0) / 25) from stack_counts n where n.organization_id = o.id)
+          limit 1) more limit 1`),
+
     find: (id: string) =>
       db.maybeOne(sql.rows(OverviewRow)`
         /* stackQueries.find */
-        select ${shown}
+        select ${shown(maxShownTags)}
         from (
           select o.name as organization, p.name as project, s.name as stack, s.*, c.changed_at from stacks s
           join stack_changes c on c.stack_id = s.id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id

@@ -29,7 +29,7 @@ import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
-import { assertMayChangeTags, assertMayFollow } from '../access/tag-changes.ts';
+import { assertMayFollow, changeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -123,11 +123,9 @@ export class StackService {
     return stack;
   }
 
-  /** Whether the project exists; where grants decide, whether the caller may read one of its stacks. */
+  /** Whether the project has a stack that the caller may read. Without one, `pulumi new` may take its name. */
   projectExists({ facts }: Caller, organization: string, project: string): Promise<boolean> {
-    return facts
-      ? this.#lists.hasReadableStack(organization, project, facts)
-      : this.#context.stacks.projectExists(organization, project);
+    return this.#lists.hasReadableStack(organization, project, facts);
   }
 
   /** Whether an update, previews included, of a stack that has or had this name is active. */
@@ -180,13 +178,12 @@ export class StackService {
     return after && Buffer.from(formatStackRef(after)).toString('base64url');
   }
 
-  /** Throws NotFoundError, and ForbiddenError for tags by which grants select stacks. */
+  /** Throws NotFoundError, InvalidRequestError, and ForbiddenError for tags by which grants select stacks. */
   async replaceTags(caller: Caller, ref: StackRef, tags: Tags, audit: AuditTrail): Promise<void> {
-    assertQueueTags(tags);
     await this.#changeTags(caller, ref, () => tags, audit);
   }
 
-  /** Sets or removes one tag. Throws InvalidRequestError, EditConflictError, and the errors of `replaceTags`. */
+  /** Sets or removes one tag. Throws EditConflictError, and the errors of `replaceTags`. */
   async editTag(caller: Caller, ref: StackRef, edit: TagEdit, audit: AuditTrail): Promise<void> {
     await this.#changeTags(caller, ref, (tags) => editTag(tags, edit), audit);
   }
@@ -195,17 +192,13 @@ export class StackService {
     const stack = await this.get(ref);
     await this.#context.db.inTransaction(async (tx) => {
       const access = await lockAccess(tx, ref.organization, caller);
-      const stacks = createStackRepository(tx);
-      const locked = await stacks.lockById(stack.id);
+      const locked = await createStackRepository(tx).lockById(stack.id);
       if (!locked) throw stackNotFound(ref);
       const before = readTags(locked.tags);
       assertPermission(access, locked, before, 'write');
       const tags = change(before);
-      assertQueueTags(tags);
-      await assertMayChangeTags(tx, access, locked, tags);
-      await stacks.setTags(stack.id, JSON.stringify(tags));
-      const details = { stackId: stack.id, names: Object.keys(tags).slice(0, 20) };
-      await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
+      assertQueueTags(tags, before);
+      await changeTags(tx, access, locked, tags, audit);
     });
   }
 

@@ -6,6 +6,7 @@ import { Name, readQuery, text } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../platform/audit-trail/refusals.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
+import { exportStacks } from './stack-export.ts';
 import { StatusFilter } from './stack-filter.ts';
 import type { StackCard } from './stack-queries.ts';
 
@@ -18,8 +19,6 @@ const Query = Type.Object({
   status: Type.Optional(StatusFilter),
 });
 type Query = Static<typeof Query>;
-
-const pageSize = 200;
 
 const columns: readonly (readonly [string, (stack: StackCard) => string | number | null | undefined])[] = [
   ['organization', ({ organization }) => organization],
@@ -68,15 +67,12 @@ export function registerStacksCsv(scope: FastifyInstance, services: ProcedureSer
 async function* lines({ stackQueries }: ProcedureServices, caller: Caller, query: Query): AsyncGenerator<string> {
   const { organization = null, project = null, status = null, tag, text: words = null } = query;
   const at = tag?.indexOf('=') ?? -1;
-  const filter = {
-    ...{ organization, project, status, text: words, limit: pageSize },
+  const pages = exportStacks(stackQueries, caller, {
+    ...{ organization, project, status, text: words },
     tag: tag ? { name: at < 0 ? tag : tag.slice(0, at), value: at < 0 ? null : tag.slice(at + 1) } : null,
-  };
-  let page = await stackQueries.list(caller, { ...filter, before: null });
+  });
+  let next = await pages.next();
   yield csvLine(columns.map(([name]) => name));
-  for (;;) {
-    yield page.items.map((stack) => csvLine(columns.map(([, read]) => String(read(stack) ?? '')))).join('');
-    if (page.next === null) return;
-    page = await stackQueries.list(caller, { ...filter, before: page.next });
-  }
+  for (; !next.done; next = await pages.next())
+    yield next.value.map((stack) => csvLine(columns.map(([, read]) => String(read(stack) ?? '')))).join('');
 }

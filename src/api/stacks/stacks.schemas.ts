@@ -13,6 +13,8 @@ export const CreateStackRequest = component(
     state: Maybe(AnyObject),
     /** Configuration to be stored by the service; rejected. */
     config: Maybe(AnyObject),
+    /** An environment of Pulumi ESC; rejected. */
+    createManagedEnvironment: Maybe(Type.Boolean()),
   }),
 );
 

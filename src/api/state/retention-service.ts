@@ -11,6 +11,8 @@ import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { findLastEdit } from '../platform/edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
@@ -29,21 +31,33 @@ export class RetentionService {
     return createStackHoldRepository(this.#context.db).find(stack.id);
   }
 
-  /** From the response on, nothing of the stack is deleted. Throws NotFoundError, ForbiddenError, InvalidRequestError. */
-  async hold(caller: Caller, ref: StackRef, text: string, audit: AuditTrail): Promise<void> {
+  /**
+   * From the response on, nothing of the stack is deleted. `seen`: revisions of its hold. Throws NotFoundError, ForbiddenError,
+   * InvalidRequestError, EditConflictError.
+   */
+  async hold(
+    caller: Caller,
+    ref: StackRef,
+    text: string,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
     const reason = parseHoldReason(text);
     await this.#change(caller, ref, 'manage', async (tx, stack) => {
-      await createStackHoldRepository(tx).set(stack.id, { by: authorOf(audit), reason });
+      const holds = createStackHoldRepository(tx);
+      await assertSeenHold(tx, stack, await holds.find(stack.id), seen);
+      await holds.set(stack.id, { by: authorOf(audit), reason });
       await audit.record(tx, recordOf(stack, { reason }));
     });
   }
 
-  /** Ends the legal hold, if there is one. Throws NotFoundError, ForbiddenError. */
-  async release(caller: Caller, ref: StackRef, audit: AuditTrail): Promise<void> {
+  /** Ends the legal hold, if there is one. `seen`: revisions of the hold. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  async release(caller: Caller, ref: StackRef, audit: AuditTrail, seen: SeenRevisions = null): Promise<void> {
     await this.#change(caller, ref, 'manage', async (tx, stack) => {
       const holds = createStackHoldRepository(tx);
       const hold = await holds.find(stack.id);
       if (!hold) return audit.settle();
+      await assertSeenHold(tx, stack, hold, seen);
       await holds.release(stack.id);
       await audit.record(tx, recordOf(stack, { reason: hold.reason, heldAt: hold.heldAt.toISOString() }));
     });
@@ -75,6 +89,17 @@ export class RetentionService {
       await work(tx, stack);
     });
   }
+}
+
+/** Null: of a stack without a hold. */
+export function revisionOfHold(hold: HoldRow | null): string {
+  return hold === null ? '' : revisionOf({ at: hold.heldAt.toISOString(), by: hold.heldBy, reason: hold.reason });
+}
+
+function assertSeenHold(tx: Queryable, stack: StackRow, hold: HoldRow | null, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfHold(hold), 'the legal hold', () =>
+    findLastEdit(tx, stack.organizationId, 'stack.hold', ({ object }) => object === formatStackRef(stack)),
+  );
 }
 
 function authorOf({ source: { login, tokenName } }: AuditTrail): string {

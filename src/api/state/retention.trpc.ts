@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
-import { input, text } from '../access/procedures/inputs.ts';
+import { input, Revision, text } from '../access/procedures/inputs.ts';
 import { router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
-import type { RetentionService } from './retention-service.ts';
+import { seenByField } from '../platform/edits/revisions.ts';
+import { type RetentionService, revisionOfHold } from './retention-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
@@ -16,18 +17,29 @@ export const retentionRouter = router({
   /** The legal hold of a stack, or null. */
   findHold: stackProcedure('read').query(async ({ ctx: { services }, input: ref }) => {
     const hold = await services.retention.findHold(ref);
-    return hold && { by: hold.heldBy, at: hold.heldAt.toISOString(), reason: hold.reason };
+    return (
+      hold && {
+        by: hold.heldBy,
+        at: hold.heldAt.toISOString(),
+        reason: hold.reason,
+        revision: revisionOfHold(hold),
+      }
+    );
   }),
 
+  /** Places a hold, unless there is one. */
   hold: stackMutation('manage', 'stack.hold')
     .input(input(Type.Object({ reason: text(1_000) })))
     .mutation(({ ctx: { audit, caller, services }, input: { reason, ...ref } }) =>
-      services.retention.hold(caller, ref, reason, audit),
+      services.retention.hold(caller, ref, reason, audit, [revisionOfHold(null)]),
     ),
 
-  release: stackMutation('manage', 'stack.release').mutation(({ ctx: { audit, caller, services }, input: ref }) =>
-    services.retention.release(caller, ref, audit),
-  ),
+  /** Ends the hold that the user has seen. */
+  release: stackMutation('manage', 'stack.release')
+    .input(input(Type.Object({ revision: Revision })))
+    .mutation(({ ctx: { audit, caller, services }, input: { revision, ...ref } }) =>
+      services.retention.release(caller, ref, audit, seenByField(revision)),
+    ),
 
   pin: stackMutation('write', 'version.pin')
     .input(input(Type.Object({ version: Version })))

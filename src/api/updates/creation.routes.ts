@@ -15,7 +15,7 @@ import type { NewUpdateRequest } from './new-update-request.ts';
 import type { UpdateCreator } from './queue/update-creator.ts';
 import type { UpdateRuleService } from './rules/update-rule-service.ts';
 import type { UpdateService } from './update-service.ts';
-import { beginResponse, createUpdateResponse } from './updates.mappers.ts';
+import { beginResponse, createUpdateResponse, warn } from './updates.mappers.ts';
 import {
   BeginUpdateRequest,
   BeginUpdateResponse,
@@ -103,6 +103,7 @@ function beginUpdate(app: RouteScope, services: Services): void {
       const request = { tags: body.tags ?? null, journalVersion: body.journalVersion ?? 0, gone };
       const started = await services.updates.startNew(params, updateId, caller, request, audit);
       whenUndelivered(reply, () => void services.updates.forsake(updateId, started, audit));
+      warn(reply, started.warnings);
       return beginResponse(created, started);
     },
   );

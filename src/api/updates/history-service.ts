@@ -4,7 +4,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import {
   createHistoryRepository,
   type HistoryRepository,
-  type ShownUpdates,
+  type HistoryView,
 } from '../../shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
@@ -30,15 +30,15 @@ export class HistoryService {
   async *json(
     stackId: string,
     page: { readonly limit: number; readonly offset: number } | null,
-    shown: ShownUpdates,
+    { form, shown }: HistoryView,
   ): AsyncGenerator<string> {
-    yield* historyJson(createHistoryRepository(await this.#beginRead()), stackId, page, shown);
+    yield* historyJson(createHistoryRepository(await this.#beginRead(), form), stackId, page, shown);
   }
 
   /** The newest update as JSON; null if there is none yet. */
-  async latestJson(stackId: string, shown: ShownUpdates): Promise<AsyncGenerator<string> | null> {
+  async latestJson(stackId: string, { form, shown }: HistoryView): Promise<AsyncGenerator<string> | null> {
     const newest = { before: null, offset: 0, shown };
-    const history = createHistoryRepository(await this.#beginRead());
+    const history = createHistoryRepository(await this.#beginRead(), form);
     const [latest] = await history.list(stackId, newest, { limit: 1, maxBytes: chunkBytes, wholeBytes });
     return latest ? updateInfoJson(history, latest) : null;
   }

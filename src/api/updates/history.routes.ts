@@ -4,7 +4,7 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import { StackParams } from '../platform/protocol/core.ts';
 import type { HistoryService } from './history-service.ts';
-import { shownUpdates } from './updates.mappers.ts';
+import { historyView } from './updates.mappers.ts';
 import { HistoryQuery, HistoryResponse, LatestUpdateResponse, PreviewListResponse } from './updates.schemas.ts';
 
 /** What the routes call. */
@@ -33,7 +33,7 @@ function listUpdates(app: RouteScope, { history, stacks }: Services): void {
     async ({ params, query, dialect }, reply) => {
       const page = readPage(query);
       const stackId = (await stacks.get(params)).id;
-      return sendChunks(reply, listJson(history.json(stackId, page, shownUpdates(dialect))));
+      return sendChunks(reply, listJson(history.json(stackId, page, historyView(dialect))));
     },
   );
 }
@@ -47,7 +47,7 @@ function getLatestUpdate(app: RouteScope, { history, stacks }: Services): void {
     },
     async ({ params, dialect }, reply) => {
       const { id } = await stacks.get(params);
-      const latest = await history.latestJson(id, shownUpdates(dialect));
+      const latest = await history.latestJson(id, historyView(dialect));
       if (!latest) throw new NotFoundError('The stack has not been updated yet');
       const response = async function* (): AsyncGenerator<string> {
         yield '{"info":';
@@ -71,10 +71,11 @@ function listLatestPreviews(app: RouteScope, { history, stacks }: Services): voi
         response: { 200: PreviewListResponse },
       },
     },
-    async ({ params, query }, reply) => {
+    async ({ params, query, dialect }, reply) => {
       const page = readPage(query) ?? { limit: 1, offset: 0 };
       const { id } = await stacks.get(params);
-      if (query['output-type'] === 'service') return sendChunks(reply, listJson(history.json(id, page, 'previews')));
+      const view = { ...historyView(dialect), shown: 'previews' } as const;
+      if (query['output-type'] === 'service') return sendChunks(reply, listJson(history.json(id, page, view)));
       const previews = await history.listLatestPreviews(id, page);
       return { updates: previews.map((updateID) => ({ updateID })) };
     },

@@ -48,7 +48,8 @@ export async function recordOutputLosses(
 ): Promise<void> {
   await createOutputLossRepository(tx).insert(updateId, { isUnknown, names });
   if (isUnknown) return;
-  const consumers = (await createResourceRepository(tx).listConsumers(watched, maxConsumers)).length;
+  const resources = createResourceRepository(tx);
+  const consumers = (await resources.listConsumers(watched, { isOwn: false, limit: maxConsumers })).length;
   if (consumers === 0) return;
   const text = `${watched.isPreview ? 'a preview would remove' : 'an update has removed'} ${listOutputs(names)}; read by ${consumers} ${consumers === 1 ? 'stack' : 'stacks'}`;
   const { organizationId } = watched;

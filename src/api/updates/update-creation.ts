@@ -10,6 +10,7 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { createStatisticsRepository } from '../../shared/statistics/statistics-repository.ts';
 import { countsOf, describeUnusual, findUnusual } from '../../shared/statistics/update-counts.ts';
+import { cliConfig, cliEnvironment } from '../../shared/updates/cli-texts.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import type { WaitingRun } from '../../shared/updates/update-queue-repository.ts';
@@ -80,6 +81,8 @@ interface Texts {
   readonly message: string;
   readonly environment: string;
   readonly config: string;
+  readonly cliEnvironment: string | null;
+  readonly cliConfig: string | null;
   readonly program: string;
 }
 
@@ -163,7 +166,9 @@ async function readTexts(
   assertFieldSize('metadata.environment', texts.environment, maxFieldBytes);
   assertFieldSize('config', texts.config, maxFieldBytes);
   assertFieldSize('The program (name, runtime, main and description)', texts.program, maxFieldBytes);
-  return texts;
+  const forCli = { cliEnvironment: cliEnvironment(environment), cliConfig: cliConfig(config) };
+  await slices.spend(texts.environment.length + texts.config.length);
+  return { ...texts, ...forCli };
 }
 
 /** Waits for the index of references where the update may take outputs away: see awaitConsumers. */

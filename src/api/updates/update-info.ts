@@ -44,7 +44,7 @@ export async function* historyJson(
   }
 }
 
-/** apitype.UpdateInfo, plus the contract's `status` and the update's id. The texts are JSON as stored. */
+/** apitype.UpdateInfo, plus the contract's `status` and the update's id. The texts are JSON. */
 export async function* updateInfoJson(history: HistoryRepository, row: UpdateInfoRow): AsyncGenerator<string> {
   const { message, environment, config, resourceChanges } = row;
   const [head, tail] = plainParts(row);

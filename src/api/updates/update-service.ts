@@ -15,6 +15,7 @@ import { cancelUpdate, lockUpdate } from '../../shared/updates/update-closer.ts'
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
+import { DecidingTagError } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
@@ -70,7 +71,8 @@ export class UpdateService {
 
   /**
    * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError if it has already started or
-   * ended, and JournalFaultError and JournalNeededError, in which case the update is cancelled so that it does not block the stack.
+   * ended, and JournalFaultError, JournalNeededError and DecidingTagError, in which case the update is cancelled so that it does not
+   * block the stack: the CLI leaves it.
    */
   async start(
     ref: StackRef,
@@ -85,6 +87,7 @@ export class UpdateService {
     } catch (error) {
       if (error instanceof JournalFaultError) await this.withdraw(updateId, audit);
       if (error instanceof JournalNeededError) await this.withdraw(updateId, audit, 'journal-needed');
+      if (error instanceof DecidingTagError) await this.withdraw(updateId, audit, 'tags-refused');
       throw error;
     }
   }
@@ -108,8 +111,7 @@ export class UpdateService {
       assertWaits(gone);
       const started = await this.start(ref, updateId, caller, { ...request, lease }, audit);
       assertWaits(gone);
-      const { tags } = request;
-      return { ...started, stack: { ...stack, ...(tags ? { tags: JSON.stringify(tags) } : {}) } };
+      return { ...started, stack: { ...stack, tags: started.tags ?? stack.tags } };
     } catch (error) {
       await this.#tryWithdraw(updateId, audit, gone.aborted ? 'client-gone' : 'not-started', { hash: lease.hash });
       throw error;

@@ -1,10 +1,13 @@
+import { permits } from '../../shared/access/permissions.ts';
+import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
-import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
+import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { createChangeLimitRepository } from '../../shared/state/journal/change-limits/change-limit-repository.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { newestJournalVersion } from '../../shared/state/journal/journal-batch.ts';
@@ -19,10 +22,11 @@ import {
 } from '../../shared/updates/locked-update-repository.ts';
 import { lockAccess, lostDuringCall } from '../access/locked-access.ts';
 import { deniedBy } from '../access/stack-access.ts';
-import { assertMayChangeTags } from '../access/tag-changes.ts';
+import { changeTags } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { withoutInvalidQueueTags } from './queue/queue-tags.ts';
 import { updateNotFound } from './update-errors.ts';
 
 type MintedToken = ReturnType<typeof mintToken>;
@@ -47,7 +51,14 @@ export interface StartedUpdate {
   /** The version that the update starts from. */
   readonly baseStackVersion: number;
   readonly journalVersion: number;
+  /** The tags that the stack now has, as JSON text; null: the start has none. */
+  readonly tags: string | null;
+  /** Why it does not have all tags of the start, for its user; empty: it has. */
+  readonly warnings: readonly string[];
 }
+
+/** What a start does to the tags of its stack. */
+type TagResult = Pick<StartedUpdate, 'tags' | 'warnings'>;
 
 /** Starts an update that passed all checks possible without the database, and records that in the audit log. */
 export type PreparedStart = (updateId: string, audit: AuditTrail) => Promise<StartedUpdate>;
@@ -89,29 +100,30 @@ export function prepareStart(
     return start;
   };
   /** The function does not know whether the caller may change the tags of the stack. */
-  const startIn = async (tx: Queryable, id: string, audit: AuditTrail): Promise<Started> => {
-    const started = await assertStarted(tx, id, await attempt(tx, id, audit, { isPrepared: true, tags: null }));
-    if (tags !== null) await changeTags(tx, started.stackId, { caller, ref, tags });
-    return started;
-  };
+  const startWith = (given: Tags, id: string, audit: AuditTrail): Promise<[Started, TagResult]> =>
+    db.inTransaction(async (tx) => {
+      const started = await assertStarted(tx, id, await attempt(tx, id, audit, { isPrepared: true, tags: null }));
+      return [started, await replaceTags(tx, started.stackId, { caller, ref, tags: given, audit })];
+    });
   return async (id, audit) => {
     const given = { tags: tags && JSON.stringify(tags) };
+    const unchanged: TagResult = { ...given, warnings: [] };
     let start = await attempt(db, id, audit, { ...given, isPrepared: false });
     if (start.outcome === 'unprepared') {
       await reclaim(start.stackId, { admitsFault: start.dryRun });
       start = await attempt(db, id, audit, { ...given, isPrepared: true });
     }
-    const started =
-      start.outcome === 'new-tags'
-        ? await db.inTransaction((tx) => startIn(tx, id, audit))
-        : await assertStarted(db, id, start);
+    const [started, result] =
+      start.outcome === 'new-tags' && tags !== null
+        ? await startWith(tags, id, audit)
+        : [await assertStarted(db, id, start), unchanged];
     metrics.updatesStarted.labels(started.kind).inc();
-    return describeStart(started, lease.token, request.journalVersion);
+    return { ...describeStart(started, lease.token, request.journalVersion), ...result };
   };
 }
 
 /** `offered` is the newest version of the journal that the client knows; it sends entries of the version in the response. */
-function describeStart(started: Started, token: string, offered: number): StartedUpdate {
+function describeStart(started: Started, token: string, offered: number): Omit<StartedUpdate, keyof TagResult> {
   const { expiresAt, headVersion, stackVersion } = started;
   return {
     token,
@@ -122,18 +134,23 @@ function describeStart(started: Started, token: string, offered: number): Starte
   };
 }
 
-/** Gives the stack the tags of a start, under the locks of that. Throws ForbiddenError. */
-async function changeTags(
+/**
+ * Gives the stack the tags of a start, under the locks of that. The CLI sends all its tags with every start: callers who may only preview change
+ * none, and an invalid tag about waiting does not prevent the update. Throws DecidingTagError.
+ */
+async function replaceTags(
   tx: Queryable,
   stackId: string,
-  { caller, ref, tags }: { readonly caller: Caller; readonly ref: StackRef; readonly tags: Tags },
-): Promise<void> {
-  const access = await lockAccess(tx, ref.organization, caller);
+  given: { readonly caller: Caller; readonly ref: StackRef; readonly tags: Tags; readonly audit: AuditTrail },
+): Promise<TagResult> {
+  const access = await lockAccess(tx, given.ref.organization, given.caller);
   const stack = await createStackRepository(tx).findById(stackId);
-  const text = JSON.stringify(tags);
-  if (!stack || stack.tags === text) return;
-  await assertMayChangeTags(tx, access, stack, tags);
-  await createStackRepository(tx).setTags(stackId, text);
+  if (!stack) throw stackNotFound(given.ref);
+  const before = readTags(stack.tags);
+  if (!permits(permissionsOn(access, { ...stack, tags: before }), 'write')) return { tags: stack.tags, warnings: [] };
+  const { problems, tags } = withoutInvalidQueueTags(given.tags, before);
+  if (stack.tags !== JSON.stringify(tags)) await changeTags(tx, access, stack, tags, given.audit);
+  return { tags: JSON.stringify(tags), warnings: problems };
 }
 
 /** The error of a call that has not started the update. */

@@ -1,7 +1,9 @@
+import type { FastifyReply } from 'fastify';
 import type { Static } from 'typebox';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import type { ShownUpdates, UpdateInfoRow } from '../../shared/updates/history-repository.ts';
+import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
+import type { HistoryView, UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { Dialect } from '../platform/http/request.ts';
 import { unixSeconds } from '../platform/http/unix-seconds.ts';
@@ -48,6 +50,11 @@ export function startResponse(
     ...leaseResponse(dialect, started.token, started.expiresAt),
     ...(started.journalVersion > 0 ? { journalVersion: started.journalVersion } : {}),
   };
+}
+
+/** Makes the CLI print the warnings. */
+export function warn(reply: FastifyReply, warnings: readonly string[]): void {
+  if (warnings.length > 0) void reply.header(warningHeader, asHeader(warnings.join('. ')));
 }
 
 /** For the CLI, the only client that begins updates. */
@@ -107,9 +114,9 @@ export function updateResponse(
   return { updateID: update.id, ...response, events: [], continuationToken: isActive(update.status) ? '0' : null };
 }
 
-/** In the contract's dialect, histories include all updates. */
-export function shownUpdates(dialect: Dialect): ShownUpdates {
-  return dialect === 'contract' ? 'all' : 'updates';
+/** In the contract's dialect, histories include all updates, as they were sent. */
+export function historyView(dialect: Dialect): HistoryView {
+  return dialect === 'contract' ? { shown: 'all', form: 'sent' } : { shown: 'updates', form: 'cli' };
 }
 
 /** The result as histories name it; they have no value for cancelled. */

@@ -15,7 +15,7 @@ import { UpdateParams } from '../platform/protocol/core.ts';
 import { whenUndelivered } from '../platform/server/client-gone.ts';
 import type { HistoryService } from './history-service.ts';
 import type { UpdateService } from './update-service.ts';
-import { leaseResponse, startResponse, updateResponse } from './updates.mappers.ts';
+import { leaseResponse, startResponse, updateResponse, warn } from './updates.mappers.ts';
 import {
   CompleteUpdateRequest,
   GetUpdateResponse,
@@ -71,6 +71,7 @@ function startUpdate(app: RouteScope, { updates }: Services): void {
       const request = { tags: body?.tags ?? null, journalVersion: body?.journalVersion ?? 0 };
       const started = await updates.start(params, params.updateId, caller, request, audit);
       whenUndelivered(reply, () => void updates.forsake(params.updateId, started, audit));
+      warn(reply, started.warnings);
       return startResponse(dialect, started);
     },
   );

@@ -136,7 +136,7 @@ export const UpdateInfo = component(
     startTime: UnixSeconds,
     endTime: UnixSeconds,
     message: Type.String(),
-    // As sent, with any values.
+    // In the contract's dialect as sent, with any values.
     environment: AnyObject,
     config: AnyObject,
     result: Type.String(),

@@ -50,10 +50,6 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
         to,
         async (call) => {
           const manifest = await create(call, { bytesPerSecond, recipients: recipient ?? null });
-          if (keep !== undefined) {
-            const pruned = await pruneBackups(call.target, keep);
-            if (!json) console.log(prunedText(pruned));
-          }
           printResult('backup create', manifest, { json, text: `Backup ${manifest.id}: ${describe(manifest)}.` });
           const { missingBlobs: missing, uncheckedBlobs: unchecked = 0, wrongBlobs: wrong = [] } = manifest;
           if (unchecked > 0)
@@ -68,6 +64,10 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
               `The backup lacks ${counted(wrong.length, 'blob')} without a right copy: run \`holdfast admin fsck --all\``,
             );
           if (missing.length + wrong.length > 0) run.exitCode = 1;
+          // Last, because it fails while a backup that is kept cannot be read.
+          if (keep === undefined) return;
+          const pruned = await pruneBackups(call.target, keep);
+          if (!json) console.log(prunedText(pruned));
         },
         false,
       ),
@@ -87,10 +87,10 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
     .option(...jsonOption)
     .action((id: string | undefined, { from, identity, json }: { from: string; identity?: string; json?: true }) =>
       on(from, async (call) => {
-        const { manifest, problems, text } = await verify(call, id ?? null, identity);
-        printResult('backup verify', { backup: manifest.id, problems }, { json, text: [...problems, text].join('\n') });
+        const { backup, problems, text } = await verify(call, id ?? null, identity);
+        printResult('backup verify', { backup, problems }, { json, text: [...problems, text].join('\n') });
         if (problems.length > 0) run.exitCode = 1;
-        else await showVerified(call.session, from, manifest.id);
+        else await showVerified(call.session, from, backup);
       }),
     );
   backup

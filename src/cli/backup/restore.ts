@@ -15,7 +15,6 @@ import { openDatabase } from '../../shared/platform/db/database.ts';
 import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
-import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 import { afterRestore, endedText } from '../admin/after-restore-command.ts';
@@ -135,11 +134,17 @@ async function restoreInto(
       await migrate(start, { only: manifest.migrations });
       await restoreTables(copies, target, manifest, {
         onTable: (done, total) => progress.report('tables', done, total),
-        beforeCommit: () => copies.markRestore(manifest.id),
+        beforeCommit: async () => {
+          await copies.markRestore(manifest.id);
+          // A server may start before the restore has ended, or after it was interrupted.
+          await copies.holdOutgoing();
+        },
         decrypt,
       });
     }
     await migrate(start);
+    // Of a release that could not hold it.
+    await copies.holdOutgoing();
     const writtenAfter =
       compareWith === undefined
         ? null
@@ -147,7 +152,6 @@ async function restoreInto(
     const db = await openDatabase({ ...config.database, url, poolSize: 2 });
     try {
       const endedUpdates = await afterRestore(db);
-      await createHeldOutgoingRepository(db).hold();
       await copies.markRestore(null);
       return { endedUpdates, writtenAfter };
     } finally {
@@ -168,8 +172,14 @@ async function findUnfinished(copies: TableCopyRepository): Promise<string | nul
   );
 }
 
+/** Throws BackupError if the old database cannot be reached. */
 async function compare(restored: StackHeadRepository, oldUrl: string, connectMs: number): Promise<WrittenStack[]> {
-  const old = await new PostgresConnector(oldUrl, { connectMs }).connect();
+  const old = await new PostgresConnector(oldUrl, { connectMs }).connect().catch((cause: unknown) => {
+    throw new BackupError(
+      `The backup is loaded, but the database of --compare-with cannot be reached: ${(cause as Error).message}. Repeat the command, or repeat it without --compare-with.`,
+      { cause },
+    );
+  });
   try {
     return await findWrittenAfter(restored, createStackHeadRepository(old.client));
   } finally {

@@ -1,11 +1,11 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { verifyAudit } from '../../shared/audit/verify-audit.ts';
 import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
 import { findDamage } from '../../shared/backup/backup-content.ts';
-import { BackupError } from '../../shared/backup/backup-error.ts';
-import { backupKeys, type Manifest } from '../../shared/backup/manifest.ts';
+import { BackupError, DamagedManifestError, isOutageBeside } from '../../shared/backup/backup-error.ts';
+import { backupKeys } from '../../shared/backup/manifest.ts';
 import { assertKnownMigrations, restoreTables } from '../../shared/backup/restore-tables.ts';
 import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { createContext } from '../../shared/context.ts';
@@ -14,6 +14,7 @@ import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgre
 import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
 import { stopOrphan } from '../../shared/platform/db/postgres-processes.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
@@ -28,7 +29,8 @@ const orphanStopMs = 30_000;
 const removal = { recursive: true, force: true, maxRetries: 5, retryDelay: 200 };
 
 interface Verification {
-  readonly manifest: Manifest;
+  /** The id of the backup. */
+  readonly backup: string;
   /** A line for each fault. */
   readonly problems: readonly string[];
   /** What was checked, and what was not. */
@@ -37,17 +39,22 @@ interface Verification {
 
 /**
  * Reads all objects of a backup, restores it into a Postgres in a temporary folder and reads all states there, with the master keys at
- * hand. Throws BackupError if there is no such backup, and EmbeddedPostgresError where no embedded Postgres is installed.
+ * hand. Throws if it could not do so: BackupError if there is no such backup, EmbeddedPostgresError where no embedded Postgres is installed.
  */
 export async function verify(call: BackupCall, id: string | null, identity: string | undefined): Promise<Verification> {
   const { target } = call;
-  const backup = await openWhole(target, id, identity);
+  const backup = await openWhole(target, id, identity).catch((error: unknown) => {
+    if (error instanceof DamagedManifestError) return error;
+    throw error;
+  });
+  if (backup instanceof DamagedManifestError)
+    return { backup: backup.backup, problems: [backup.message], text: 'It was not restored for a test.' };
   const { manifest } = backup;
   assertKnownMigrations(manifest);
   const progress = new Progress();
   const problems = await findDamage(target, manifest, (done, total) => progress.report('objects', done, total));
   if (problems.length > 0)
-    return { manifest, problems, text: `Backup ${manifest.id} has faults; it was not restored for a test.` };
+    return { backup: manifest.id, problems, text: `Backup ${manifest.id} has faults; it was not restored for a test.` };
   await removeLeftovers(call.session.logger);
   const home = await mkdtemp(path.join(tmpdir(), `${homePrefix}${process.pid}-`));
   const forget = onEndSignal(() => removeHome(home, call.session.logger));
@@ -86,7 +93,9 @@ async function verifyRestored(call: BackupCall, backup: OpenedBackup, home: stri
     try {
       await restoreTables(createTableCopyRepository(connection.client), target, manifest, { decrypt });
     } catch (error) {
-      return { manifest, problems: [reasonOf(error)], text: `Backup ${manifest.id} cannot be restored.` };
+      const isFault = error instanceof BackupError ? !isOutageBeside(error) : violatedConstraint(error) !== null;
+      if (!isFault) throw error;
+      return { backup: manifest.id, problems: [reasonOf(error)], text: `Backup ${manifest.id} cannot be restored.` };
     } finally {
       await connection.end();
     }
@@ -118,6 +127,8 @@ async function readRestored(
   const progress = new Progress();
   const documents = await checkDocuments(context, null, { onChecked: reportTo(progress, true) });
   progress.end();
+  const outage = documents.unread.find(({ error }) => isOutageBeside(error));
+  if (outage) throw outage.error;
   for (const each of documents.unrepaired) problems.push(`Checkpoint ${each} is damaged`);
   for (const each of documents.damagedSegments) problems.push(`Segment of events ${each} is damaged`);
   for (const each of documents.damagedArchives) problems.push(`Archive of a policy pack ${each} is damaged`);
@@ -140,15 +151,21 @@ async function readRestored(
   const text = `Backup ${manifest.id} was restored into a temporary database, and ${checked.join(', ')} were read: ${
     problems.length === 0 ? 'no faults' : `${problems.length} faults`
   }.${notChecked}`;
-  return { manifest, problems, text };
+  return { backup: manifest.id, problems, text };
 }
 
-/** Stops what a killed verification has left: its Postgres goes on running. */
+/** Stops what a killed verification of this user has left: its Postgres goes on running. */
 async function removeLeftovers(logger: Logger): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const pid = Number(new RegExp(`^${homePrefix}(\\d+)-`).exec(name)?.[1] ?? Number.NaN);
     if (Number.isNaN(pid) || isAlive(pid)) continue;
-    await removeHome(path.join(tmpdir(), name), logger);
+    const home = path.join(tmpdir(), name);
+    try {
+      const { uid } = await lstat(home);
+      if (uid === process.geteuid?.()) await removeHome(home, logger);
+    } catch (error) {
+      logger.warn({ err: error, folder: home }, 'the folder of an ended verification cannot be removed');
+    }
   }
 }
 
@@ -176,7 +193,7 @@ function onEndSignal(work: () => Promise<void>): () => Promise<void> {
     ending ??= work().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
   };
   const signals = ['SIGINT', 'SIGTERM'] as const;
-  for (const signal of signals) process.once(signal, end);
+  for (const signal of signals) process.on(signal, end);
   return async () => {
     for (const signal of signals) process.off(signal, end);
     await ending;

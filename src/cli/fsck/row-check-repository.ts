@@ -28,6 +28,15 @@ export const isListed = sql.fragment`exists (
     and s.name = l.stack_name
     and exists (select 1 from listed_tags(s.tags) t where t.tag_name = l.tag_name and t.tag_value = l.tag_value))`;
 
+/** What lists show of a stack `s` that no update holds, and what they should show. */
+const shownByLists = sql.fragment`s.resource_count, s.last_kind, s.last_status, s.last_started_at`;
+export const lastOf = sql.fragment`
+  select c.resource_count, u.kind, u.status, coalesce(u.started_at, u.created_at)
+  from (select 1) one left join checkpoints c on c.id = s.checkpoint_id
+  left join lateral (
+    select * from updates where stack_id = s.id and not dry_run and kind <> 'preview' and status not in ${active}
+    order by number desc limit 1) u on true`;
+
 /**
  * What the schema does not enforce about rows. Each page is one statement, so it sees the rows as of one moment: what a transaction
  * changes together is never seen half.
@@ -40,10 +49,11 @@ export function createRowCheckRepository(db: Queryable): Readonly<Record<string,
         select s.id::text as id, o.name || '/' || p.name || '/' || s.name as object, ${problems(
           [
             'listing',
-            sql.fragment`s.deleted_at is null and exists (
+            sql.fragment`s.deleted_at is null and (exists (
               select 1 from listed_tags(s.tags) t where not exists (
                 select 1 from stack_listings l where l.organization_id = p.organization_id and l.tag_name = t.tag_name
-                  and l.project_name = p.name and l.stack_name = s.name and l.stack_id = s.id and l.tag_value = t.tag_value))`,
+                  and l.project_name = p.name and l.stack_name = s.name and l.stack_id = s.id and l.tag_value = t.tag_value))
+              or s.active_update_id is null and not exists (select ${shownByLists} intersect ${lastOf}))`,
           ],
           [
             'change-listing',

@@ -60,6 +60,11 @@ export const rowKinds = {
     remedy: derived,
     repair: 'adds the difference',
   },
+  'stack-counter': {
+    means: 'The stacks of an organization, or the bytes that they keep, differ from their sums.',
+    remedy: derived,
+    repair: 'adds the difference',
+  },
   storage: {
     means: 'The noted bytes of an organization differ by more than 2 % from its rows.',
     remedy: 'Workers measure every hour: see the log of the task measure-storage.',

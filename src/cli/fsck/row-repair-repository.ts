@@ -1,5 +1,5 @@
 import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
-import { isListed } from './row-check-repository.ts';
+import { isListed, lastOf } from './row-check-repository.ts';
 
 const active = sql.fragment`('not started', 'running')`;
 
@@ -21,6 +21,10 @@ export function createRowRepairRepository(tx: Queryable) {
         where s.id = ${stackId}::uuid and s.deleted_at is null
         on conflict (organization_id, tag_name, project_name, stack_name)
           do update set tag_value = excluded.tag_value, stack_id = excluded.stack_id`);
+      await tx.query(sql.nothing`
+        /* rowRepairs.listLast */
+        update stacks s set (resource_count, last_kind, last_status, last_started_at) = (${lastOf})
+        where s.id = ${stackId}::uuid and s.deleted_at is null and s.active_update_id is null`);
     },
 
     /** `id`: the key of the row, as a JSON array. */

@@ -86,7 +86,7 @@ export async function checkUsage(run: FsckRun): Promise<void> {
     const { events, journals, states } = await keptBy(id);
     const kept = states + journals + events;
     if (!isMismeasured(measured, kept) || (await quotas.listSettled(hasLimit, id))[0]?.measured !== measured) continue;
-    if (run.fixes) await quotas.measure(id);
+    if (run.fixes) await quotas.measure(id, undefined, true);
     run.report.add('usage', organization, { detail: `${measured} instead of ${kept}`, isFixed: run.fixes });
   }
   const storage = createStorageRepository(db);
@@ -96,7 +96,7 @@ export async function checkUsage(run: FsckRun): Promise<void> {
     if (wrong.length === 0) continue;
     const [now] = await storage.listSettled(id);
     if (!now || wrong.some((kind) => now[kind] !== measured[kind])) continue;
-    if (run.fixes) await storage.measure(id);
+    if (run.fixes) await storage.measure(id, undefined, true);
     for (const kind of wrong) {
       const detail = `${kind}: ${measured[kind]} instead of ${kept[kind]}`;
       run.report.add('storage', organization, { detail, isFixed: run.fixes });

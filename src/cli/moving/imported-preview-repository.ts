@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import { cliConfig, cliEnvironment } from '../../shared/updates/cli-texts.ts';
 import type { ImportedUpdate } from './imported-version-repository.ts';
 
 const EntryRow = Type.Object({ entry: Type.String() });
@@ -49,10 +50,11 @@ export function createImportedPreviewRepository(db: Queryable) {
           on conflict do nothing returning update_id
         )
         insert into updates (id, stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                             resource_changes, ci_run, requested_by, end_reason, created_at, started_at, ended_at, expires_at, base_checkpoint_id, checkpoint_id,
+                             cli_environment, cli_config, resource_changes, ci_run, requested_by, end_reason, created_at, started_at, ended_at, expires_at, base_checkpoint_id, checkpoint_id,
                              events_archived)
         select n.update_id, ${preview.stackId}::uuid, ${preview.kind}, true, false, ${preview.status}, ${preview.stackVersion}::integer,
-          ${preview.message}, ${preview.environment}, ${preview.config}, ${preview.resourceChanges}, ${preview.ciRun}::text,
+          ${preview.message}, ${preview.environment}, ${preview.config},
+          ${cliEnvironment(JSON.parse(preview.environment))}::text, ${cliConfig(JSON.parse(preview.config))}::text, ${preview.resourceChanges}, ${preview.ciRun}::text,
           ${preview.requestedBy}::uuid, case when ${preview.status} = 'cancelled' then 'cancelled' end, t.started,
           t.started, t.ended, t.ended, ${preview.baseCheckpointId}::uuid, ${preview.baseCheckpointId}::uuid, ${!preview.hasEvents}
         from noted n, (values (${preview.startedAt.toISOString()}::timestamptz, ${preview.endedAt.toISOString()}::timestamptz))

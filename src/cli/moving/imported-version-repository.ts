@@ -5,6 +5,7 @@ import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { inBatches } from '../../shared/platform/db/text-chunks.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
+import { cliConfig, cliEnvironment } from '../../shared/updates/cli-texts.ts';
 
 const EntryRow = Type.Object({ entry: Type.String(), stackVersion: Type.Integer() });
 
@@ -96,10 +97,11 @@ export function createImportedVersionRepository(db: Queryable) {
         /* importedVersions.insert */
         with inserted as (
           insert into updates (id, stack_id, kind, exclusive, status, stack_version, base_stack_version, message, environment, config,
-                               resource_changes, ci_run, requested_by, end_reason, created_at, started_at, ended_at, expires_at, base_checkpoint_id, checkpoint_id,
+                               cli_environment, cli_config, resource_changes, ci_run, requested_by, end_reason, created_at, started_at, ended_at, expires_at, base_checkpoint_id, checkpoint_id,
                                events_archived)
           select ${update.id}::uuid, ${update.stackId}::uuid, ${update.kind}, true, ${update.status}, ${update.stackVersion}::integer,
-            ${update.stackVersion - 1}::integer, ${update.message}, ${update.environment}, ${update.config}, ${update.resourceChanges},
+            ${update.stackVersion - 1}::integer, ${update.message}, ${update.environment}, ${update.config},
+            ${cliEnvironment(JSON.parse(update.environment))}::text, ${cliConfig(JSON.parse(update.config))}::text, ${update.resourceChanges},
             ${update.ciRun}::text, ${update.requestedBy}::uuid, case when ${update.status} = 'cancelled' then 'cancelled' end, t.started, t.started, t.ended, t.ended, ${update.baseCheckpointId}::uuid,
             ${update.baseCheckpointId}::uuid, ${!update.hasEvents}
           from (values (${update.startedAt.toISOString()}::timestamptz, ${update.endedAt.toISOString()}::timestamptz)) as t (started, ended)

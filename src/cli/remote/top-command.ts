@@ -62,7 +62,7 @@ async function watch(login: CliLogin, everyMs: number): Promise<void> {
     if ([...keys.toString()].some((key) => keysThatEnd.has(key))) end();
   };
   if (stdin.isTTY) stdin.setRawMode(true).on('data', onKeys);
-  process.once('SIGTERM', end).once('SIGINT', end);
+  process.on('SIGTERM', end).on('SIGINT', end);
   stdout.write(openScreen);
   try {
     // A wrong token or address ends the command with its message.

@@ -11,6 +11,7 @@ import { checkMs, sentenceOf } from '../doctor/check.ts';
 import { createDatabaseFactsRepository } from '../doctor/database-facts-repository.ts';
 import { runDoctor } from '../doctor/run-doctor.ts';
 import { Visit } from '../doctor/visit.ts';
+import { getOwn, ownUrl } from '../own-server.ts';
 import { Redactor } from '../redaction/redactor.ts';
 
 /** Of the end of a log file. */
@@ -64,6 +65,7 @@ async function readParts(load: () => Config): Promise<object> {
   await using visit = new Visit(config, checkMs);
   const db = await visit.database();
   const [metrics, ...rest] = await Promise.all([
+    // Of the server with these settings, if it runs here.
     had(() => readMetrics(config)),
     ...(db === null ? [] : databaseParts(db).map(async ([name, read]) => [name, await had(read)] as const)),
   ]);
@@ -84,14 +86,10 @@ function databaseParts(db: Database): [string, () => Promise<unknown>][] {
   ];
 }
 
-/** From the listener of the server with these settings, if it runs here. */
-async function readMetrics({ front, listen, managementListen }: Config): Promise<readonly string[]> {
-  const { host, port } = managementListen ?? listen;
-  const here = host === '0.0.0.0' ? '127.0.0.1' : host.includes(':') ? `[${host === '::' ? '::1' : host}]` : host;
-  const scheme = managementListen === null && front.tls !== null ? 'https' : 'http';
-  const response = await fetch(`${scheme}://${here}:${port}/metrics`, { signal: AbortSignal.timeout(checkMs) });
-  if (!response.ok) throw new Error(`the server answers ${response.status}`);
-  return (await response.text()).split('\n');
+async function readMetrics(config: Config): Promise<readonly string[]> {
+  const { body, status } = await getOwn(ownUrl(config, '/metrics'), checkMs);
+  if (status !== 200) throw new Error(`the server answers ${status}`);
+  return body.split('\n');
 }
 
 async function readEnd(file: string): Promise<readonly string[]> {

@@ -44,19 +44,19 @@ const BatchRow = Type.Object({
 });
 export type BatchRow = Row<typeof BatchRow>;
 
-const UnexportedRow = Type.Object({
-  organizationId: Type.String(),
-  batch: Type.Integer(),
-  month: Type.String(),
-  numbers: Type.Array(Type.Integer()),
-  hash: Bytes,
-});
-export type UnexportedRow = Row<typeof UnexportedRow>;
-
-/** Where events are exported to: the blob store, or a receiver over HTTPS. */
-export type ExportTarget = 'blobs' | 'receiver';
+const HashRow = Type.Object({ batch: Type.Integer(), hash: Bytes });
 
 const NumberRow = Type.Object({ number: Type.Integer() });
+
+/** Events with numbers above `after`, up to `through`, of months from `since` on. */
+export interface EventRange {
+  readonly after: number;
+  readonly through: number;
+  readonly since: string;
+}
+
+/** Of an event in an exported batch, without its long columns, in bytes. */
+const eventOverhead = 600;
 
 /** The chains of chained events. */
 export function createAuditChainRepository(db: Queryable) {
@@ -65,7 +65,8 @@ export function createAuditChainRepository(db: Queryable) {
   const state = sql.fragment`
     chained_through as "chainedThrough", horizon_through as "horizonThrough",
     horizon_xid < pg_snapshot_xmin(pg_current_snapshot()) as "isReached", dropped_before::text as "droppedBefore"`;
-  const exported = { blobs: sql.fragment`c.exported_batch`, receiver: sql.fragment`c.sent_batch` };
+  const inRange = ({ after, since, through }: EventRange) => sql.fragment`
+    number > ${after} and number <= ${through} and occurred_at >= ${since}::date::timestamp at time zone 'UTC'`;
   return {
     /** The highest number assigned to an event, committed or not. */
     readLastNumber: async (): Promise<number> => {
@@ -96,8 +97,28 @@ export function createAuditChainRepository(db: Queryable) {
         sql.nothing`/* auditChaining.setChainedThrough */ update audit_chaining set chained_through = ${through}`,
       ),
 
-    /** Events with numbers above `after`, up to `through`, of months from `since` on. */
-    listEvents: (range: { readonly after: number; readonly through: number; readonly since: string }, limit: number) =>
+    /**
+     * The number up to which one pass chains events of this range: at most `events` of them, and no more once there are about `bytes` in
+     * their rows.
+     */
+    findPassEnd: async (
+      range: EventRange,
+      { bytes, events }: { readonly bytes: number; readonly events: number },
+    ): Promise<number> => {
+      const row = await db.one(sql.rows(NumberRow)`
+        /* auditChaining.findPassEnd */
+        select case when count(*) = ${events} or not bool_and(is_taken) then max(number) filter (where is_taken) else ${range.through} end as number
+        from (
+          select number, coalesce(sum(bytes) over (order by number rows between unbounded preceding and 1 preceding), 0) < ${bytes} as is_taken
+          from (
+            select number, ${eventOverhead} + octet_length(details) + octet_length(object) + octet_length(ci_run) + octet_length(user_agent) as bytes
+            from audit_events where ${inRange(range)} order by number limit ${events}
+          ) e
+        ) e`);
+      return row.number;
+    },
+
+    listEvents: (range: EventRange, limit: number) =>
       db.any(sql.rows(EventRow)`
         /* auditChaining.listEvents */
         select number, organization_id as "organizationId", organization, action,
@@ -105,10 +126,7 @@ export function createAuditChainRepository(db: Queryable) {
           array[to_char(occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), organization, action, outcome, actor,
             user_id::text, login, token_id::text, token_name, sign_in, role, granted_by, address, user_agent, ci_run, object,
             update_id::text, request_id, details] as columns
-        from audit_events
-        where number > ${range.after} and number <= ${range.through}
-          and occurred_at >= ${range.since}::date::timestamp at time zone 'UTC'
-        order by number limit ${limit}`),
+        from audit_events where ${inRange(range)} order by number limit ${limit}`),
 
     /** Locks the organization's chain, which is created if it does not exist. */
     lockChain: async (organizationId: string): Promise<ChainRow> => {
@@ -170,82 +188,12 @@ export function createAuditChainRepository(db: Queryable) {
       return row.seconds;
     },
 
-    /** Adds the partition of a month (`YYYY-MM-DD`, its first day). Returns whether it was missing. */
-    addPartition: async (month: string): Promise<boolean> => {
-      const row = await db.one(sql.rows(Type.Object({ added: Type.Boolean() }))`
-        /* auditChaining.addPartition */ select add_audit_partition(${month}::date) as added`);
-      return row.added;
-    },
-
-    /** Lets DDL wait for a short time only, because statements queued behind it wait as well. */
-    limitLockWait: () => db.query(sql.nothing`/* auditChaining.limitLockWait */ set local lock_timeout = '2s'`),
-
-    /** First days of the current month, of the months ahead, and of the oldest month that is kept for `days`. By the database's clock. */
-    readMonths: (ahead: number, days: number) =>
-      db.one(sql.rows(Type.Object({ months: Type.Array(Type.String()), keptFrom: Type.String() }))`
-        /* auditChaining.readMonths */
-        select array(select to_char(date_trunc('month', now() at time zone 'UTC') + make_interval(months => a), 'YYYY-MM-DD')
-            from generate_series(0, ${ahead}::integer) a) as months,
-          to_char(date_trunc('month', now() at time zone 'UTC' - make_interval(days => ${days})), 'YYYY-MM-DD') as "keptFrom"`),
-
-    /** The highest number of an event before the month; 0 if there is none. */
-    findLastBefore: async (month: string): Promise<number> => {
-      const row = await db.one(sql.rows(NumberRow)`
-        /* auditChaining.findLastBefore */
-        select coalesce(max(number), 0) as number from audit_events where occurred_at < ${month}::date::timestamp at time zone 'UTC'`);
-      return row.number;
-    },
-
-    /**
-     * Drops the events of all months before this one, and the batches that no kept batch of the same chain precedes. Returns how many
-     * partitions were dropped.
-     */
-    dropMonthsBefore: async (month: string): Promise<number> => {
-      await db.query(sql.nothing`
-        /* auditChaining.setDroppedBefore */
-        update audit_chaining set dropped_before = greatest(dropped_before, ${month}::date)`);
-      const row = await db.one(sql.rows(Type.Object({ dropped: Type.Integer() }))`
-        /* auditChaining.dropMonths */ select drop_audit_months(${month}::date) as dropped`);
-      await db.query(sql.nothing`
-        /* auditChaining.moveBases */
-        update audit_chains c set base_batch = b.batch, base_hash = b.hash
-        from audit_batches b
-        where b.organization_id = c.organization_id and b.batch > c.base_batch and b.batch = coalesce(
-          (select min(k.batch) from audit_batches k where k.organization_id = c.organization_id and k.month >= ${month}::date),
-          c.batch + 1) - 1`);
-      await db.query(sql.nothing`
-        /* auditChaining.deleteBatches */
-        delete from audit_batches b using audit_chains c
-        where c.organization_id = b.organization_id and b.batch <= c.base_batch`);
-      return row.dropped;
-    },
-
-    /** Batches whose events were not exported to the target yet, in the order of their chains. */
-    listUnexported: (
-      target: ExportTarget,
-      { except = [], limit }: { readonly except?: readonly string[]; readonly limit: number },
-    ) =>
-      db.any(sql.rows(UnexportedRow)`
-        /* auditChaining.listUnexported */
-        select b.organization_id as "organizationId", b.batch, b.month::text as month, b.numbers, b.hash
-        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
-        where ${exported[target]} < c.batch and c.organization_id <> all (${sql.array([...except], 'uuid')})
-        order by b.organization_id, b.batch limit ${limit}`),
-
-    /** Whether a batch of an earlier month was not exported to the target yet. */
-    hasUnexportedBefore: (target: ExportTarget, month: string) =>
-      db.exists(sql.rows(NumberRow)`
-        /* auditChaining.hasUnexportedBefore */
-        select b.batch as number
-        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
-        where ${exported[target]} < c.batch and b.month < ${month}::date`),
-
-    noteExported: (target: ExportTarget, organizationId: string, batch: number) => {
-      const last = sql.fragment`greatest(${exported[target]}, ${batch})`;
-      const change = target === 'blobs' ? sql.fragment`exported_batch = ${last}` : sql.fragment`sent_batch = ${last}`;
-      return db.query(sql.nothing`
-        /* auditChaining.noteExported */ update audit_chains c set ${change} where organization_id = ${organizationId}`);
-    },
+    /** The hashes of these batches, as far as they exist. */
+    listHashes: (organizationId: string, batches: readonly number[]) =>
+      db.any(sql.rows(HashRow)`
+        /* auditChaining.listHashes */
+        select batch, hash from audit_batches
+        where organization_id = ${organizationId} and batch = any (${sql.array([...batches], 'int8')})`),
 
     noteStored: (organizationId: string, batch: number) =>
       db.query(sql.nothing`

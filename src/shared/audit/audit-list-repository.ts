@@ -52,7 +52,7 @@ export const auditColumns = sql.fragment`
   event.role, event.granted_by as "grantedBy", event.address, event.user_agent as "userAgent", event.ci_run as "ciRun", event.object,
   event.update_id as "updateId", event.request_id as "requestId", event.details`;
 
-/** Whether an event is in a selection. Each condition is a range of an index. */
+/** Whether an event is in a selection. Action or login, with the times, are a range of an index. */
 export function isInSelection({ action, actor, after, from, login, until }: AuditSelection) {
   const everything = sql.fragment`true`;
   return sql.fragment`${action === null ? everything : sql.fragment`action = ${action}`}
@@ -71,7 +71,7 @@ export function isInSelection({ action, actor, after, from, login, until }: Audi
 /** Lists events of an organization. */
 export function createAuditListRepository(db: Queryable) {
   return {
-    /** A page in order of time, newest first; each page is a range of one index. */
+    /** A page in order of time, newest first; a range of one index, unless it is of both an action and a login, or of another actor. */
     list: (organizationId: string, selection: AuditSelection, limit: number) =>
       db.any(sql.rows(ListedRow)`
         /* audit.list */

@@ -33,7 +33,7 @@ export function createAuditSendingRepository(db: Queryable) {
         from audit_chains c
           cross join lateral (
             select chained_at from audit_batches
-            where organization_id = c.organization_id and batch > c.sent_batch order by batch limit 1) b
+            where organization_id = c.organization_id and batch > greatest(c.sent_batch, c.base_batch) order by batch limit 1) b
         where c.sent_batch < c.batch`);
       return row.seconds;
     },

@@ -5,6 +5,7 @@ import {
   type ChainedEventRow,
   type ChainRow,
   createAuditChainRepository,
+  type EventRange,
 } from './audit-chain-repository.ts';
 import { hashBatch, hashBytes, hashEvent, headPrefix, readHeadKey } from './audit-hash.ts';
 import { serverId } from './audit-repository.ts';
@@ -12,6 +13,7 @@ import { serverId } from './audit-repository.ts';
 const batchesAtOnce = 50;
 /** More events than one pass of the chaining has. */
 const eventsAtOnce = 1_000;
+const headsAtOnce = 500;
 
 /** A problem in the chain of an organization. */
 export interface AuditProblem {
@@ -53,8 +55,6 @@ export async function verifyAudit(
 class AuditVerifier {
   readonly problems: AuditProblem[] = [];
   readonly chains = new Map<string, Progress>();
-  /** Hashes of the batches that were checked, by organization and batch. */
-  readonly #hashes = new Map<string, string>();
   readonly #auditChains: ReturnType<typeof createAuditChainRepository>;
   readonly #only: string | null;
   events = 0;
@@ -73,7 +73,6 @@ class AuditVerifier {
     for (const chain of chains) {
       if (!this.#isMeant(chain.organizationId)) continue;
       this.chains.set(chain.organizationId, { chain, batch: chain.baseBatch, hash: chain.baseHash });
-      this.#hashes.set(hashName(chain.organizationId, chain.baseBatch), chain.baseHash.toString('hex'));
     }
     const { droppedBefore, chainedThrough } = await this.#auditChains.readState();
     let after = { throughNumber: 0, organizationId: serverId, batch: 0 };
@@ -114,6 +113,8 @@ class AuditVerifier {
       this.#report(organizationId, 'chain', `batch ${batch} belongs to no chain`);
       return;
     }
+    // Dropped by retention, and not deleted yet.
+    if (batch <= progress.chain.baseBatch) return;
     if (batch !== progress.batch + 1)
       this.#report(organizationId, 'chain', `batch ${batch} comes after batch ${progress.batch}`);
     else if (!previousHash.equals(progress.hash))
@@ -123,14 +124,10 @@ class AuditVerifier {
       this.#report(organizationId, 'chain', `batch ${batch} is not the one at which the chain ends`);
     progress.batch = batch;
     progress.hash = hash;
-    this.#hashes.set(hashName(organizationId, batch), hash.toString('hex'));
   }
 
   /** Compares the events of one pass of the chaining with its batches. */
-  async #compareWindow(
-    batches: readonly BatchRow[],
-    range: { readonly after: number; readonly through: number; readonly since: string },
-  ): Promise<void> {
+  async #compareWindow(batches: readonly BatchRow[], range: EventRange): Promise<void> {
     if (range.through <= range.after) return;
     const expected = new Map<
       number,
@@ -176,17 +173,33 @@ class AuditVerifier {
   async compareHeads(blobs: BlobStore): Promise<void> {
     for (const [id, { batch: last, chain }] of this.chains) {
       let newest = 0;
-      for await (const { batch, hash } of listHeads(blobs, id)) {
-        newest = Math.max(newest, batch);
-        const own = this.#hashes.get(hashName(id, batch));
-        if (batch >= chain.baseBatch && own !== undefined && own !== hash)
-          this.#report(id, 'head', `the blob store has another hash of batch ${batch}`);
+      let heads: Head[] = [];
+      for await (const head of listHeads(blobs, id)) {
+        newest = Math.max(newest, head.batch);
+        if (head.batch >= chain.baseBatch) heads.push(head);
+        if (heads.length < headsAtOnce) continue;
+        await this.#compareHashes(chain, heads);
+        heads = [];
       }
+      await this.#compareHashes(chain, heads);
       if (newest <= last) continue;
       // Read again: a head is stored after its batch, which may have been chained meanwhile.
       const end = (await this.#auditChains.findChain(id))?.batch ?? 0;
       if (newest > end)
         this.#report(id, 'head', `the chain ends at batch ${end}, but the blob store has the hash of batch ${newest}`);
+    }
+  }
+
+  async #compareHashes({ baseBatch, baseHash, organizationId }: ChainRow, heads: readonly Head[]): Promise<void> {
+    const rows = await this.#auditChains.listHashes(
+      organizationId,
+      heads.map(({ batch }) => batch),
+    );
+    const hashes = new Map([...rows, { batch: baseBatch, hash: baseHash }].map((each) => [each.batch, each.hash]));
+    for (const { batch, hash } of heads) {
+      const own = hashes.get(batch)?.toString('hex');
+      if (own !== undefined && own !== hash)
+        this.#report(organizationId, 'head', `the blob store has another hash of batch ${batch}`);
     }
   }
 
@@ -199,11 +212,15 @@ class AuditVerifier {
   }
 }
 
+/** The hash of a batch in the blob store. */
+interface Head {
+  readonly key: string;
+  readonly batch: number;
+  readonly hash: string;
+}
+
 /** The heads of a chain in the blob store. */
-export async function* listHeads(
-  blobs: BlobStore,
-  organizationId: string,
-): AsyncGenerator<{ readonly key: string; readonly batch: number; readonly hash: string }> {
+export async function* listHeads(blobs: BlobStore, organizationId: string): AsyncGenerator<Head> {
   let after: string | undefined;
   do {
     const page = await blobs.list(headPrefix(organizationId), after);
@@ -214,5 +231,3 @@ export async function* listHeads(
     after = page.next ?? undefined;
   } while (after !== undefined);
 }
-
-const hashName = (organizationId: string, batch: number): string => `${organizationId} ${batch}`;

@@ -1,6 +1,6 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Decrypt } from './backup-encryption.ts';
-import { BackupError } from './backup-error.ts';
+import { BackupError, isOutageBeside } from './backup-error.ts';
 import { type BlobCopy, type Manifest, type ManifestHead, readBlobList } from './manifest.ts';
 import { isIntact, Meter, readSmall, type StoredObject } from './stored-bytes.ts';
 
@@ -17,7 +17,7 @@ export async function* listBlobs(
 
 const readsAtOnce = 8;
 
-/** Reads all objects of a backup. Returns a line for each that is damaged or missing. */
+/** Reads all objects of a backup. Returns a line for each that is damaged or missing. Throws the errors of a store that is not available. */
 export async function findDamage(
   target: BlobStore,
   manifest: Manifest,
@@ -27,7 +27,10 @@ export async function findDamage(
   const check = async (object: StoredObject, what: string): Promise<boolean> => {
     const reason = await isIntact(target, object).then(
       (intact) => (intact ? null : 'its bytes do not have the hash in the backup'),
-      (error: unknown) => (error as Error).message,
+      (error: unknown) => {
+        if (isOutageBeside(error)) throw error;
+        return (error as Error).message;
+      },
     );
     if (reason !== null) problems.push(`${object.key} (${what}): ${reason}`);
     return reason === null;
@@ -58,7 +61,11 @@ export async function findDamage(
         onProgress(++done, total);
       }
     };
-    await Promise.all(Array.from({ length: readsAtOnce }, checkNext));
+    try {
+      await Promise.all(Array.from({ length: readsAtOnce }, checkNext));
+    } finally {
+      waiting.length = 0;
+    }
   }
   if (problems.length === 0 && (listed.count !== blobs.count || listed.bytes !== blobs.bytes))
     problems.push(

@@ -83,10 +83,24 @@ export async function pruneBackups(
     } else ended.push(backup);
   }
   const needed = new Set<string>();
-  for (const id of kept) for await (const { key } of listBlobs(target, await openBackup(target, id))) needed.add(key);
+  for (const id of kept) for (const key of await listNeeded(target, id)) needed.add(key);
   const backups = await deleteBackups(target, ended);
   const isLater = ({ id }: FoundBackup): boolean => id > newest || !all.some((each) => each.id === id);
   return { backups, blobs: await deleteBlobs(target, needed, { isLater, now }), locked };
+}
+
+/** The blobs that a backup needs. */
+async function listNeeded(target: BlobStore, id: string): Promise<string[]> {
+  try {
+    const blobs = listBlobs(target, await openBackup(target, id));
+    return await Array.fromAsync(blobs, ({ key }) => key);
+  } catch (error) {
+    if (!(error instanceof BackupError)) throw error;
+    throw new BackupError(
+      `Nothing was pruned, because backup ${id} must be kept and cannot be read: ${error.message}. Unless it can be mended, delete its objects (backups/${id}/…; in a folder, the files backups~${id}~…).`,
+      { cause: error },
+    );
+  }
 }
 
 async function isLocked(target: BlobStore, key: string, now: Date): Promise<boolean> {

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { once } from '../platform/blobs/blob-streams.ts';
 import { standard } from '../platform/schema/standard-schema.ts';
 import type { BackupEncryption, Decrypt } from './backup-encryption.ts';
-import { BackupError } from './backup-error.ts';
+import { BackupError, DamagedManifestError } from './backup-error.ts';
 import { StoredObject } from './stored-bytes.ts';
 
 const TableCopy = Type.Object({
@@ -96,8 +96,10 @@ export async function writeManifest(manifest: Manifest, encrypt: BackupEncryptio
 /** Throws BackupError. */
 export function readManifestHead(id: string, bytes: Buffer): ManifestHead {
   const what = `The manifest of backup ${id}`;
-  const head = parse(Head, parseJson(readHashed(bytes, what), what), what);
-  if (head.id !== id) throw new BackupError(`${what} is the manifest of backup ${head.id}`);
+  const text = readHashed(bytes);
+  if (text === null) throw new DamagedManifestError(id, `${what} is damaged`);
+  const head = parse(Head, parseJson(text, what), what);
+  if (head.id !== id) throw new DamagedManifestError(id, `${what} is the manifest of backup ${head.id}`);
   return head;
 }
 
@@ -122,21 +124,21 @@ export function writeBlobList(blobs: readonly BlobCopy[]): Buffer {
 
 /** Throws BackupError. */
 export function readBlobList(key: string, bytes: Buffer): BlobCopy[] {
-  return readHashed(bytes, key)
-    .split('\n')
-    .map((line) => parse(BlobCopy, parseJson(line, key), key));
+  const text = readHashed(bytes);
+  if (text === null) throw new BackupError(`${key} is damaged`);
+  return text.split('\n').map((line) => parse(BlobCopy, parseJson(line, key), key));
 }
 
 function withHash(text: string): Buffer {
   return Buffer.from(`${text}\n${hashOf(text)}\n`);
 }
 
-function readHashed(bytes: Buffer, what: string): string {
+/** Null if the text does not have its hash. */
+function readHashed(bytes: Buffer): string | null {
   const lines = bytes.toString('utf8').split('\n');
   const [hash, rest] = lines.splice(-2);
   const text = lines.join('\n');
-  if (rest !== '' || hash !== hashOf(text)) throw new BackupError(`${what} is damaged`);
-  return text;
+  return rest === '' && hash === hashOf(text) ? text : null;
 }
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -135,6 +135,14 @@ export function createTableCopyRepository(client: pg.Client) {
       return row?.note?.startsWith(restoreMark) ? row.note.slice(restoreMark.length) : null;
     },
 
+    /** Lets no webhooks and audit events be sent, unless the migrations of a load lack that. */
+    holdOutgoing: async () => {
+      const column = await run(
+        `select 1 from pg_attribute where attrelid = 'installation'::regclass and attname = 'outgoing_held_since'`,
+      );
+      if (column.length > 0) await run('update installation set outgoing_held_since = clock_timestamp()');
+    },
+
     /** Removes the foreign keys, switches the triggers off, and empties all tables, in the transaction of the caller. */
     prepareLoad: async (): Promise<ForeignKey[]> => {
       await run(`set local datestyle = 'ISO'`);

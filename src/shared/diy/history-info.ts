@@ -1,3 +1,4 @@
+import { cliConfig, isConfigValue } from '../updates/cli-texts.ts';
 import { MovingError } from './diy-layout.ts';
 
 /** Newer than the types of JSON. */
@@ -112,7 +113,8 @@ export async function toHistoryConfig(
   stored: string,
   reencrypt: (ciphertexts: readonly string[]) => Promise<readonly string[]>,
 ): Promise<Record<string, unknown>> {
-  const values = Object.entries(parseExactly(stored) as Record<string, ConfigValue>).map(([key, value]) => {
+  const readable = cliConfig(JSON.parse(stored) as object) ?? stored;
+  const values = Object.entries(parseExactly(readable) as Record<string, ConfigValue>).map(([key, value]) => {
     if (value.object) return [key, parseExactly(value.string)] as const;
     return [key, value.secret ? { secure: value.string } : value.string] as const;
   });
@@ -165,10 +167,10 @@ export async function reencryptConfig(
   stored: string,
   reencrypt: (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>,
 ): Promise<string> {
-  const config = parseExactly(stored) as Record<string, ConfigValue>;
+  const config = parseExactly(stored) as Record<string, unknown>;
   const found: { secure: string }[] = [];
   const values = Object.entries(config).map(([key, value]) => {
-    if (!value.secret) return { key, value, holder: null };
+    if (!isConfigValue(value) || !value.secret) return { key, value, holder: null };
     const holder: unknown = value.object ? parseExactly(value.string) : { secure: value.string };
     collectSecrets(holder, found);
     return { key, value, holder };

@@ -5,6 +5,7 @@ import type { StackRef } from '../stacks/names.ts';
 
 const WaitingRow = Type.Object({
   updateId: Type.String(),
+  number: Type.Integer(),
   stackId: Type.String(),
   organizationId: Type.String(),
   kind: Type.String(),
@@ -44,14 +45,15 @@ export function createDriftRepository(db: Queryable) {
     select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
     where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
   return {
-    /** Runs whose events are to be read, oldest first. */
-    listWaiting: (limit: number) =>
+    /** Runs whose events are to be read, oldest first, after this one. */
+    listWaiting: (after: WaitingRun | null, limit: number) =>
       db.any(sql.rows(WaitingRow)`
         /* drift.listWaiting */
-        select r.update_id as "updateId", r.stack_id as "stackId", p.organization_id as "organizationId", u.kind,
+        select r.update_id as "updateId", r.number, r.stack_id as "stackId", p.organization_id as "organizationId", u.kind,
           case when octet_length(u.resource_changes) <= 65536 then u.resource_changes else '{}' end as "resourceChanges"
         from drift_runs r join updates u on u.id = r.update_id join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
-        where r.state = 'waiting' order by r.number limit ${limit}`),
+        where r.state = 'waiting' and ${after === null ? sql.fragment`true` : sql.fragment`(r.number, r.update_id) > (${after.number}, ${after.updateId}::uuid)`}
+        order by r.number, r.update_id limit ${limit}`),
 
     /** Removes a run that compared nothing. */
     forget: (updateId: string) =>

@@ -104,7 +104,10 @@ class EventReader {
         throw new InvalidRequestError(`events[${index}].sequence is not a whole number from 0`);
     } else if (name === 'timestamp') {
       if (kind !== 'number') throw new InvalidRequestError(`events[${index}].timestamp is not a number`);
-      if (/^\d{1,15}$/.test(text)) this.#timestamp = text;
+      // The CLI decodes an integer, and could read none of the events of the page.
+      if (!/^-?\d{1,15}$/.test(text))
+        throw new InvalidRequestError(`events[${index}].timestamp is not a whole number of seconds`);
+      this.#timestamp = text;
     }
     if (name === 'type') this.#hasType = true;
     if (!envelope.has(name)) this.#type ??= String(name);

@@ -38,6 +38,10 @@ const UnindexedRow = Type.Object({
   stackId: Type.String(),
   /** Changes when the stack becomes due again. */
   notedAt: Type.String(),
+  /** Something was saved since a worker began to index the stack, so that it becomes due again. */
+  isNotedAgain: Type.Boolean(),
+  /** When it was listed. */
+  now: Type.String(),
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
@@ -153,15 +157,27 @@ export function createStateIndexRepository(db: Queryable) {
       return row.count;
     },
 
-    /** Other stacks of the same organization whose newest state is not indexed, in the order of their changes. */
-    listUnindexed: ({ id, organization }: { readonly id: string; readonly organization: string }, limit: number) =>
+    /**
+     * Other stacks of the same organization of which a state is not indexed; with `until`, one saved up to then, or any if the stack is one
+     * of `alsoOf`. Stacks that will be due again come first.
+     */
+    listUnindexed: (
+      { id, organization }: { readonly id: string; readonly organization: string },
+      {
+        alsoOf,
+        limit,
+        until,
+      }: { readonly alsoOf: readonly string[]; readonly limit: number; readonly until: string | null },
+    ) =>
       db.any(sql.rows(UnindexedRow)`
         /* stateIndex.listUnindexed */
-        select s.id as "stackId", d.noted_at::text as "notedAt", o.name as organization, p.name as project, s.name as stack,
-          s.tags::text as tags
+        select s.id as "stackId", d.noted_at::text as "notedAt", d.is_noted_again as "isNotedAgain", clock_timestamp()::text as now,
+          o.name as organization, p.name as project, s.name as stack, s.tags::text as tags
         from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
           join organizations o on o.id = p.organization_id
-        where o.name = ${organization} and s.id <> ${id} and s.deleted_at is null order by d.noted_at limit ${limit}`),
+        where o.name = ${organization} and s.id <> ${id} and s.deleted_at is null
+          and (${until}::timestamptz is null or d.noted_at <= ${until}::timestamptz or d.stack_id = any (${sql.array([...alsoOf], 'uuid')}))
+        order by d.is_noted_again desc, d.noted_at limit ${limit}`),
 
     /** Null if the index shows the newest states of all stacks of these organizations. */
     readLag: async (organizationIds: readonly string[]): Promise<IndexLag | null> => {

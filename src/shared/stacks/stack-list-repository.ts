@@ -103,27 +103,28 @@ export function createStackListRepository(db: Queryable) {
           and (${from}::text is null or o.name >= ${from})
         order by o.name`),
 
-    /** Whether the project has a stack that `facts` allow to read. */
-    hasReadableStack: async (organization: string, project: string, facts: object): Promise<boolean> => {
+    /** Whether the project has a stack, and one that `facts` allow to read unless they are null. */
+    hasReadableStack: async (organization: string, project: string, facts: object | null): Promise<boolean> => {
       const row = await db.one(sql.rows(FoundRow)`
         /* stackLists.hasReadableStack */
         select exists (
-          select 1 from (select id, ${JSON.stringify(facts)}::jsonb as facts from organizations where name = ${organization}) o
+          select 1 from (select id, ${facts && JSON.stringify(facts)}::jsonb as facts from organizations where name = ${organization}) o
           join stack_listings l on l.organization_id = o.id and l.tag_name = '' and l.project_name = ${project}
-          where ${isReadable}) as found`);
+          where o.facts is null or ${isReadable}) as found`);
       return row.found;
     },
 
     /**
-     * A page of stacks. Reads no more rows than it returns, in each table: an organization only when the ones before it do not fill
+     * A page of stacks. Reads a row of each and of the update that holds it: an organization only when the ones before it do not fill
      * the page, and by lateral joins, because Postgres would rather read all of a table than a tenth of it through an index.
      */
     list: (filter: StackFilter) =>
       db.any(sql.rows(StackListRow)`
         /* stackLists.list */
         select m.id, m.organization, m.project, m.stack, m.tags, m.stack_version as "stackVersion",
-               m.active_update_id as "activeUpdateId", c.resource_count as "resourceCount", u.kind as "lastKind",
-               u.status as "lastStatus", coalesce(u.started_at, u.created_at) as "lastStartedAt", m.found, m.bytes
+               m.active_update_id as "activeUpdateId", case when m.active_update_id is null then m.resource_count else c.resource_count end as "resourceCount",
+               coalesce(u.kind, m.last_kind) as "lastKind", coalesce(u.status, m.last_status) as "lastStatus",
+               coalesce(u.started_at, u.created_at, m.last_started_at) as "lastStartedAt", m.found, m.bytes
         from (
           select k.organization, k.project, k.stack, s.*, count(*) over () as found, row_number() over w as rank,
                  sum(s.bytes) over w as total
@@ -138,15 +139,17 @@ export function createStackListRepository(db: Queryable) {
             order by o.at, l.project_name, l.stack_name limit ${filter.limit}
           ) k
           cross join lateral (
-            select id, tags, stack_version, active_update_id, checkpoint_id, octet_length(tags) + 1000 as bytes
+            select id, tags, stack_version, active_update_id, checkpoint_id, resource_count, last_kind, last_status, last_started_at,
+              octet_length(tags) + 1000 as bytes
             from stacks where id = k.stack_id offset 0
           ) s
           window w as (order by k.at, k.project, k.stack)
         ) m
-        left join lateral (select resource_count from checkpoints where id = m.checkpoint_id offset 0) c on true
+        left join lateral (
+          select resource_count from checkpoints where id = m.checkpoint_id and m.active_update_id is not null offset 0) c on true
         left join lateral (
           select kind, status, started_at, created_at from updates
-          where stack_id = m.id and not dry_run and kind <> 'preview' order by number desc limit 1
+          where id = m.active_update_id and not dry_run and kind <> 'preview' offset 0
         ) u on true
         where m.total <= ${filter.maxBytes} or m.rank = 1 order by m.rank`),
   };

@@ -112,12 +112,6 @@ export function createStackRepository(db: Queryable) {
       return row.id;
     },
 
-    projectExists: (organization: string, project: string) =>
-      db.exists(sql.rows(IdRow)`
-        /* projects.exists */
-        select p.id from projects p join organizations o on o.id = p.organization_id
-        where o.name = ${organization} and p.name = ${project}`),
-
     /** Violates `stacks_name_key` if the name is taken. */
     insert: async (stack: { id?: string; projectId: string; name: string; tags: string }): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`
@@ -181,8 +175,9 @@ export function createStackRepository(db: Queryable) {
     findCurrentOperation: (stackId: string) =>
       db.maybeOne(sql.rows(OperationRow)`
         /* stacks.findCurrentOperation */
-        select u.kind, coalesce(a.login, '') as author, coalesce(u.started_at, u.created_at) as "startedAt"
+        select u.kind, coalesce(a.login, t.name, '') as author, coalesce(u.started_at, u.created_at) as "startedAt"
         from stacks s join updates u on u.id = s.active_update_id left join users a on a.id = u.requested_by
+        left join api_tokens t on t.id = u.token_id
         where s.id = ${stackId}`),
   };
 }

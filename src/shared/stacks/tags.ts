@@ -5,7 +5,7 @@ export type Tags = Record<string, string>;
 
 const namePattern = /^[a-zA-Z0-9_.:-]{1,40}$/;
 const maxValueBytes = 256;
-const maxTags = 200;
+export const maxTags = 200;
 
 /** Checks names and values as Pulumi does (pkg/util/validation/stack.go). Throws InvalidRequestError. */
 export function parseTags(value: unknown): Tags {

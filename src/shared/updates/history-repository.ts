@@ -46,15 +46,33 @@ const TextRow = Type.Object({ text: Type.String() });
 /** A text of an update that the client supplied, and that may be large. */
 export type UpdateText = 'message' | 'environment' | 'config' | 'resourceChanges';
 
-const textColumns = {
-  message: sql.fragment`message`,
-  environment: sql.fragment`environment`,
-  config: sql.fragment`config`,
-  resourceChanges: sql.fragment`resource_changes`,
-} as const;
+/** As the client has sent them, or what the CLI can read of them: see cli-texts.ts. */
+export type TextForm = 'sent' | 'cli';
+
+/** Of an update `u`. */
+const textColumns: Readonly<Record<TextForm, Readonly<Record<UpdateText, SqlFragment>>>> = {
+  sent: {
+    message: sql.fragment`u.message`,
+    environment: sql.fragment`u.environment`,
+    config: sql.fragment`u.config`,
+    resourceChanges: sql.fragment`u.resource_changes`,
+  },
+  cli: {
+    message: sql.fragment`u.message`,
+    environment: sql.fragment`coalesce(u.cli_environment, u.environment)`,
+    config: sql.fragment`coalesce(u.cli_config, u.config)`,
+    resourceChanges: sql.fragment`u.resource_changes`,
+  },
+};
 
 /** Which updates a history has. */
 export type ShownUpdates = 'all' | 'updates' | 'previews';
+
+/** Which updates a client gets, and their texts. */
+export interface HistoryView {
+  readonly shown: ShownUpdates;
+  readonly form: TextForm;
+}
 
 const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
   all: sql.fragment`true`,
@@ -67,12 +85,13 @@ const rowBytes = 500;
 
 export type HistoryRepository = ReturnType<typeof createHistoryRepository>;
 
-/** Reads updates for display. */
-export function createHistoryRepository(db: Queryable) {
+/** Reads updates for display, with texts in this form. */
+export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') {
+  const texts = textColumns[form];
   const columns = sql.fragment`
-    u.id, u.number, u.kind, u.dry_run, u.status, u.stack_version, u.base_stack_version, u.message, u.environment, u.config,
-    u.resource_changes, u.missing_entries, u.checkpoint_id, u.state_deleted_at, u.events_deleted_at, u.created_at, u.started_at, u.ended_at,
-    octet_length(u.message) + octet_length(u.environment) + octet_length(u.config) + octet_length(u.resource_changes)
+    u.id, u.number, u.kind, u.dry_run, u.status, u.stack_version, u.base_stack_version, u.message, ${texts.environment} as environment,
+    ${texts.config} as config, u.resource_changes, u.missing_entries, u.checkpoint_id, u.state_deleted_at, u.events_deleted_at, u.created_at, u.started_at, u.ended_at,
+    octet_length(u.message) + octet_length(${texts.environment}) + octet_length(${texts.config}) + octet_length(u.resource_changes)
       + ${rowBytes}::integer as bytes`;
   const shown = (maxBytes: number) => sql.fragment`
     m.id, m.number, m.kind, m.dry_run as "dryRun", m.status, m.stack_version as "stackVersion",
@@ -155,7 +174,7 @@ export function createHistoryRepository(db: Queryable) {
     /** `chars` characters of a text, starting at character `from` (1-based). */
     readText: async (id: string, text: UpdateText, from: number, chars: number): Promise<string> => {
       const row = await db.maybeOne(sql.rows(TextRow)`
-        /* history.readText */ select substr(${textColumns[text]}, ${from}, ${chars}) as text from updates where id = ${id}`);
+        /* history.readText */ select substr(${texts[text]}, ${from}, ${chars}) as text from updates u where u.id = ${id}`);
       return row?.text ?? '';
     },
   };

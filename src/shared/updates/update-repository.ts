@@ -67,6 +67,9 @@ export interface NewUpdate {
   readonly environment: string;
   readonly ciRun: string | null;
   readonly config: string;
+  /** See cli-texts.ts. */
+  readonly cliEnvironment: string | null;
+  readonly cliConfig: string | null;
   readonly program: string;
   readonly requestedBy: string | null;
   readonly tokenId: string;
@@ -150,9 +153,10 @@ export function createUpdateRepository(db: Queryable) {
         /* updates.insert */
         with created as (
           insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                               program, requested_by, token_id, ci_run, waited_ms, expires_at)
+                               cli_environment, cli_config, program, requested_by, token_id, ci_run, waited_ms, expires_at)
           values (${update.stackId}, ${update.kind}, ${update.dryRun}, ${update.exclusive}, 'not started',
-                  ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config}, ${update.program},
+                  ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config},
+                  ${update.cliEnvironment}::text, ${update.cliConfig}::text, ${update.program},
                   ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, ${update.waitedMs}::integer,
                   clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
           returning id, stack_id, exclusive),

@@ -103,8 +103,9 @@ export function createDeliveryRepository(db: Queryable) {
 
     /**
      * Takes up to `limit` deliveries that are due, for `seconds`. No other process gets them meanwhile, nor other deliveries about the same update
-     * to the same webhook: the event of an update's end overtakes that of its start only while the latter waits for its retry. Call in a transaction
-     * of its own.
+     * to the same webhook: the event of an update's end overtakes that of its start only while the latter waits for its retry. Organizations take
+     * turns, and in each its webhooks: the one with the fewest claims first, so that slow receivers delay others by one attempt at most. Call in a
+     * transaction of its own.
      */
     claim: async (options: { readonly limit: number; readonly seconds: number; readonly share: DeliveryShare }) => {
       const ofShare = {
@@ -116,8 +117,14 @@ export function createDeliveryRepository(db: Queryable) {
       return db.any(sql.rows(ClaimedRow)`
         /* webhookDeliveries.claim */
         with now as (select clock_timestamp() as at),
-        chosen as (
-          select d.id from now cross join webhooks w
+        claimed as materialized (
+          select w.organization_id, o.webhook_id, count(*) as count
+          from now cross join webhook_deliveries o join webhooks w on w.id = o.webhook_id
+          where o.claimed_until > now.at group by 1, 2
+        ),
+        due as (
+          select w.organization_id, d.id, d.next_at, coalesce(c.count, 0) + row_number() over (partition by w.id order by d.next_at) as turn
+          from now cross join webhooks w left join claimed c on c.webhook_id = w.id
             cross join lateral (
               select distinct on (coalesce(due.update_id, due.id)) due.id, due.next_at from (
                 select d.id, d.next_at, d.number, e.update_id from webhook_deliveries d join webhook_events e on e.id = d.event_id
@@ -129,11 +136,15 @@ export function createDeliveryRepository(db: Queryable) {
                 order by d.next_at limit ${attemptsPerWebhook * 4}
               ) due
               order by coalesce(due.update_id, due.id), due.number
-              limit greatest(0, ${attemptsPerWebhook} - (
-                select count(*) from webhook_deliveries o where o.webhook_id = w.id and o.claimed_until > now.at))
+              limit greatest(0, ${attemptsPerWebhook} - coalesce(c.count, 0))
             ) d
           where ${ofShare} and ${mayBeSent}
-          order by d.next_at limit ${options.limit}
+        ),
+        chosen as (
+          select d.id from (
+            select id, next_at, organization_id, row_number() over (partition by organization_id order by turn, next_at) as turn from due
+          ) d left join (select organization_id, sum(count) as count from claimed group by 1) c using (organization_id)
+          order by coalesce(c.count, 0) + d.turn, d.next_at limit ${options.limit}
         )
         update webhook_deliveries d set claimed_until = clock_timestamp() + make_interval(secs => ${options.seconds}),
           attempts = d.attempts + 1, attempted_at = clock_timestamp()
@@ -226,12 +237,20 @@ export function createDeliveryRepository(db: Queryable) {
       return row.count;
     },
 
-    /** Deletes deliveries to webhooks that were removed while the event was recorded. */
-    deleteOrphans: () =>
-      db.query(sql.nothing`
+    /** Deletes deliveries that wait for webhooks that were removed: while the event was recorded, or with a long log. Returns how many. */
+    deleteOrphans: async (limit: number): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
         /* webhookDeliveries.deleteOrphans */
-        delete from webhook_deliveries d
-        where d.state = 'waiting' and d.next_at < now() - interval '1 minute' and not exists (select 1 from webhooks w where w.id = d.webhook_id)`),
+        with deleted as (
+          delete from webhook_deliveries where ctid = any (array(
+            select d.ctid from webhook_deliveries d
+            where d.state = 'waiting' and d.next_at < now() - interval '1 minute'
+              and not exists (select 1 from webhooks w where w.id = d.webhook_id) limit ${limit}))
+          returning 1
+        )
+        select count(*)::integer as count from deleted`);
+      return row.count;
+    },
 
     /** Deliveries that are due, counted up to 10,000, and for how long the oldest has been. */
     countDue: () =>

@@ -7,6 +7,17 @@ export const permissionLabels = accessLabelTexts.permissions;
 export type Permission = keyof typeof permissionLabels;
 export const permissions = Object.keys(permissionLabels) as readonly Permission[];
 
+/** `names` with or without `name`, which is one `of` those that can be chosen. Names that only a newer server knows stay. */
+export function choosePermission(
+  names: readonly string[],
+  of: readonly Permission[],
+  name: Permission,
+  isChosen: boolean,
+): string[] {
+  const known = of.filter((each) => (each === name ? isChosen : names.includes(each)));
+  return [...known, ...names.filter((each) => !Object.hasOwn(permissionLabels, each))];
+}
+
 /** What each role of a member means. */
 export const roleLabels = accessLabelTexts.roles;
 

@@ -27,6 +27,11 @@ const names: Readonly<Record<Limit['name'], { readonly name: string; readonly ab
   requestsPerSecond: { name: limitTexts.requestsPerSecond, about: limitTexts.requestsPerSecondAbout },
 };
 
+/** A newer server may have others. */
+function about(name: string): { readonly name: string; readonly about: string } {
+  return Object.hasOwn(names, name) ? names[name as Limit['name']] : { name, about: '' };
+}
+
 /** The limits of the organization, and its usage. */
 export function LimitsPage() {
   const { organization } = route.useParams();
@@ -77,8 +82,8 @@ function LimitRow({
   return (
     <div className={styles['row']}>
       <dt className={styles['name']}>
-        <span id={id}>{names[name].name}</span>
-        <span className={styles['about']}>{names[name].about}</span>
+        <span id={id}>{about(name).name}</span>
+        <span className={styles['about']}>{about(name).about}</span>
       </dt>
       <dd className={styles['value']}>
         <span className={styles['numbers']}>

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { type Permission, permissionLabels, permissions } from './access-labels.ts';
+import { choosePermission, type Permission, permissionLabels, permissions } from './access-labels.ts';
 import styles from './permission-set.module.css';
 import { permissionTexts } from './texts.tsx';
 
@@ -40,9 +40,7 @@ export function PermissionChoice({
           <input
             type="checkbox"
             checked={names.includes(name)}
-            onChange={({ target }) =>
-              onChange(of.filter((each) => (each === name ? target.checked : names.includes(each))))
-            }
+            onChange={({ target }) => onChange(choosePermission(names, of, name, target.checked))}
           />
           <span>
             <b>{name}</b> <span className={styles['words']}>{permissionLabels[name]}</span>

@@ -3,6 +3,7 @@ import styles from '../platform/app/settings-page.module.css';
 import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
 import { apiClient } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { useTimeDisplay, zoneOf } from '../platform/ui/time-display.ts';
 import { auditExportTexts } from './texts.ts';
 
 const types = { csv: 'text/csv', jsonl: 'application/jsonl' } as const;
@@ -21,6 +22,7 @@ export function ExportDialog({
 }) {
   const [parts, setParts] = useState<number | null>(null);
   const [error, setError] = useState<{ readonly message: string } | null>(null);
+  const zone = zoneOf(useTimeDisplay());
   const isGone = useRef(false);
   useEffect(() => {
     isGone.current = false;
@@ -30,7 +32,7 @@ export function ExportDialog({
   }, []);
   const collect = async (): Promise<void> => {
     const texts: string[] = [];
-    const query = { organization, format, ...toAuditQuery(search) };
+    const query = { organization, format, ...toAuditQuery(search, zone) };
     for (let cursor: string | null = null; ; ) {
       setParts(texts.length);
       const part: { text: string; next: string | null } = await apiClient.audit.export.mutate({ ...query, cursor });

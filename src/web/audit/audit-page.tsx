@@ -18,6 +18,7 @@ import { FilterBar, Page } from '../platform/ui/page.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
+import { useTimeDisplay, zoneOf } from '../platform/ui/time-display.ts';
 import { useToggles } from '../platform/ui/toggles.ts';
 import { AuditDetails } from './audit-details.tsx';
 import { ExportDialog } from './audit-export.tsx';
@@ -32,9 +33,10 @@ export function AuditPage() {
   const navigate = route.useNavigate();
   const [open, toggle] = useToggles<number>();
   const [format, setFormat] = useState<'csv' | 'jsonl' | null>(null);
+  const zone = zoneOf(useTimeDisplay());
   const query = useInfiniteQuery(
     trpc.audit.list.infiniteQueryOptions(
-      { organization, ...toAuditQuery(search) },
+      { organization, ...toAuditQuery(search, zone) },
       { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
     ),
   );

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { LockOpen, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorLock, OperatorSlow } from '../platform/app/contract.ts';
-import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { PartProblem, Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
@@ -35,6 +35,7 @@ export function LocksPage() {
     document.title = pageTexts.tabTitle(pageTexts.locks);
   }, []);
   const problem = useProblem(locks);
+  const slowProblem = useProblem(slow);
   if (problem) return <Problem {...problem} />;
   return (
     <Page title={lockTexts.locks} lead={lockTexts.lead}>
@@ -50,13 +51,17 @@ export function LocksPage() {
         }
       />
       <Section title={lockTexts.slowest} lead={lockTexts.slowestLead}>
-        <Table
-          label={lockTexts.slowUpdates}
-          columns={slowColumns}
-          items={slow.data?.items}
-          keyOf={({ updateId }) => updateId}
-          empty={<p>{lockTexts.noUpdates}</p>}
-        />
+        {slowProblem ? (
+          <PartProblem {...slowProblem} />
+        ) : (
+          <Table
+            label={lockTexts.slowUpdates}
+            columns={slowColumns}
+            items={slow.data?.items}
+            keyOf={({ updateId }) => updateId}
+            empty={<p>{lockTexts.noUpdates}</p>}
+          />
+        )}
       </Section>
     </Page>
   );

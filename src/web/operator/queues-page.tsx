@@ -128,7 +128,8 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
     {
       name: queueTexts.state,
       cell: ({ state }) => {
-        const { Icon, text, tone } = states[state];
+        // A newer server may have others.
+        const { Icon, text, tone } = states[state] ?? { ...states.wait, text: state };
         return (
           <Badge tone={tone} icon={<Icon aria-hidden="true" />}>
             {text}

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { HardDrive } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorOrganization, OperatorStorage } from '../platform/app/contract.ts';
-import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { PartProblem, Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { StorageGrowth } from '../platform/app/storage-growth.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
@@ -32,6 +32,7 @@ export function StoragePage() {
     document.title = pageTexts.tabTitle(pageTexts.storage);
   }, []);
   const problem = useProblem(query);
+  const organizationsProblem = useProblem(organizations);
   if (problem) return <Problem {...problem} />;
   const { data } = query;
   const last = data?.days.at(-1);
@@ -60,17 +61,21 @@ export function StoragePage() {
       />
       {data && <StorageGrowth title={storagePageTexts.allOrganizations} days={data.days} />}
       <Section title={storagePageTexts.organizations}>
-        <Table
-          label={storagePageTexts.organizations}
-          columns={organizationColumns}
-          {...pagedList(organizations)}
-          keyOf={({ organization }) => organization}
-          empty={
-            <Empty title={storagePageTexts.notMeasured} icon={<HardDrive size={20} />}>
-              <p>{storagePageTexts.notMeasuredHint}</p>
-            </Empty>
-          }
-        />
+        {organizationsProblem ? (
+          <PartProblem {...organizationsProblem} />
+        ) : (
+          <Table
+            label={storagePageTexts.organizations}
+            columns={organizationColumns}
+            {...pagedList(organizations)}
+            keyOf={({ organization }) => organization}
+            empty={
+              <Empty title={storagePageTexts.notMeasured} icon={<HardDrive size={20} />}>
+                <p>{storagePageTexts.notMeasuredHint}</p>
+              </Empty>
+            }
+          />
+        )}
       </Section>
       <Section title={storagePageTexts.largestTables} lead={storagePageTexts.tablesLead}>
         <Table

@@ -142,6 +142,7 @@ export const problemTexts = {
   notFound: 'Page not found',
   notFoundWhy: 'It may have been deleted or renamed, or you may not have permission to see it.',
   notRefreshed: 'Parts of this page could not be refreshed',
+  notShown: (reason: string) => `This part cannot be shown: ${reason}`,
   refreshes: 'It refreshes automatically as soon as possible.',
   restarting: 'It may be restarting, or your connection is down. Running updates are not affected.',
   retrying: 'Retrying…',

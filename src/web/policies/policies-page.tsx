@@ -6,7 +6,8 @@ import type { PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
 import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { useMayManage } from '../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
-import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { refresh } from '../platform/app/then-refresh.ts';
+import { trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
@@ -85,6 +86,7 @@ export function PoliciesPage() {
                 organization={organization}
                 group={group}
                 packs={packs.data?.pages.flatMap(({ items }) => items) ?? []}
+                onMorePacks={packs.hasNextPage ? () => void packs.fetchNextPage() : null}
                 mayManage={mayManage}
               />
             ) : null
@@ -152,7 +154,7 @@ function GroupDialog({ onClose, organization }: { readonly organization: string;
   const create = useMutation(
     trpc.policies.createGroup.mutationOptions({
       onSuccess: async () => {
-        await queryClient.invalidateQueries({ queryKey: trpc.policies.pathKey() });
+        await refresh(trpc.policies.pathKey());
         onClose();
       },
     }),

@@ -4,17 +4,23 @@ import { X } from 'lucide-react';
 import { useDeferredValue, useId, useState } from 'react';
 import type { GroupChange, PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
-import { apiClient, queryClient, trpc } from '../platform/app/trpc.ts';
+import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
+import { refresh } from '../platform/app/then-refresh.ts';
+import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
-import { SelectField, TextField } from '../platform/ui/field.tsx';
+import { TextField } from '../platform/ui/field.tsx';
+import { HaltNote } from '../platform/ui/halt-note.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { EnableForm } from './enable-form.tsx';
 import styles from './policies.module.css';
 import { policyGroupDetailsTexts } from './texts.ts';
 
 interface DetailsProps {
   readonly organization: string;
   readonly group: PolicyGroup;
+  /** The first packs by name. `onMorePacks`: reads more of them. */
   readonly packs: readonly PolicyPack[];
+  readonly onMorePacks: (() => void) | null;
   readonly mayManage: boolean;
 }
 
@@ -22,6 +28,7 @@ interface DetailsProps {
 export function PolicyGroupDetails({
   group: { isDefault, name: group },
   mayManage,
+  onMorePacks,
   organization,
   packs,
 }: DetailsProps) {
@@ -31,7 +38,7 @@ export function PolicyGroupDetails({
   const change = useMutation(
     trpc.policies.changeGroup.mutationOptions({
       onSuccess: async () => {
-        await queryClient.invalidateQueries({ queryKey: trpc.policies.pathKey() });
+        await refresh(trpc.policies.pathKey());
         setAsked(null);
       },
     }),
@@ -43,6 +50,8 @@ export function PolicyGroupDetails({
       { enabled: !isDefault, getNextPageParam: (page) => page.next },
     ),
   );
+  const problem = useProblem(details);
+  const stacksProblem = useProblem(stacks);
   const send = useMutation({
     mutationFn: async (_part: GroupChange) =>
       (await apiClient.access.declaration.query({ organization, kind: 'PolicyGroup', object: group })).declaration,
@@ -71,7 +80,9 @@ export function PolicyGroupDetails({
       ) : null}
       <section className={styles['part']}>
         <h3>{policyGroupDetailsTexts.packs}</h3>
-        {details.data === undefined ? (
+        {problem ? (
+          <PartProblem {...problem} />
+        ) : details.data === undefined ? (
           <Skeleton width={180} />
         ) : details.data.packs.length === 0 ? (
           <p className={styles['none']}>{policyGroupDetailsTexts.noPacks}</p>
@@ -103,12 +114,10 @@ export function PolicyGroupDetails({
         {mayManage && packs.length > 0 && details.data !== undefined ? (
           <EnableForm
             packs={packs}
+            onMore={onMorePacks}
             isPending={isPending}
-            onEnable={({ pack, tag }) => {
-              // Another version of a pack keeps its configuration.
-              const config = details.data.packs.find(({ name }) => name === pack)?.config;
-              send.mutate({ enable: { pack, tag, ...(config === undefined ? {} : { config }) } });
-            }}
+            // Another version of a pack keeps its configuration.
+            onEnable={(enable) => send.mutate({ enable })}
           />
         ) : null}
       </section>
@@ -118,6 +127,7 @@ export function PolicyGroupDetails({
           <p className={styles['none']}>{policyGroupDetailsTexts.allOtherStacks}</p>
         ) : (
           <>
+            {stacksProblem ? <PartProblem {...stacksProblem} /> : null}
             <ul className={styles['list']}>
               {(stacks.data?.pages.flatMap(({ items }) => items) ?? []).map(({ project, stack }) => (
                 <li key={`${project}/${stack}`} className={styles['item']}>
@@ -167,47 +177,6 @@ export function PolicyGroupDetails({
   );
 }
 
-function EnableForm({
-  isPending,
-  onEnable,
-  packs,
-}: {
-  readonly packs: readonly PolicyPack[];
-  readonly isPending: boolean;
-  readonly onEnable: (enabled: { readonly pack: string; readonly tag: string }) => void;
-}) {
-  const [name, setName] = useState(packs[0]?.name ?? '');
-  const pack = packs.find((each) => each.name === name) ?? packs[0];
-  const [tag, setTag] = useState('');
-  if (pack === undefined) return null;
-  const chosen = pack.versions.find((each) => each.tag === tag)?.tag ?? pack.versions[0]?.tag ?? '';
-  return (
-    <form
-      className={styles['form']}
-      onSubmit={(event) => {
-        event.preventDefault();
-        onEnable({ pack: pack.name, tag: chosen });
-      }}
-    >
-      <SelectField
-        label={policyGroupDetailsTexts.pack}
-        value={pack.name}
-        options={packs.map((each) => [each.name, each.displayName])}
-        onChange={({ target }) => setName(target.value)}
-      />
-      <SelectField
-        label={policyGroupDetailsTexts.version}
-        value={chosen}
-        options={pack.versions.map((each) => [each.tag, each.tag])}
-        onChange={({ target }) => setTag(target.value)}
-      />
-      <Button type="submit" disabled={isPending}>
-        {policyGroupDetailsTexts.enable}
-      </Button>
-    </form>
-  );
-}
-
 function StackForm({
   isPending,
   onAdd,
@@ -226,29 +195,33 @@ function StackForm({
   const [project = '', stack = '', ...rest] = text.trim().split('/');
   const isReady = project !== '' && stack !== '' && rest.length === 0;
   return (
-    <form
-      className={styles['form']}
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (isReady) onAdd({ project, stack });
-      }}
-    >
-      <TextField
-        label={policyGroupDetailsTexts.stack}
-        placeholder={policyGroupDetailsTexts.stackPlaceholder}
-        list={listId}
-        value={text}
-        onChange={({ target }) => setText(target.value)}
-      />
-      <datalist id={listId}>
-        {found.data?.items.map((each) => (
-          <option key={`${each.project}/${each.stack}`} value={`${each.project}/${each.stack}`} />
-        ))}
-      </datalist>
-      <Button type="submit" disabled={isPending || !isReady}>
-        {policyGroupDetailsTexts.add}
-      </Button>
-    </form>
+    <>
+      <form
+        className={styles['form']}
+        data-draft={text === '' ? undefined : ''}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isReady) onAdd({ project, stack });
+        }}
+      >
+        <TextField
+          label={policyGroupDetailsTexts.stack}
+          placeholder={policyGroupDetailsTexts.stackPlaceholder}
+          list={listId}
+          value={text}
+          onChange={({ target }) => setText(target.value)}
+        />
+        <datalist id={listId}>
+          {found.data?.items.map((each) => (
+            <option key={`${each.project}/${each.stack}`} value={`${each.project}/${each.stack}`} />
+          ))}
+        </datalist>
+        <Button type="submit" disabled={isPending || !isReady}>
+          {policyGroupDetailsTexts.add}
+        </Button>
+      </form>
+      {text === '' ? null : <HaltNote className={styles['error']} />}
+    </>
   );
 }
 
@@ -264,7 +237,7 @@ function RemoveGroupDialog({
   const remove = useMutation(
     trpc.policies.removeGroup.mutationOptions({
       onSuccess: async () => {
-        await queryClient.invalidateQueries({ queryKey: trpc.policies.groups.pathKey() });
+        await refresh(trpc.policies.groups.pathKey());
         onClose();
       },
     }),

@@ -42,6 +42,7 @@ export const policyGroupDetailsTexts = {
   removeStack: (project: string, stack: string, group: string) => `Remove ${project}/${stack} from ${group}`,
   showMore: 'Show more',
   removeTheGroup: 'Remove the group',
+  morePacks: 'Show more packs',
   pack: 'Pack',
   version: 'Version',
   enable: 'Enable',

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleX } from 'lucide-react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
@@ -59,16 +60,19 @@ function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly up
     trpc.updates.events.queryOptions(
       { organization, project, stack: name, updateId, type: 'diagnosticEvent', newestFirst: true, limit: messageCount },
       // The messages of an ended update do not change.
-      { staleTime: Number.POSITIVE_INFINITY },
+      { staleTime: 'static' },
     ),
   );
+  const problem = useProblem(query);
   const errors = listErrors(progressOf(query.data?.items ?? []));
   // The error of the stack itself only says that the update failed.
   const ofResources = errors.filter(({ urn, type }) => urn !== null && type !== 'pulumi:pulumi:Stack');
   const first = ofResources[0] ?? errors[0];
   return (
     <div className={styles['error']}>
-      {query.isPending ? (
+      {problem ? (
+        <PartProblem {...problem} />
+      ) : query.isPending ? (
         <>
           <Skeleton width={220} />
           <Skeleton width="60%" />

@@ -8,6 +8,7 @@ import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
+import { HaltNote } from '../platform/ui/halt-note.tsx';
 import styles from './first-steps.module.css';
 import { nameOf } from './stack-row.tsx';
 import { firstStepTexts } from './texts.tsx';
@@ -25,16 +26,54 @@ YAML`;
 
 const deployCommand = 'pulumi up';
 
-/** What a person does in a terminal until the first stack is here. `organization`: the one that is shown; default: the first of the user. */
-export function FirstSteps({ organization }: { readonly organization: string | undefined }) {
-  const me = useMe();
-  const { data, error, isPending, mutate } = useMutation(
+/** The token for the first steps. The page has it: the steps are gone as soon as there is a filter, or a stack of a colleague. */
+export function useFirstToken() {
+  return useMutation(
     trpc.tokens.createMine.mutationOptions({
       // The response contains the value of the token: no cache may keep it.
       gcTime: 0,
       onSuccess: () => void queryClient.invalidateQueries({ queryKey: trpc.tokens.pathKey() }),
     }),
   );
+}
+
+type FirstToken = ReturnType<typeof useFirstToken>;
+
+/** The command that logs in with the new token, which is shown only once. */
+function LoginCommand({ value }: { readonly value: string }) {
+  return (
+    <>
+      <Code>{`PULUMI_ACCESS_TOKEN=${value} pulumi login ${location.origin}`}</Code>
+      <p className={styles['quiet']} data-draft="">
+        {firstStepTexts.shownOnce}
+      </p>
+      <HaltNote className={styles['quiet']} />
+    </>
+  );
+}
+
+/** The same without the steps, until the user has stored it. */
+export function FirstTokenNotice({ token: { data, reset } }: { readonly token: FirstToken }) {
+  if (data === undefined) return null;
+  return (
+    <div className={styles['token']}>
+      <LoginCommand value={data.value} />
+      <Button size="small" onClick={reset}>
+        {firstStepTexts.stored}
+      </Button>
+    </div>
+  );
+}
+
+/** What a person does in a terminal until the first stack is here. `organization`: the one that is shown; default: the first of the user. */
+export function FirstSteps({
+  organization,
+  token: { data, error, isPending, mutate },
+}: {
+  readonly organization: string | undefined;
+  readonly token: FirstToken;
+}) {
+  const me = useMe();
   const name = organization ?? me?.organizations[0]?.name ?? me?.login ?? 'ORGANIZATION';
   return (
     <Empty title={firstStepTexts.noStacks} icon={<Layers size={20} />}>
@@ -43,7 +82,7 @@ export function FirstSteps({ organization }: { readonly organization: string | u
         <li>
           <h3>{firstStepTexts.logIn}</h3>
           {data ? (
-            <Code>{`PULUMI_ACCESS_TOKEN=${data.value} pulumi login ${location.origin}`}</Code>
+            <LoginCommand value={data.value} />
           ) : (
             <p>
               <Button disabled={isPending} onClick={() => mutate({ description: firstStepTexts.tokenDescription })}>
@@ -51,7 +90,6 @@ export function FirstSteps({ organization }: { readonly organization: string | u
               </Button>
             </p>
           )}
-          {data ? <p className={styles['quiet']}>{firstStepTexts.shownOnce}</p> : null}
           {error ? <p role="alert">{error.message}</p> : null}
         </li>
         <li>
@@ -76,7 +114,7 @@ export function FirstSteps({ organization }: { readonly organization: string | u
 
 type Stack = Pick<StackItem, 'organization' | 'project' | 'stack'>;
 
-/** The stack that has come while the page showed that there is none; null: none has. */
+/** The stack that has come while the page showed that there is none; null: none has. `items`: all stacks, null if they are not known. */
 export function useFirstStack(items: readonly Stack[] | null): Stack | null {
   const [wasEmpty, setWasEmpty] = useState(false);
   if (items?.length === 0 && !wasEmpty) setWasEmpty(true);

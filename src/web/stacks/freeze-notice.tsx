@@ -24,49 +24,54 @@ export function FreezeNotice({
 }) {
   const { organization } = stack;
   const mayManage = useMayManage(organization);
-  const [isAsked, setIsAsked] = useState(false);
+  /** The rule to remove. Meanwhile, another one may freeze the stack. */
+  const [asked, setAsked] = useState<string | null>(null);
   const ruleId = frozen?.ruleId ?? '';
-  const rule = useQuery(trpc.rules.get.queryOptions({ organization, ruleId }, { enabled: isAsked }));
+  const rule = useQuery(
+    trpc.rules.get.queryOptions({ organization, ruleId: asked ?? '' }, { enabled: asked !== null }),
+  );
   const mayThaw = mayManage && frozen?.isOfStackAlone === true;
-  usePageAction(freezeTexts.thawStack, mayThaw ? () => setIsAsked(true) : null);
-  if (frozen === null) return null;
-  const { isOfStackAlone, note, scope, until } = frozen;
+  usePageAction(freezeTexts.thawStack, mayThaw ? () => setAsked(ruleId) : null);
   return (
-    <Notice
-      tone="neutral"
-      icon={<Snowflake size={17} />}
-      title={until === null ? freezeTexts.frozen : freezeTexts.frozenUntil(<Time at={until} />)}
-      action={
-        mayManage ? (
-          <>
-            <Link
-              to="/$organization/~/rules"
-              params={{ organization }}
-              search={{ rule: ruleId }}
-              className={buttonClass({ size: 'small' })}
-            >
-              {freezeTexts.openRule}
-            </Link>
-            {mayThaw ? (
-              <Button size="small" onClick={() => setIsAsked(true)}>
-                {freezeTexts.thaw}
-              </Button>
-            ) : null}
-          </>
-        ) : undefined
-      }
-    >
-      {note === '' ? null : <p>{note}</p>}
-      {isOfStackAlone ? null : <p>{freezeTexts.byRule(scope)}</p>}
-      {isAsked && rule.error ? <p role="alert">{rule.error.message}</p> : null}
-      {isAsked && rule.data ? (
-        <RemoveDialog organization={organization} rule={rule.data} onClose={() => setIsAsked(false)} />
+    <>
+      {frozen === null ? null : (
+        <Notice
+          tone="neutral"
+          icon={<Snowflake size={17} />}
+          title={frozen.until === null ? freezeTexts.frozen : freezeTexts.frozenUntil(<Time at={frozen.until} />)}
+          action={
+            mayManage ? (
+              <>
+                <Link
+                  to="/$organization/~/rules"
+                  params={{ organization }}
+                  search={{ rule: ruleId }}
+                  className={buttonClass({ size: 'small' })}
+                >
+                  {freezeTexts.openRule}
+                </Link>
+                {mayThaw ? (
+                  <Button size="small" onClick={() => setAsked(ruleId)}>
+                    {freezeTexts.thaw}
+                  </Button>
+                ) : null}
+              </>
+            ) : undefined
+          }
+        >
+          {frozen.note === '' ? null : <p>{frozen.note}</p>}
+          {frozen.isOfStackAlone ? null : <p>{freezeTexts.byRule(frozen.scope)}</p>}
+          {asked !== null && rule.error ? <p role="alert">{rule.error.message}</p> : null}
+        </Notice>
+      )}
+      {asked !== null && rule.data ? (
+        <RemoveDialog organization={organization} rule={rule.data} onClose={() => setAsked(null)} />
       ) : null}
-    </Notice>
+    </>
   );
 }
 
-/** For admins, while the stack is not frozen by a rule of its own. */
+/** For admins, while the stack is not frozen by a rule of its own. An open dialog stays when it is frozen meanwhile. */
 export function FreezeButton({
   details: { frozen },
   stack,
@@ -76,15 +81,16 @@ export function FreezeButton({
 }) {
   const mayManage = useMayManage(stack.organization);
   const [isAsked, setIsAsked] = useState(false);
-  const mayFreeze = mayManage && frozen === null;
+  const mayFreeze = mayManage && frozen?.isOfStackAlone !== true;
   usePageAction(freezeTexts.freezeStack, mayFreeze ? () => setIsAsked(true) : null);
-  if (!mayFreeze) return null;
   return (
     <>
-      <Button size="small" onClick={() => setIsAsked(true)}>
-        <Snowflake size={14} aria-hidden="true" />
-        {freezeTexts.freeze}
-      </Button>
+      {mayFreeze ? (
+        <Button size="small" onClick={() => setIsAsked(true)}>
+          <Snowflake size={14} aria-hidden="true" />
+          {freezeTexts.freeze}
+        </Button>
+      ) : null}
       {isAsked ? (
         <RuleDialog
           organization={stack.organization}

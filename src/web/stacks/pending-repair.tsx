@@ -27,29 +27,34 @@ export function PendingRepair({ details, stack }: { readonly stack: StackRef; re
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Skeleton width="50%" />;
   const { items, leftBy } = query.data;
-  if (details.active !== null)
-    return (
-      <Empty title={pendingTexts.running}>
-        <p>{pendingTexts.runningHint}</p>
-      </Empty>
-    );
-  if (items.length === 0)
-    return (
-      <Empty title={query.data.isKnown ? pendingTexts.none : pendingTexts.notReadable}>
-        <p>{pendingTexts.noneHint}</p>
-      </Empty>
-    );
+  const isRunning = details.active !== null;
   return (
-    <div className={styles['page']}>
-      {leftBy === null ? null : <LeftBy stack={stack} update={leftBy} />}
-      {/* The choices apply to this version only. */}
-      <Repair
-        key={query.data.headVersion}
-        stack={stack}
-        pending={query.data}
-        mayWrite={details.permissions.includes('write')}
-      />
-    </div>
+    <>
+      {isRunning ? (
+        <Empty title={pendingTexts.running}>
+          <p>{pendingTexts.runningHint}</p>
+        </Empty>
+      ) : items.length === 0 ? (
+        <Empty title={query.data.isKnown ? pendingTexts.none : pendingTexts.notReadable}>
+          <p>{pendingTexts.noneHint}</p>
+        </Empty>
+      ) : null}
+      {/* An update that changes nothing leaves the choices as they are. */}
+      {items.length === 0 ? null : (
+        <div hidden={isRunning}>
+          <div className={styles['page']}>
+            {leftBy === null ? null : <LeftBy stack={stack} update={leftBy} />}
+            {/* The choices apply to this version only. */}
+            <Repair
+              key={query.data.headVersion}
+              stack={stack}
+              pending={query.data}
+              mayWrite={details.permissions.includes('write')}
+            />
+          </div>
+        </div>
+      )}
+    </>
   );
 }
 

@@ -11,7 +11,7 @@ import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { numberLocale } from '../platform/ui/locale.ts';
 import { PrintNote } from '../platform/ui/print-note.tsx';
-import { FirstStackNotice, FirstSteps, useFirstStack } from './first-steps.tsx';
+import { FirstStackNotice, FirstSteps, FirstTokenNotice, useFirstStack, useFirstToken } from './first-steps.tsx';
 import { NextSteps, useNextSteps } from './next-steps.tsx';
 import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
@@ -28,8 +28,8 @@ const refreshMs = 15_000;
 const firstRefreshMs = 2_000;
 
 /** When a list is read again, in ms; null: not by itself. */
-function pauseOf(pages: readonly { readonly items: readonly unknown[] }[] = []): number | null {
-  if (pages.length === 1 && pages[0]?.items.length === 0) return firstRefreshMs;
+function pauseOf(isFiltered: boolean, pages: readonly { readonly items: readonly unknown[] }[] = []): number | null {
+  if (!isFiltered && pages.length === 1 && pages[0]?.items.length === 0) return firstRefreshMs;
   return pages.length <= maxRefreshedPages ? refreshMs : null;
 }
 
@@ -38,13 +38,14 @@ export function StacksPage() {
   const { organization } = useParams({ strict: false });
   const search = useSearch({ strict: false });
   const navigate = useNavigate();
+  const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
   const query = useInfiniteQuery(
     trpc.stacks.list.infiniteQueryOptions(
       { ...toQuery(search, organization), limit: pageSize },
       {
         getNextPageParam: ({ next }) => next,
         placeholderData: keepPreviousData,
-        refetchInterval: ({ state }) => every(pauseOf(state.data?.pages))({ state }),
+        refetchInterval: ({ state }) => every(pauseOf(isFiltered, state.data?.pages))({ state }),
         refetchOnWindowFocus: ({ state }) => (state.data?.pages.length ?? 0) <= maxRefreshedPages,
       },
     ),
@@ -60,8 +61,9 @@ export function StacksPage() {
   const steps = useNextSteps(organization);
   const isListed = items.length > 0 && !query.isPlaceholderData;
   const areStepsAbove = useIsAbove(organization, isListed, steps !== null);
-  const greeting = useFirstStack(query.isSuccess ? items : null);
-  const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
+  const greeting = useFirstStack(query.isSuccess && !isFiltered && !query.isPlaceholderData ? items : null);
+  const firstToken = useFirstToken();
+  const areFirstSteps = !problem && !query.isPending && items.length === 0 && !isFiltered;
   const clear = () => void navigate({ to: '.', search: {} });
   // `pulumi whoami` prints the user's own page: all stacks that the user may see.
   if (me !== undefined && me.login === organization && me.organizations.every(({ name }) => name !== organization))
@@ -82,7 +84,8 @@ export function StacksPage() {
         />
       </header>
       <StackFilterBar items={items} />
-      {greeting === null || isFiltered ? null : <FirstStackNotice stack={greeting} />}
+      {greeting === null ? null : <FirstStackNotice stack={greeting} />}
+      {areFirstSteps ? null : <FirstTokenNotice token={firstToken} />}
       {nextSteps !== null && areStepsAbove === true ? nextSteps : null}
       {problem ? (
         <Problem {...problem} />
@@ -110,7 +113,7 @@ export function StacksPage() {
           </p>
         </Empty>
       ) : (
-        <FirstSteps organization={organization} />
+        <FirstSteps organization={organization} token={firstToken} />
       )}
       {nextSteps !== null && areStepsAbove === false ? nextSteps : null}
     </div>

@@ -13,6 +13,7 @@ export const firstStepTexts = {
   sample: 'A program that needs no cloud account',
   tokenDescription: 'first steps',
   shownOnce: 'The token is shown only once. The CLI stores it.',
+  stored: 'I have stored it',
   waiting: 'Waiting for the first stack…',
 } as const;
 

@@ -19,8 +19,8 @@ export function StateText({ stack, version }: { readonly stack: StackRef; readon
   const query = useQuery(
     trpc.versions.text.queryOptions(
       { organization, project, stack: name, version },
-      // Each read is recorded.
-      { staleTime: Number.POSITIVE_INFINITY, refetchOnWindowFocus: false, refetchOnReconnect: false },
+      // Each read is recorded: refreshing the page does not repeat it.
+      { staleTime: 'static' },
     ),
   );
   const problem = useProblem(query);

@@ -30,7 +30,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
       { ...refOf(stack), version, limit: pageSize, ...(text === '' ? {} : { text }) },
       {
         getNextPageParam: (page) => page.next,
-        staleTime: Number.POSITIVE_INFINITY,
+        staleTime: 'static',
         placeholderData: (former) => former,
       },
     ),
@@ -135,9 +135,7 @@ function ResourceText({
 }
 
 function Values({ stack, urn, version }: { readonly stack: StackRef; readonly version: number; readonly urn: string }) {
-  const query = useQuery(
-    trpc.resources.get.queryOptions({ ...refOf(stack), urn, version }, { staleTime: Number.POSITIVE_INFINITY }),
-  );
+  const query = useQuery(trpc.resources.get.queryOptions({ ...refOf(stack), urn, version }, { staleTime: 'static' }));
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Skeleton width="40%" />;

@@ -3,17 +3,17 @@ import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight } from 'lucide-react';
 import { useMemo } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { nameInUrn } from '../platform/app/resource-name.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
-import { ListSearch, ListSection, ListSelect } from '../platform/ui/list-bar.tsx';
-import { dateLocale } from '../platform/ui/locale.ts';
+import { ListSection, ListSelect } from '../platform/ui/list-bar.tsx';
 import { fetchMore } from '../platform/ui/paged-list.ts';
 import { PrintNote } from '../platform/ui/print-note.tsx';
 import { RowButton } from '../platform/ui/row-button.tsx';
-import { exactTime } from '../platform/ui/time-display.ts';
+import { clockTime, exactTime, useTimeDisplay } from '../platform/ui/time-display.ts';
 import { useToggles } from '../platform/ui/toggles.ts';
 import { VirtualList } from '../platform/ui/virtual-list.tsx';
 import { stripColors } from './colored-text.ts';
@@ -26,12 +26,6 @@ import { isActive } from './update-status.ts';
 const rowPixels = 36;
 const pageSize = 200;
 const pollMs = 2_000;
-const clock = new Intl.DateTimeFormat(dateLocale, {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hour12: false,
-});
 
 interface EventListProps {
   readonly stack: StackRef;
@@ -65,11 +59,11 @@ export function EventList({ search, stack, update }: EventListProps) {
       facts={eventListTexts.count(rows.length, query.hasNextPage)}
       bar={
         <>
-          <ListSearch
+          <ListTextFilter
             label={eventListTexts.searchInEvents}
             placeholder={eventListTexts.searchInEvents}
-            value={search.text ?? ''}
-            onText={(text) => change({ text: text || undefined })}
+            value={search.text}
+            onText={(text) => change({ text })}
           />
           <ListSelect
             label={eventListTexts.kindOfEvent}
@@ -144,13 +138,14 @@ function Row({
 }) {
   const { event, label, text, urn } = row;
   const time = new Date(event.timestamp * 1000);
+  const display = useTimeDisplay();
   return (
     <>
       <RowButton className={styles['row']} aria-expanded={isOpen} onClick={onToggle}>
         {isOpen ? <ChevronDown size={14} aria-hidden="true" /> : <ChevronRight size={14} aria-hidden="true" />}
         <span className={styles['sequence']}>{event.sequence}</span>
         <time className={styles['time']} dateTime={time.toISOString()} title={exactTime(time)}>
-          {clock.format(time)}
+          {clockTime(time, display)}
         </time>
         <span className={styles['kind']}>{label}</span>
         <span className={styles['resource']} title={urn ?? undefined}>

@@ -40,7 +40,7 @@ function Providers({ from, stack, to }: { readonly stack: StackRef; readonly fro
     trpc.versions.diff.queryOptions(
       { ...{ organization, project, stack: name, from, to }, ...{ typePrefix: providerTypes, limit: maxListed } },
       // Versions do not change.
-      { enabled: isAsked, retry: false, staleTime: Number.POSITIVE_INFINITY },
+      { enabled: isAsked, retry: false, staleTime: 'static' },
     ),
   );
   if (!isAsked) {

@@ -2,10 +2,11 @@ import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronUp, CircleX, Download, Info, TriangleAlert } from 'lucide-react';
 import { useEffect, useMemo, useState } from 'react';
 import type { UpdateDetails } from '../platform/app/contract.ts';
+import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
+import { ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { ColoredSpans } from './colored.tsx';
 import { findLines, groupMessages, groupOfLine, linesOf, type MessageGroup, messagesAsText } from './message-lines.ts';
 import styles from './message-list.module.css';
@@ -49,9 +50,13 @@ export function MessageList({ live, search, update }: MessageListProps) {
     );
   }
   const at = line === undefined ? -1 : found.indexOf(line);
-  const go = (step: 1 | -1): void => {
-    const next = at < 0 ? (step > 0 ? 0 : found.length - 1) : (at + step + found.length) % found.length;
-    change({ line: found[next] });
+  /** `typed`: what the field has, which the URL has a moment later. */
+  const go = (step: 1 | -1, typed = text): void => {
+    const lines = typed === text ? found : findLines(groups, typed);
+    const from = line === undefined ? -1 : lines.indexOf(line);
+    if (lines.length === 0) return;
+    const next = from < 0 ? (step > 0 ? 0 : lines.length - 1) : (from + step + lines.length) % lines.length;
+    change({ text: typed || undefined, line: lines[next] });
   };
   const shown = groups.slice(0, Math.max(shownCount, groupIndex + 1));
   const hits = new Set(found);
@@ -63,14 +68,14 @@ export function MessageList({ live, search, update }: MessageListProps) {
           <search
             className={styles['search']}
             onKeyDown={({ key, shiftKey, target }) => {
-              if (key === 'Enter' && target instanceof HTMLInputElement && found.length > 0) go(shiftKey ? -1 : 1);
+              if (key === 'Enter' && target instanceof HTMLInputElement) go(shiftKey ? -1 : 1, target.value.trim());
             }}
           >
-            <ListSearch
+            <ListTextFilter
               label={messageListTexts.searchInMessages}
               placeholder={messageListTexts.searchInMessages}
               value={text}
-              onText={(next) => change({ text: next || undefined, line: undefined })}
+              onText={(next) => change({ text: next, line: undefined })}
             />
             <Button
               size="icon"

@@ -1,8 +1,9 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
+import { ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { useToggles } from '../platform/ui/toggles.ts';
 import { VirtualList } from '../platform/ui/virtual-list.tsx';
@@ -87,11 +88,11 @@ function Filter({ search }: { readonly search: UpdateSearch }) {
     void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
   return (
     <>
-      <ListSearch
+      <ListTextFilter
         label={progressTreeTexts.filterLabel}
         placeholder={progressTreeTexts.filter}
-        value={search.text ?? ''}
-        onText={(text) => change({ text: text || undefined })}
+        value={search.text}
+        onText={(text) => change({ text })}
       />
       <ListToggle isOn={search.all === '1'} onChange={(isOn) => change({ all: isOn ? '1' : undefined })}>
         {progressTreeTexts.unchangedResources}

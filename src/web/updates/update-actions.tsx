@@ -1,12 +1,14 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CirclePause, OctagonX } from 'lucide-react';
-import { useId, useState } from 'react';
+import { useState } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { usePageAction } from '../platform/app/page-actions.ts';
-import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
+import { trpc } from '../platform/app/trpc.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
-import { Dialog, DialogActions } from '../platform/ui/dialog.tsx';
+import { TextField } from '../platform/ui/field.tsx';
 import { AskButton } from './approvals/ask-approval.tsx';
 import { updateActionsTexts } from './texts.tsx';
 import styles from './update-actions.module.css';
@@ -59,7 +61,7 @@ export function UpdateActions({ stack, update }: ActionProps) {
           {updateActionsTexts.cancel}
         </Button>
       ) : null}
-      <StopDialog key={asked} stack={stack} update={update} way={asked} onClose={() => setAsked(null)} />
+      {asked === null ? null : <StopDialog stack={stack} update={update} way={asked} onClose={() => setAsked(null)} />}
     </div>
   );
 }
@@ -77,57 +79,35 @@ function StopDialog({
   stack,
   update,
   way,
-}: ActionProps & { readonly way: 'cancel' | 'drain' | null; readonly onClose: () => void }) {
-  const reasonId = useId();
+}: ActionProps & { readonly way: 'cancel' | 'drain'; readonly onClose: () => void }) {
   const [reason, setReason] = useState('');
-  const onSuccess = async (): Promise<void> => {
-    await queryClient.invalidateQueries();
-    onClose();
-  };
-  const cancel = useMutation(trpc.updates.cancel.mutationOptions({ onSuccess }));
-  const drain = useMutation(trpc.updates.drain.mutationOptions({ onSuccess }));
-  const text = texts[way ?? 'cancel'];
-  const mutation = way === 'drain' ? drain : cancel;
+  const options = thenRefresh(onClose);
+  const cancel = useMutation(trpc.updates.cancel.mutationOptions(options));
+  const drain = useMutation(trpc.updates.drain.mutationOptions(options));
+  const { error, isPending } = way === 'drain' ? drain : cancel;
   const send = (): void => {
     const given = reason.trim();
     if (way === 'cancel') cancel.mutate({ ...stack, updateId: update.updateId });
     else drain.mutate({ ...stack, updateId: update.updateId, ...(given === '' ? {} : { reason: given }) });
   };
   return (
-    <Dialog title={text.title} description={text.description} isOpen={way !== null} onClose={onClose}>
-      <form
-        className={styles['form']}
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-      >
-        {way === 'drain' ? (
-          <>
-            <label htmlFor={reasonId} className={styles['label']}>
-              {updateActionsTexts.reason(<span className={styles['optional']}>{updateActionsTexts.reasonNote}</span>)}
-            </label>
-            <input
-              id={reasonId}
-              className={styles['input']}
-              value={reason}
-              maxLength={200}
-              onChange={(event) => setReason(event.target.value)}
-            />
-          </>
-        ) : null}
-        {mutation.error ? (
-          <p className={styles['error']} role="alert">
-            {mutation.error.message}
-          </p>
-        ) : null}
-        <DialogActions>
-          <Button onClick={onClose}>{updateActionsTexts.keepItRunning}</Button>
-          <Button kind={way === 'drain' ? 'main' : 'danger'} type="submit" disabled={mutation.isPending}>
-            {text.action}
-          </Button>
-        </DialogActions>
-      </form>
-    </Dialog>
+    <ActionDialog
+      {...texts[way]}
+      stay={updateActionsTexts.keepItRunning}
+      isDanger={way === 'cancel'}
+      isPending={isPending}
+      error={error}
+      onClose={onClose}
+      onSubmit={send}
+    >
+      {way === 'drain' ? (
+        <TextField
+          label={updateActionsTexts.reason(<span className={styles['optional']}>{updateActionsTexts.reasonNote}</span>)}
+          value={reason}
+          maxLength={200}
+          onChange={({ target }) => setReason(target.value)}
+        />
+      ) : null}
+    </ActionDialog>
   );
 }

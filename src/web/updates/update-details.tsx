@@ -16,8 +16,8 @@ import { viewEndReason, viewKind } from './update-status.ts';
 /** The environment and the timing of an update, and related updates. */
 export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
   const environment = Object.entries(update.environment ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
-  const statistics = useStatistics(stack, update);
-  const removed = statistics?.removedOutputs ?? null;
+  const query = useStatistics(stack, update);
+  const removed = query.data?.removedOutputs ?? null;
   const endReason = viewEndReason(update.endReason);
   return (
     <div className={styles['details']}>
@@ -101,9 +101,9 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
               ))}
             </FactRow>
           )}
-          {statistics === undefined || statistics.policyPacks.length === 0 ? null : (
+          {query.data === undefined || query.data.policyPacks.length === 0 ? null : (
             <FactRow name={updateDetailsTexts.policyPacks}>
-              {statistics.policyPacks.map(({ name, version }) => (
+              {query.data.policyPacks.map(({ name, version }) => (
                 <code key={name}>{version === '' ? name : `${name} ${version}`}</code>
               ))}
             </FactRow>
@@ -115,7 +115,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
         </FactList>
       </Section>
       <Section title={updateDetailsTexts.duration}>
-        <Duration statistics={statistics} update={update} />
+        <Duration query={query} update={update} />
       </Section>
       <Section title={updateDetailsTexts.configuration}>
         <ConfigTable config={update.config} empty={updateDetailsTexts.noConfiguration} />

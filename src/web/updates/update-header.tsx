@@ -141,7 +141,7 @@ function Usually({
   readonly update: UpdateDetails;
   readonly isWanted: boolean;
 }) {
-  const usual = usualOf(useStatistics(stack, update, isWanted));
+  const usual = usualOf(useStatistics(stack, update, isWanted).data);
   // Another view of the page may have asked for it.
   return usual === null || !isWanted ? null : updateHeaderTexts.usually(duration(usual.medians.seconds));
 }

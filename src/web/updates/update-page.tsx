@@ -25,9 +25,7 @@ const previewRoute = getRouteApi('/$organization/$project/$stack/previews/$updat
 /** An update of a stack's history. */
 export function UpdatePage() {
   const { version, ...stack } = updateRoute.useParams();
-  return (
-    <UpdateOf key={version} stack={stack} choice={{ version: Number(version) }} search={updateRoute.useSearch()} />
-  );
+  return <UpdateOf stack={stack} choice={{ version: Number(version) }} search={updateRoute.useSearch()} />;
 }
 
 /** A preview, which has no number. The id of an update leads to its page. */
@@ -45,7 +43,7 @@ export function PreviewPage() {
         replace
       />
     );
-  return <UpdateOf key={updateId} stack={stack} choice={{ updateId }} search={search} />;
+  return <UpdateOf stack={stack} choice={{ updateId }} search={search} />;
 }
 
 interface UpdateOfProps {

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { TriangleAlert } from 'lucide-react';
 import { useEffect, useRef } from 'react';
 import type { StackRef, UpdateDetails, UpdateStatistics } from '../platform/app/contract.ts';
+import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
@@ -24,14 +25,15 @@ export function useStatistics(stack: StackRef, update: UpdateDetails, isWanted =
     enabled: isWanted,
     refetchInterval: every(isActive(update) ? 15_000 : null),
   });
-  const { data, refetch } = useQuery(options);
+  const query = useQuery(options);
+  const { refetch } = query;
   const shown = useRef(update.status);
   // Its end changes them.
   useEffect(() => {
     if (isWanted && shown.current !== update.status) void refetch();
     shown.current = update.status;
   }, [isWanted, refetch, update.status]);
-  return data;
+  return query;
 }
 
 /** What the updates of the last months usually took and changed, if they are enough. */
@@ -42,12 +44,15 @@ export function usualOf(statistics: UpdateStatistics | undefined): UpdateStatist
 
 /** Compares an update with the updates of the last months, and shows where its time went. */
 export function Duration({
-  statistics,
+  query,
   update,
 }: {
-  readonly statistics: UpdateStatistics | undefined;
+  readonly query: ReturnType<typeof useStatistics>;
   readonly update: UpdateDetails;
 }) {
+  const problem = useProblem(query);
+  const statistics = query.data;
+  if (problem) return <PartProblem {...problem} />;
   if (statistics === undefined) return <Skeleton width="60%" />;
   const { changes, failedBefore, seconds, steps } = statistics;
   const compared = usualOf(statistics);

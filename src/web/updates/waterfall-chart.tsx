@@ -25,7 +25,7 @@ export function WaterfallChart({
   readonly stack: StackRef;
   readonly update: UpdateDetails;
 }) {
-  const steps = useStatistics(stack, update)?.steps;
+  const steps = useStatistics(stack, update).data?.steps;
   const path = steps?.criticalPath ?? null;
   const { feed, revision } = live;
   const isLive = isActive(update);

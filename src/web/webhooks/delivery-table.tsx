@@ -2,7 +2,8 @@ import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Check, CircleSlash, Clock, X } from 'lucide-react';
 import type { Delivery } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
-import { every, queryClient } from '../platform/app/trpc.ts';
+import { refresh } from '../platform/app/then-refresh.ts';
+import { every } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
@@ -39,7 +40,7 @@ export function DeliveryTable({
   const redeliver = useMutation(
     calls.redeliver.mutationOptions({
       onSuccess: async ({ id }) => {
-        await queryClient.invalidateQueries({ queryKey: calls.deliveries.pathKey() });
+        await refresh(calls.deliveries.pathKey());
         onOpen(id);
       },
     }),

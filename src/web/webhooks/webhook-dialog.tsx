@@ -1,8 +1,9 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import type { Webhook } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
-import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
+import { refresh } from '../platform/app/then-refresh.ts';
+import { trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';
 import { CheckboxField, SelectField, TextField } from '../platform/ui/field.tsx';
 import { webhookDialogTexts } from './texts.tsx';
@@ -28,9 +29,9 @@ export function WebhookDialog({
     draftOf,
     read: () => readWebhook(owner, webhook?.name ?? ''),
   });
-  const { displayName, format, groups, isActive, isRemoved, secret, selected, url } = draft;
+  const { displayName, format, groups, isActive, isAll, isRemoved, secret, selected, url } = draft;
   const onSuccess = async ({ name }: Webhook): Promise<void> => {
-    await queryClient.invalidateQueries({ queryKey: trpc.webhooks.pathKey() });
+    await refresh(trpc.webhooks.pathKey());
     onClose();
     onMade?.(name);
   };
@@ -41,7 +42,8 @@ export function WebhookDialog({
     const made = {
       ...target,
       ...{ displayName: displayName.trim(), url: url.trim(), format, isActive },
-      ...{ events: [...selected], groups: [...groups] },
+      // Without any, a webhook is for all events.
+      ...(isAll ? { events: [], groups: [] } : { events: [...selected], groups: [...groups] }),
       ...(isRemoved ? { secret: null } : secret === '' ? {} : { secret }),
     };
     if (webhook === null) create.mutate(made);
@@ -52,7 +54,7 @@ export function WebhookDialog({
       managed={managedWebhook(owner, webhook?.name ?? null)}
       title={webhook === null ? webhookDialogTexts.addAWebhook : webhookDialogTexts.editWebhook(webhook.displayName)}
       action={webhook === null ? webhookDialogTexts.addTheWebhook : webhookDialogTexts.save}
-      isReady={displayName.trim() !== '' && url.trim() !== ''}
+      isReady={displayName.trim() !== '' && url.trim() !== '' && (isAll || selected.length + groups.length > 0)}
       {...dialog(webhook === null ? create : changed)}
       onClose={onClose}
       onSubmit={send}
@@ -95,9 +97,10 @@ export function WebhookDialog({
       ) : null}
       <EventFields
         organization={target.organization}
+        isAll={isAll}
         selected={selected}
         groups={groups}
-        onChange={(events, of) => change({ selected: events, groups: of })}
+        onChange={change}
       />
       <CheckboxField
         label={webhookDialogTexts.active}
@@ -114,6 +117,7 @@ function draftOf(webhook: Webhook | null) {
     url: webhook?.url ?? '',
     format: webhook?.format ?? 'raw',
     isActive: webhook?.isActive ?? true,
+    isAll: webhook === null || webhook.events.length + webhook.groups.length === 0,
     selected: (webhook?.events ?? []) as readonly string[],
     groups: (webhook?.groups ?? []) as readonly string[],
     secret: '',
@@ -124,52 +128,48 @@ function draftOf(webhook: Webhook | null) {
 /** The events of a webhook. */
 function EventFields({
   groups,
+  isAll,
   onChange,
   organization,
   selected,
 }: {
   readonly organization: string;
+  readonly isAll: boolean;
   readonly selected: readonly string[];
   readonly groups: readonly string[];
-  readonly onChange: (events: readonly string[], groups: readonly string[]) => void;
+  readonly onChange: (part: Partial<ReturnType<typeof draftOf>>) => void;
 }) {
-  const known = useQuery(
-    trpc.webhooks.events.queryOptions({ organization }, { staleTime: Number.POSITIVE_INFINITY }),
-  ).data;
-  const isAll = selected.length === 0 && groups.length === 0;
-  const [isOpen, setIsOpen] = useState(false);
-  const isChoosing = isOpen || !isAll;
+  const known = useQuery(trpc.webhooks.events.queryOptions({ organization }, { staleTime: Number.POSITIVE_INFINITY }));
+  const problem = useProblem(known);
   const toggle = (list: readonly string[], name: string): readonly string[] =>
     list.includes(name) ? list.filter((each) => each !== name) : [...list, name];
   return (
     <>
       <SelectField
         label={webhookDialogTexts.events}
-        value={isChoosing ? 'some' : 'all'}
+        value={isAll ? 'all' : 'some'}
         options={[
           ['all', webhookDialogTexts.allEvents],
           ['some', webhookDialogTexts.someEvents],
         ]}
-        onChange={({ target }) => {
-          setIsOpen(target.value === 'some');
-          if (target.value === 'all') onChange([], []);
-        }}
+        onChange={({ target }) => onChange({ isAll: target.value === 'all', selected: [], groups: [] })}
       />
-      {isChoosing ? (
+      {isAll ? null : (
         <fieldset className={styles['events']}>
           <legend className="unseen">{webhookDialogTexts.events}</legend>
-          {known?.items.map(({ group, name, text }) => (
+          {problem ? <PartProblem {...problem} /> : null}
+          {known.data?.items.map(({ group, name, text }) => (
             <CheckboxField
               key={name}
               label={nameOfEvent(name)}
               title={text}
               disabled={groups.includes(group)}
               checked={groups.includes(group) || selected.includes(name)}
-              onChange={() => onChange(toggle(selected, name), groups)}
+              onChange={() => onChange({ selected: toggle(selected, name) })}
             />
           ))}
         </fieldset>
-      ) : null}
+      )}
     </>
   );
 }

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import type { Webhook } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
-import { queryClient } from '../platform/app/trpc.ts';
+import { refresh } from '../platform/app/then-refresh.ts';
 import { useRemoval } from '../platform/app/use-edit.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
@@ -63,7 +63,7 @@ export function WebhookView({
   const ping = useMutation(
     calls.ping.mutationOptions({
       onSuccess: async ({ id }) => {
-        await queryClient.invalidateQueries({ queryKey: calls.deliveries.pathKey() });
+        await refresh(calls.deliveries.pathKey());
         open(id);
       },
     }),
@@ -137,7 +137,7 @@ function RemoveDialog({
       onSuccess: async () => {
         // Leaves the page first: its queries would fail once the webhook is gone.
         await onRemoved();
-        await queryClient.invalidateQueries({ queryKey: calls.list.pathKey() });
+        await refresh(calls.list.pathKey());
       },
     }),
   );

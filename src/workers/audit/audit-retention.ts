@@ -2,19 +2,23 @@ import { createAuditChainRepository } from '../../shared/audit/audit-chain-repos
 import { listHeads } from '../../shared/audit/verify-audit.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
+import { createAuditExportRepository } from './audit-export-repository.ts';
+import { createAuditRetentionRepository } from './audit-retention-repository.ts';
 
 /** Partitions are added for the current month and this many ahead. */
 const monthsAhead = 3;
+/** Dropped batches that one statement deletes. */
+const batchesAtOnce = 5_000;
 
 /** Adds the partitions of the next months. Until they exist, events go to the default partition. Returns how many were missing. */
 export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promise<number> {
-  const { months } = await createAuditChainRepository(db).readMonths(monthsAhead, 0);
+  const { months } = await createAuditRetentionRepository(db).readMonths(monthsAhead, 0);
   let added = 0;
   for (const month of months) {
     const isAdded = await db.inTransaction(async (tx) => {
-      const auditChains = createAuditChainRepository(tx);
-      await auditChains.limitLockWait();
-      return auditChains.addPartition(month);
+      const auditMonths = createAuditRetentionRepository(tx);
+      await auditMonths.limitLockWait();
+      return auditMonths.addPartition(month);
     });
     if (isAdded) added++;
   }
@@ -32,16 +36,19 @@ export async function dropOldAudit(
 ): Promise<number> {
   const { isExported, receiverUrl, retentionDays } = config.audit;
   if (retentionDays === 0) return 0;
-  const { keptFrom } = await createAuditChainRepository(db).readMonths(0, retentionDays);
+  const { keptFrom } = await createAuditRetentionRepository(db).readMonths(0, retentionDays);
   const dropped = await db.inTransaction(async (tx) => {
-    const auditChains = createAuditChainRepository(tx);
-    await auditChains.limitLockWait();
-    const { chainedThrough } = await auditChains.lockState();
-    if ((await auditChains.findLastBefore(keptFrom)) > chainedThrough) return 0;
-    if (isExported && (await auditChains.hasUnexportedBefore('blobs', keptFrom))) return 0;
-    if (receiverUrl !== null && (await auditChains.hasUnexportedBefore('receiver', keptFrom))) return 0;
-    return auditChains.dropMonthsBefore(keptFrom);
+    const auditMonths = createAuditRetentionRepository(tx);
+    const exports = createAuditExportRepository(tx);
+    await auditMonths.limitLockWait();
+    const { chainedThrough } = await createAuditChainRepository(tx).lockState();
+    if ((await auditMonths.findLastBefore(keptFrom)) > chainedThrough) return 0;
+    if (isExported && (await exports.hasUnexportedBefore('blobs', keptFrom))) return 0;
+    if (receiverUrl !== null && (await exports.hasUnexportedBefore('receiver', keptFrom))) return 0;
+    return auditMonths.dropMonthsBefore(keptFrom);
   });
+  const { deleteDropped } = createAuditRetentionRepository(db);
+  while ((await deleteDropped(batchesAtOnce)) === batchesAtOnce) if (signal?.aborted) return dropped;
   const failures: unknown[] = [];
   for (const { baseBatch, organizationId } of await createAuditChainRepository(db).listChains()) {
     if (baseBatch === 0) continue;

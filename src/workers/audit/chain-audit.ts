@@ -8,6 +8,8 @@ import { assertStoreReachable } from '../platform/item-failures.ts';
 
 /** Maximum number of events that one transaction chains. */
 const eventsAtOnce = 500;
+/** About as many bytes of events: with the quotes of a format, a batch stays below the megabyte that many receivers accept. */
+const bytesAtOnce = 400_000;
 const headsAtOnce = 200;
 /** A run waits this long for transactions that may still add an event; the next one goes on. In ms. */
 const maxWaitMs = 2_000;
@@ -44,9 +46,8 @@ async function chainPass(tx: Queryable): Promise<Pass> {
   if (chainedThrough >= horizonThrough) return 'idle';
   if (!isReached) return 'waiting';
   const range = { after: chainedThrough, through: horizonThrough, since: droppedBefore };
-  const events = await auditChains.listEvents(range, eventsAtOnce);
-  const last = events.at(-1);
-  const throughNumber = last && events.length === eventsAtOnce ? last.number : horizonThrough;
+  const throughNumber = await auditChains.findPassEnd(range, { bytes: bytesAtOnce, events: eventsAtOnce });
+  const events = await auditChains.listEvents({ ...range, through: throughNumber }, eventsAtOnce);
   const groups = Map.groupBy(events, ({ month, organizationId }) => `${organizationId} ${month}`);
   for (const [, group] of [...groups].toSorted(([one], [other]) => (one < other ? -1 : 1)))
     await chainBatch(tx, group, throughNumber);

@@ -1,9 +1,9 @@
-import { createAuditChainRepository, type UnexportedRow } from '../../shared/audit/audit-chain-repository.ts';
 import { type AuditFormat, batchText } from '../../shared/audit/audit-formats.ts';
 import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
+import { createAuditExportRepository, type UnexportedRow } from './audit-export-repository.ts';
 
 const batchesAtOnce = 50;
 
@@ -16,7 +16,7 @@ export async function exportAudit(
   { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
   signal?: AbortSignal,
 ): Promise<number> {
-  const auditChains = createAuditChainRepository(db);
+  const exports = createAuditExportRepository(db);
   const events = createAuditListRepository(db);
   const { format } = config.audit;
   let exported = 0;
@@ -29,10 +29,10 @@ export async function exportAudit(
     const stored = await blobs.stat(key);
     if (stored?.storedBytes !== bytes.length)
       throw new Error(`${key} should have ${bytes.length} bytes, but has ${stored?.storedBytes ?? 'none'}`);
-    await auditChains.noteExported('blobs', batch.organizationId, batch.batch);
+    await exports.noteExported('blobs', batch.organizationId, batch.batch);
   };
   for (;;) {
-    const batches = await auditChains.listUnexported('blobs', { except: [...failures.keys()], limit: batchesAtOnce });
+    const batches = await exports.listUnexported('blobs', { except: [...failures.keys()], limit: batchesAtOnce });
     for (const batch of batches) {
       if (signal?.aborted) return exported;
       if (failures.has(batch.organizationId)) continue;

@@ -1,4 +1,3 @@
-import { createAuditChainRepository, type UnexportedRow } from '../../shared/audit/audit-chain-repository.ts';
 import { type AuditFormat, batchText, contentTypes } from '../../shared/audit/audit-formats.ts';
 import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
 import { createAuditSendingRepository } from '../../shared/audit/audit-sending-repository.ts';
@@ -7,11 +6,11 @@ import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import type { AllowList } from '../../shared/platform/outgoing/address-rules.ts';
 import { Outgoing } from '../../shared/platform/outgoing/outgoing.ts';
 import { isAccepted, type Posted, post } from '../../shared/platform/outgoing/post.ts';
+import { createAuditExportRepository, maxPauseSeconds, type UnexportedRow } from './audit-export-repository.ts';
 
 const batchesAtOnce = 50;
 const timeoutMs = 30_000;
 const firstPauseSeconds = 30;
-const maxPauseSeconds = 3_600;
 /** After this many organizations with failed batches, the receiver is considered unavailable. */
 const maxRefused = 3;
 /** Statuses by which the receiver refuses everything, not one batch. */
@@ -41,7 +40,8 @@ export function receiverCalls(url: string, { hosts, networks, plainOrigins }: Al
 
 /**
  * Posts the events of chained batches, one request for each batch, in the order of each organization's chain. A batch counts as sent once
- * the receiver has answered 2xx; until then it is sent again, after growing pauses, under the same id. Returns how many were sent.
+ * the receiver has answered 2xx; until then it is sent again, after growing pauses, under the same id: of its organization, or of all if the
+ * receiver seems to be unavailable. Returns how many were sent.
  */
 export async function sendAudit(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
@@ -49,42 +49,45 @@ export async function sendAudit(
   signal: AbortSignal,
 ): Promise<number> {
   const sending = createAuditSendingRepository(db);
-  const auditChains = createAuditChainRepository(db);
+  const exports = createAuditExportRepository(db);
   const { failures, isDue } = await sending.readPause(maxPauseSeconds);
   if (!isDue) return 0;
   let sent = 0;
   /** Organizations whose next batch was refused: the others go on. */
   const refused = new Set<string>();
-  let problem: Posted | null = null;
   for (let isComplete = false; !(isComplete || signal.aborted); ) {
-    const batches = await auditChains.listUnexported('receiver', { except: [...refused], limit: batchesAtOnce });
+    const batches = await exports.listUnexported('receiver', { except: [...refused], limit: batchesAtOnce });
     for (const batch of batches) {
-      if (refused.has(batch.organizationId)) continue;
+      const { organizationId, sendFailures } = batch;
+      if (refused.has(organizationId)) continue;
       const posted = await sendBatch(db, batch, receiver, signal);
       if (signal.aborted && !isAccepted(posted)) return sent;
       if (isAccepted(posted)) {
-        await auditChains.noteExported('receiver', batch.organizationId, batch.batch);
+        await exports.noteExported('receiver', organizationId, batch.batch);
         sent++;
         continue;
       }
-      problem = posted;
       logger.warn(
         { batch: batchId(batch), ...('status' in posted ? { status: posted.status } : posted) },
         'audit events were not accepted',
       );
-      refused.add(batch.organizationId);
-      const isOutOfOrder = 'status' in posted && posted.status >= 500 && refused.size >= maxRefused;
-      if (!('status' in posted) || isOutOfOrder || refusesAll.has(posted.status)) {
-        isComplete = true;
-        break;
+      refused.add(organizationId);
+      const isAnswer = 'status' in posted && !refusesAll.has(posted.status);
+      if (isAnswer) await exports.noteRefused(organizationId, sendFailures + 1, pauseAfter(sendFailures));
+      if (!isAnswer || (posted.status >= 500 && refused.size >= maxRefused)) {
+        await sending.noteFailure(failures + 1, pauseAfter(failures));
+        return sent;
       }
     }
-    isComplete ||= batches.length < batchesAtOnce;
+    isComplete = batches.length < batchesAtOnce;
   }
-  if (problem === null) await sending.noteSuccess();
-  else
-    await sending.noteFailure(failures + 1, Math.min(firstPauseSeconds * 2 ** Math.min(failures, 20), maxPauseSeconds));
+  await sending.noteSuccess();
   return sent;
+}
+
+/** In seconds. */
+function pauseAfter(failures: number): number {
+  return Math.min(firstPauseSeconds * 2 ** Math.min(failures, 20), maxPauseSeconds);
 }
 
 async function sendBatch(

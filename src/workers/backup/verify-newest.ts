@@ -104,9 +104,8 @@ function verify({
       try {
         const { problems } = JSON.parse(output.stdout) as { problems: string[] };
         resolve(problems.slice(0, maxProblems));
-      } catch {
-        if (code === 1) resolve([output.stderr.trim().replace(/^holdfast: /, '')]);
-        else reject(new Error(`The verification ended with ${code}: ${output.stderr.trim()}`));
+      } catch (cause) {
+        reject(new Error(`The verification ended with ${code}: ${output.stderr.trim()}`, { cause }));
       }
     });
     try {

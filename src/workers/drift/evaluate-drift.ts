@@ -2,6 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { createDriftRepository, type WaitingRun } from '../../shared/drift/drift-repository.ts';
 import { textOf } from '../../shared/events/event-text.ts';
 import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 import { type DriftCounts, driftOfEvent, driftOfSummary } from './drift.ts';
 
 const runsAtOnce = 50;
@@ -9,26 +10,32 @@ const runsAtOnce = 50;
 const maxEventBytes = 4 * 1024 * 1024;
 const appetite = { events: 1_000, bytes: 4 * 1024 * 1024 };
 
-type Parts = Pick<AppContext, 'db' | 'eventReader' | 'logger'>;
+type Parts = Pick<AppContext, 'blobs' | 'db' | 'eventReader' | 'logger' | 'metrics'>;
 
 /**
  * Evaluates the drift found by ended runs, records it, and notifies webhooks of new drift, in the same transaction. Safe in any number of processes.
  * Returns how many runs were recorded.
  */
 export async function evaluateDrift(parts: Parts, signal: AbortSignal): Promise<number> {
-  const { db, logger } = parts;
+  const { blobs, db, logger, metrics } = parts;
   let done = 0;
-  const waiting = await createDriftRepository(db).listWaiting(runsAtOnce);
-  for (const run of waiting) {
-    if (signal.aborted) break;
-    try {
-      await evaluate(parts, run);
-      done++;
-    } catch (error) {
-      logger.warn({ updateId: run.updateId, err: error }, 'drift: this run will be evaluated again');
+  let last: WaitingRun | null = null;
+  for (;;) {
+    const waiting: readonly WaitingRun[] = await createDriftRepository(db).listWaiting(last, runsAtOnce);
+    for (const run of waiting) {
+      if (signal.aborted) return done;
+      last = run;
+      try {
+        await evaluate(parts, run);
+        done++;
+      } catch (error) {
+        await assertStoreReachable(blobs, error);
+        metrics.maintenancePostponed.labels('evaluate-drift').inc();
+        logger.warn({ updateId: run.updateId, err: error }, 'drift: this run will be evaluated again');
+      }
     }
+    if (waiting.length < runsAtOnce) return done;
   }
-  return done;
 }
 
 async function evaluate(parts: Parts, run: WaitingRun): Promise<void> {

@@ -116,6 +116,7 @@ async function takeStep(
     const chunks = checkpoints === 0 ? await stacks.deleteChunks(stackId, limits.batchUpdates) : 0;
     const names = await stacks.deleteFormerNames(stackId, limits.batchUpdates);
     const indexed = await stacks.deleteIndexRows(stackId, limits.batchRows);
+    const deliveries = await stacks.deleteDeliveries(stackId, limits.batchRows);
     const isDone = await stacks.deleteRow(stackId);
     return {
       progress: chunk,
@@ -125,6 +126,7 @@ async function takeStep(
         version_chunks: chunks,
         former_stack_names: names,
         stack_resources: indexed,
+        webhook_deliveries: deliveries,
         stacks: isDone ? 1 : 0,
       },
     };

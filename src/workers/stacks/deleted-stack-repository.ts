@@ -215,6 +215,16 @@ export function createDeletedStackRepository(db: Queryable) {
       return row.count;
     },
 
+    /** Deletes the log of the stack's webhooks. */
+    deleteDeliveries: async (stackId: string, limit: number): Promise<number> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* deletedStacks.deleteDeliveries */
+        delete from webhook_deliveries where ctid = any (array(
+          select d.ctid from webhooks w join webhook_deliveries d on d.webhook_id = w.id where w.stack_id = ${stackId} limit ${limit}))
+        returning id`);
+      return rows.length;
+    },
+
     /** Deletes the stack's row and its data key. Returns false if something that belongs to it is left. */
     deleteRow: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -227,6 +237,7 @@ export function createDeletedStackRepository(db: Queryable) {
             and not exists (select 1 from former_stack_names f where f.stack_id = s.id)
             and not exists (select 1 from stack_resources r where r.stack_id = s.id)
             and not exists (select 1 from resource_changes c where c.stack_id = s.id)
+            and not exists (select 1 from webhooks w join webhook_deliveries d on d.webhook_id = w.id where w.stack_id = s.id)
         ),
         keys as (delete from encryption_keys where stack_id in (select id from emptied))
         delete from stacks where id in (select id from emptied) returning id`);

@@ -4,7 +4,7 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 const CountRow = Type.Object({ count: Type.Integer() });
 const DayRow = Type.Object({ organizationId: Type.String(), day: Type.String(), project: Type.String() });
 
-/** Sums of the days of live stacks, by project: tables `project_days` and `project_day_deliveries`. */
+/** Sums of the days of live stacks, by project, and the sums of organizations: tables `project_days`, `project_day_deliveries`, `stack_counts`. */
 export function createProjectDayRepository(db: Queryable) {
   return {
     /** Adds up to `limit` changes to the sums, in one statement: readers see each change once. Returns how many. */
@@ -41,6 +41,23 @@ export function createProjectDayRepository(db: Queryable) {
           select organization_id, day, project_name, kind, seconds, sum(count) from taken group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5
           on conflict (organization_id, day, project_name, kind, seconds) do update set count = k.count + excluded.count)
         select count(*)::int as count from taken`);
+      return count;
+    },
+
+    /** Replaces the rows of organizations in which stacks came or left by their sum. Returns how many there were. */
+    addStackCounts: async (limit: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* projectDays.addStackCounts */
+        with pending as materialized (select organization_id from stack_counts where not is_sum limit ${limit}),
+        taken as (
+          delete from stack_counts where id in (
+            select id from stack_counts where organization_id in (select organization_id from pending) order by id for update skip locked)
+          returning *),
+        added as (
+          insert into stack_counts (organization_id, stacks, state_bytes, journal_bytes, event_bytes, is_sum)
+          select organization_id, sum(stacks), sum(state_bytes), sum(journal_bytes), sum(event_bytes), true from taken group by 1
+          having (sum(stacks), sum(state_bytes), sum(journal_bytes), sum(event_bytes)) <> (0, 0, 0, 0))
+        select count(*)::int as count from pending`);
       return count;
     },
 

@@ -9,7 +9,7 @@ const lookupsAtOnce = 5;
 export async function sumProjectDays({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
   const days = createProjectDayRepository(db);
   let all = 0;
-  for (const addSome of [days.addChanges, days.addDeliveryChanges])
+  for (const addSome of [days.addChanges, days.addDeliveryChanges, days.addStackCounts])
     for (let count = changesAtOnce; count === changesAtOnce && !signal.aborted; all += count)
       count = await addSome(changesAtOnce);
   for (let count = lookupsAtOnce; count === lookupsAtOnce && !signal.aborted; )

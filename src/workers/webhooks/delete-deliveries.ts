@@ -4,10 +4,11 @@ import { createDeliveryRepository } from '../../shared/webhooks/delivery-reposit
 /** How long the log of webhooks is kept. */
 const logDays = 30;
 const eventsAtOnce = 1_000;
+const deliveriesAtOnce = 5_000;
 
 /** Deletes events that were delivered or given up long ago, and events without remaining deliveries. */
 export async function deleteOldDeliveries({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<void> {
   const deliveries = createDeliveryRepository(db);
-  await deliveries.deleteOrphans();
+  while (!signal.aborted && (await deliveries.deleteOrphans(deliveriesAtOnce)) === deliveriesAtOnce);
   while (!signal.aborted && (await deliveries.deleteOld(logDays, eventsAtOnce)) === eventsAtOnce);
 }

@@ -59,8 +59,10 @@ export const rowBreaches: Breaches = {
     scim_groups: 'scim_groups_pkey',
     scim_waiting_members: 'scim_waiting_members_pkey',
     stack_changes: 'stack_changes_pkey',
+    stack_counts: 'stack_counts_pkey',
     stack_resources: 'stack_resources_pkey',
     stack_retention: 'stack_retention_pkey',
+    stack_storage: 'stack_storage_pkey',
     stacks: 'stacks_name_key stacks_pkey',
     state_index_due: 'state_index_due_pkey',
     state_indexes: 'state_indexes_pkey',
@@ -112,6 +114,7 @@ export const rowBreaches: Breaches = {
     scim_waiting_members: 'scim_waiting_members_team_id_fkey',
     stack_resources: 'stack_resources_stack_id_fkey',
     stack_retention: 'stack_retention_stack_id_fkey',
+    stack_storage: 'stack_storage_stack_id_fkey',
     stacks: 'stacks_active_update_fkey stacks_checkpoint_fkey stacks_deleted_checkpoint_fkey stacks_project_id_fkey',
     state_indexes: 'state_indexes_stack_id_fkey',
     team_members: 'team_members_team_id_fkey',
@@ -155,11 +158,12 @@ export const rowBreaches: Breaches = {
     organizations: 'add_default_policy_group add_organization_access',
     policy_pack_versions: 'note_blob_referenced note_blob_released',
     roles: 'role_changed',
-    stack_changes: 'move_project_days move_project_deliveries',
+    stack_changes: 'count_stack move_project_days move_project_deliveries',
     stack_days: 'note_day_of_project note_delivery_of_project',
     stack_resources: 'note_references',
+    stack_storage: 'sum_stack_storage',
     stacks:
-      'forget_approvals list_stack note_head note_left_project note_stack_change notify_live_of_stack ' +
+      'count_head_resources forget_approvals forget_stack_storage list_stack note_head note_left_project note_stack_change notify_live_of_stack ' +
       'notify_of_restored_stack notify_of_stack stack_access_changed stack_released',
     state_indexes: 'notify_live_of_index',
     team_members: 'team_members_changed',
@@ -170,7 +174,7 @@ export const rowBreaches: Breaches = {
     update_rules: 'notify_of_freeze update_rules_changed',
     update_statistics: 'count_delivery',
     updates:
-      'delete_superseded_checkpoint note_drift_run note_stack_day note_stack_trouble note_update_ended note_version ' +
+      'delete_superseded_checkpoint note_drift_run note_last_update note_stack_day note_stack_trouble note_update_ended note_version ' +
       'notify_live_of_update notify_of_update set_update_columns',
     users: 'end_invitations_of_user end_leases_of_user end_sessions_of_user notify_live_of_rights',
     version_chunks: 'note_base_released note_blob_referenced note_blob_released',

@@ -2,6 +2,9 @@
 export const noRemoteConfig =
   'this server keeps no configuration of stacks. Put it in Pulumi.<stack>.yaml and omit --remote-config';
 
+/** The CLI would create the stack without the environment, and then ask for its removal. */
+export const noEnvironments = 'this server has no Pulumi ESC. Omit --esc-config';
+
 interface Product {
   readonly paths: RegExp;
   readonly message: string;

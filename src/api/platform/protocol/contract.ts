@@ -79,7 +79,7 @@ export const ContractStackResponse = component(
       ...stack,
       activeUpdate: Type.String(),
       /** Our extension, as in the CLI's dialect. */
-      compactionError: Type.Optional(Type.String()),
+      journalError: Type.Optional(Type.String()),
     },
     { description },
   ),

@@ -1,4 +1,3 @@
-import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import type { Tags } from '../../../shared/stacks/tags.ts';
 import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 import type { Dialect } from '../../platform/http/request.ts';
@@ -19,12 +18,10 @@ export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect
   return dialect === 'contract' ? 0 : (rules.first('lock-wait')?.settings.seconds ?? defaultSeconds);
 }
 
-/** Throws InvalidRequestError if the tag exists but is not a duration: otherwise updates would silently not wait. */
-export function assertLockWait(tags: Tags): void {
-  if (tags[lockWaitTag] !== undefined && parseLockWait(tags[lockWaitTag]) === null)
-    throw new InvalidRequestError(
-      `The tag ${lockWaitTag} must be a time up to 24 hours, such as 90, 90s, 10m or 1h, not ${JSON.stringify(tags[lockWaitTag])}`,
-    );
+/** What is wrong with the value of the tag; null: nothing. */
+export function lockWaitProblem(text: string | undefined): string | null {
+  if (text === undefined || parseLockWait(text) !== null) return null;
+  return `The tag ${lockWaitTag} must be a time up to 24 hours, such as 90, 90s, 10m or 1h, not ${JSON.stringify(text)}`;
 }
 
 function parseLockWait(text: string | undefined): number | null {

@@ -1,4 +1,4 @@
-import { ConflictError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
+import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import type { Tags } from '../../../shared/stacks/tags.ts';
 import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 import type { QueueLoss, WaitingRun } from '../../../shared/updates/update-queue-repository.ts';
@@ -28,13 +28,10 @@ function describeEviction({ evictedBy, reason }: Extract<QueueLoss, { evictedBy:
   return `${evictedBy} has removed this run from the queue of the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing`;
 }
 
-/** Throws InvalidRequestError if the tag exists but is invalid. */
-export function assertSupersede(tags: Tags): void {
-  const mode = tags[supersedeTag];
-  if (mode !== undefined && !isMode(mode))
-    throw new InvalidRequestError(
-      `The tag ${supersedeTag} must be one of ${modes.join(', ')}, not ${JSON.stringify(mode)}`,
-    );
+/** What is wrong with the value of the tag; null: nothing. */
+export function supersedeProblem(mode: string | undefined): string | null {
+  if (mode === undefined || isMode(mode)) return null;
+  return `The tag ${supersedeTag} must be one of ${modes.join(', ')}, not ${JSON.stringify(mode)}`;
 }
 
 /**

@@ -77,9 +77,9 @@ export async function awaitConsumers(
 }
 
 /**
- * Asserts that no stack reads the outputs of this one, if a rule of kind `consumers` refuses that they are taken away. Throws
- * ConsumersError, also if that is not known of `unindexed` stacks, see awaitConsumers. A consumer may count for a moment after its reference
- * is gone.
+ * Asserts that no stack of the organization reads the outputs of this one, if a rule of kind `consumers` refuses that they are taken away:
+ * other organizations could otherwise hold it up, with a reference to any name. Throws ConsumersError, also if that is not known of
+ * `unindexed` stacks, see awaitConsumers. A consumer may count for a moment after its reference is gone.
  */
 export async function assertNotConsumed(
   tx: Queryable,
@@ -90,7 +90,7 @@ export async function assertNotConsumed(
 ): Promise<void> {
   const rule = stack.updateRules.first('consumers');
   if (rule?.settings.mode !== 'refuse') return;
-  const consumers = (await describeConsumers(tx, stack, access)) ?? describeUnindexed(stack, access, unindexed);
+  const consumers = (await describeConsumers(tx, stack, access, true)) ?? describeUnindexed(stack, access, unindexed);
   if (consumers === null) return;
   const note = rule.note === '' ? '' : ` ${rule.note}`;
   throw new ConsumersError(
@@ -112,7 +112,7 @@ export async function warnOfConsumers(
   if (!stack || !rule) return null;
   // A rule that refuses has waited, or will.
   const unindexed = rule.settings.mode === 'warn' ? await awaitIndex(db, stack) : [];
-  const consumers = (await describeConsumers(db, stack, access)) ?? describeUnindexed(stack, access, unindexed);
+  const consumers = (await describeConsumers(db, stack, access, false)) ?? describeUnindexed(stack, access, unindexed);
   return consumers && `Stack ${formatStackRef(ref)} ${isReadBy(consumers, consumers.named)}: ${losses[loss]}.`;
 }
 
@@ -131,18 +131,19 @@ export async function checkOutputLoss(
   if (!rule) return null;
   const { id: stackId, stackVersion } = stack;
   const loss = await createOutputLossRepository(tx).findPreviewed({ stackId, stackVersion, ...preview });
-  const consumers =
-    loss === null
-      ? null
-      : ((await describeConsumers(tx, stack, access)) ?? describeUnindexed(stack, access, unindexed));
-  if (loss === null || consumers === null) return null;
+  if (loss === null) return null;
+  const unknown = describeUnindexed(stack, access, unindexed);
+  const refusing =
+    rule.settings.mode === 'refuse' ? ((await describeConsumers(tx, stack, access, true)) ?? unknown) : null;
+  const consumers = refusing ?? (await describeConsumers(tx, stack, access, false)) ?? unknown;
+  if (consumers === null) return null;
   const { isUnknown, names } = loss;
   const ofStack = (by: string): string => `of stack ${formatStackRef(stack)}, which ${by}`;
   const said = (by: string): string =>
     isUnknown
       ? `Whether the preview of this update removes outputs ${ofStack(by)}, is not known, because its events could not be read`
       : `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} ${ofStack(by)}`;
-  if (rule.settings.mode === 'warn') return `${said(isReadBy(consumers, consumers.named))}.`;
+  if (refusing === null) return `${said(isReadBy(consumers, consumers.named))}.`;
   const advice = isUnknown
     ? 'Run a new preview: a rule does not allow removing outputs while others have a stack reference to it.'
     : 'A rule does not allow this while they have a stack reference to it: keep the outputs, or run a new preview without this change.';
@@ -159,12 +160,17 @@ export async function findRemovedOutputs(
 ): Promise<(RemovedOutputs & { readonly consumers: string | null }) | null> {
   const loss = await createOutputLossRepository(db).find(updateId);
   if (loss === null) return null;
-  return { ...loss, consumers: (await describeConsumers(db, stack, access))?.named ?? null };
+  return { ...loss, consumers: (await describeConsumers(db, stack, access, false))?.named ?? null };
 }
 
-/** Null if there are none. */
-async function describeConsumers(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
-  const consumers = await createResourceRepository(db).listConsumers(stack, maxConsumers);
+/** Null if there are none. `isOwn`: of the stack's organization alone. */
+async function describeConsumers(
+  db: Queryable,
+  stack: StackRef,
+  access: LockedAccess,
+  isOwn: boolean,
+): Promise<Consumers | null> {
+  const consumers = await createResourceRepository(db).listConsumers(stack, { isOwn, limit: maxConsumers });
   return describe(stack, access, consumers);
 }
 
@@ -222,12 +228,18 @@ async function awaitIndex(
 ): Promise<readonly UnindexedStack[]> {
   const rows = createStateIndexRepository(db);
   const deadline = performance.now() + waitMs;
-  const keyOf = ({ notedAt, stackId }: UnindexedStack): string => `${stackId} ${notedAt}`;
-  let left = await rows.listUnindexed(stack, maxStacks);
-  const before = new Set(left.map(keyOf));
+  let left = await rows.listUnindexed(stack, { alsoOf: [], limit: maxStacks, until: null });
+  const until = left[0]?.now ?? null;
+  /** The times at which stacks became due that are due twice for what they had saved. */
+  const again = new Map(left.filter(({ isNotedAgain }) => isNotedAgain).map((each) => [each.stackId, [each.notedAt]]));
+  const isLeft = ({ notedAt, stackId }: UnindexedStack): boolean => {
+    const times = again.get(stackId);
+    return !times || times.includes(notedAt) || times.push(notedAt) <= 2;
+  };
   while (left.length > 0 && performance.now() < deadline) {
     await sleep(pollMs);
-    left = (await rows.listUnindexed(stack, maxStacks)).filter((each) => before.has(keyOf(each)));
+    const due = await rows.listUnindexed(stack, { alsoOf: [...again.keys()], limit: maxStacks, until });
+    left = due.filter(isLeft);
   }
   return left;
 }

@@ -61,7 +61,17 @@ const deliveryDifferences = (isMeant: SqlFragment): SqlFragment => sql.fragment`
     where coalesce(c.count, 0) <> coalesce(k.count, 0)
   )`;
 
-/** The sums of projects. */
+const summed = sql.fragment`stacks, state_bytes, journal_bytes, event_bytes`;
+/** By how much the sums of the organization `o` must change to be those of its stacks. */
+const missing = sql.fragment`
+  select coalesce(sum(stacks), 0) as stacks, coalesce(sum(state_bytes), 0) as state_bytes, coalesce(sum(journal_bytes), 0) as journal_bytes,
+    coalesce(sum(event_bytes), 0) as event_bytes
+  from (
+    select count(*) as stacks, 0 as state_bytes, 0 as journal_bytes, 0 as event_bytes from stack_changes where organization_id = o.id
+    union all select 0, state_bytes, journal_bytes, event_bytes from stack_storage where organization_id = o.id
+    union all select -stacks, -state_bytes, -journal_bytes, -event_bytes from stack_counts where organization_id = o.id) n`;
+
+/** The sums of projects and organizations. */
 export const projectDayChecks: readonly TableCheck[] = [
   {
     name: 'projects with their sums',
@@ -93,6 +103,23 @@ export const projectDayChecks: readonly TableCheck[] = [
               select ${deliveryColumns} from ${deliveryDifferences(isMeant)} f`,
           ];
         },
+      },
+    ],
+  },
+  {
+    name: 'organizations with their sums',
+    from: sql.fragment`organizations o`,
+    id: sql.fragment`o.id`,
+    idType: idTypes.uuid,
+    object: sql.fragment`o.name`,
+    problems: [
+      {
+        kind: 'stack-counter',
+        when: sql.fragment`(0, 0, 0, 0) <> (${missing})`,
+        repair: (id) => [
+          sql.fragment`insert into stack_counts (organization_id, ${summed})
+            select o.id, m.* from organizations o cross join lateral (${missing}) m where o.id = ${id}::uuid`,
+        ],
       },
     ],
   },

@@ -22,7 +22,19 @@ export type KeptKind = 'live' | 'restorable';
 /** A position among the stacks of a kind: project and name, or time of the deletion and id. */
 export type KeptPosition = readonly [string, string];
 
+const ChangedRow = Type.Object({ id: Type.String(), changedAt: Type.String() });
+const IdRow = Type.Object({ id: Type.String() });
+const SizeRow = Type.Object({
+  id: Type.String(),
+  states: Type.Number(),
+  journals: Type.Number(),
+  events: Type.Number(),
+});
+const SumRow = Type.Object({ states: Type.Number(), journals: Type.Number(), events: Type.Number() });
+
 const stacksAtOnce = 500;
+/** After a change, journals are deleted, events archived and versions encoded for as long. */
+export const settlingSeconds = 2 * 3600;
 
 /** Whether a measurement is wrong by more than 2 % and a KiB. */
 export const isMismeasured = (measured: number, kept: number): boolean =>
@@ -32,23 +44,22 @@ export const isMismeasured = (measured: number, kept: number): boolean =>
  * Bytes that stacks keep, as stored: of states, journal entries and engine events. A chunk is counted once, however many versions share it, and
  * also if no version but only other chunks need it. Reads sizes only, not the contents.
  */
-function storedSizes(stacks: SqlFragment): Readonly<Record<'states' | 'journals' | 'events', SqlFragment>> {
+function storedSizes(isOf: (stackId: SqlFragment) => SqlFragment): Readonly<Record<keyof KeptBytes, SqlFragment>> {
+  const ofUpdate = isOf(sql.fragment`u.stack_id`);
   return {
     states: sql.fragment`(
-      coalesce((select sum(c.stored_bytes) from checkpoints c where c.codec <> 'chunks' and c.stack_id in (${stacks})), 0)
-      + coalesce((select sum(p.stored_bytes) from version_chunks p where p.stack_id in (${stacks})), 0))`,
+      coalesce((select sum(c.stored_bytes) from checkpoints c where c.codec <> 'chunks' and ${isOf(sql.fragment`c.stack_id`)}), 0)
+      + coalesce((select sum(p.stored_bytes) from version_chunks p where ${isOf(sql.fragment`p.stack_id`)}), 0))`,
     journals: sql.fragment`coalesce((
       select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
-      where j.stack_id in (${stacks})), 0)`,
+      where ${isOf(sql.fragment`j.stack_id`)}), 0)`,
     events: sql.fragment`(
-      coalesce((select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
-        where u.stack_id in (${stacks})), 0)
-      + coalesce((select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
-        where u.stack_id in (${stacks})), 0))`,
+      coalesce((select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id where ${ofUpdate}), 0)
+      + coalesce((select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id where ${ofUpdate}), 0))`,
   };
 }
 
-/** What the stacks of an organization keep. */
+/** What the stacks of an organization keep: read, or as last measured. */
 export function createKeptBytesRepository(db: Queryable) {
   const pageOf = (organizationId: string, kind: KeptKind, after: KeptPosition | null, limit: number): SqlFragment => {
     const [first, second] = after ?? [null, null];
@@ -67,7 +78,7 @@ export function createKeptBytesRepository(db: Queryable) {
   const repository = {
     /** What a page of the stacks keeps, and its last stack. */
     sumPage: (organizationId: string, kind: KeptKind, after: KeptPosition | null, limit: number) => {
-      const { events, journals, states } = storedSizes(sql.fragment`select id from page`);
+      const { events, journals, states } = storedSizes((id) => sql.fragment`${id} in (select id from page)`);
       return db.one(sql.rows(PageRow)`
         /* keptBytes.sumPage */
         with page as materialized (select row_number() over () as at, p.* from (${pageOf(organizationId, kind, after, limit)}) p)
@@ -102,6 +113,92 @@ export function createKeptBytesRepository(db: Queryable) {
         } while (after !== null);
       }
       return kept;
+    },
+
+    /** The stacks that have changed since shortly before a time, null: all live ones; the last changed first. */
+    listChanged: (organizationId: string, since: SqlFragment, before: { changedAt: string; id: string } | null) =>
+      db.any(sql.rows(ChangedRow)`
+        /* keptBytes.listChanged */
+        select c.stack_id as id, c.changed_at::text as "changedAt" from stack_changes c
+        where c.organization_id = ${organizationId}
+          and c.changed_at > coalesce(${since} - make_interval(secs => ${settlingSeconds}::int), '-infinity')
+          and ${before === null ? sql.fragment`true` : sql.fragment`(c.changed_at, c.stack_id) < (${before.changedAt}::timestamptz, ${before.id}::uuid)`}
+        order by c.changed_at desc, c.stack_id desc limit ${stacksAtOnce}`),
+
+    /** The stacks whose last measurement is the oldest, or that are not measured yet. */
+    listOldest: async (organizationId: string, onlyUnmeasured: boolean): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* keptBytes.listOldest */
+        select stack_id as id from stack_storage
+        where organization_id = ${organizationId} and ${onlyUnmeasured ? sql.fragment`measured_at = '-infinity'` : sql.fragment`true`}
+        order by measured_at limit ${stacksAtOnce}`);
+      return rows.map(({ id }) => id);
+    },
+
+    /**
+     * Measures these stacks, and returns how many. Holds no lock while it reads, and leaves out a stack that another transaction locks. Two
+     * measurements write in the same order.
+     */
+    measureStacks: async (stackIds: readonly string[]): Promise<number> => {
+      const { events, journals, states } = storedSizes((id) => sql.fragment`${id} = s.id`);
+      const rows = await db.any(sql.rows(SizeRow)`
+        /* keptBytes.readSizes */
+        select s.id, ${states}::float8 as states, ${journals}::float8 as journals, ${events}::float8 as events
+        from unnest(${sql.array(stackIds.toSorted(), 'uuid')}) as s (id)`);
+      const { rowCount } = await db.query(sql.nothing`
+        /* keptBytes.note */
+        insert into stack_storage (stack_id, organization_id, state_bytes, journal_bytes, event_bytes, measured_at)
+        select n.id, p.organization_id, n.states, n.journals, n.events, clock_timestamp()
+        from ${sql.unnest(
+          rows.map(({ events: e, id, journals: j, states: s }) => [id, s, j, e]),
+          ['uuid', 'int8', 'int8', 'int8'],
+        )} as n (id, states, journals, events)
+        cross join lateral (
+          select s.project_id from stacks s where s.id = n.id and (s.deleted_at is null or s.restorable_until is not null)
+          for key share skip locked) s
+        join projects p on p.id = s.project_id
+        on conflict (stack_id) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
+          event_bytes = excluded.event_bytes, measured_at = excluded.measured_at`);
+      return rowCount;
+    },
+
+    /** Makes the next measurement read these stacks. */
+    forget: (stackIds: readonly string[]) =>
+      db.query(sql.nothing`
+        /* keptBytes.forget */
+        update stack_storage set measured_at = '-infinity' where stack_id = any (${sql.array([...stackIds], 'uuid')})`),
+
+    /** What all stacks of the organization keep, as last measured. */
+    sumMeasured: (organizationId: string) =>
+      db.one(sql.rows(SumRow)`
+        /* keptBytes.sumMeasured */
+        select coalesce(sum(state_bytes), 0)::float8 as states, coalesce(sum(journal_bytes), 0)::float8 as journals,
+          coalesce(sum(event_bytes), 0)::float8 as events
+        from stack_counts where organization_id = ${organizationId}`),
+
+    /**
+     * Measures the stacks that have changed since the last measurement, `since` (SQL; null: all), and a share of the others: the cost does not
+     * depend on how many there are. Returns what all keep. Throws the reason of `signal`.
+     */
+    measure: async (organizationId: string, since: SqlFragment, signal?: AbortSignal): Promise<KeptBytes> => {
+      let before: { changedAt: string; id: string } | null = null;
+      do {
+        signal?.throwIfAborted();
+        const page: Awaited<ReturnType<typeof repository.listChanged>> = await repository.listChanged(
+          organizationId,
+          since,
+          before,
+        );
+        if (page.length > 0) await repository.measureStacks(page.map(({ id }) => id));
+        before = page.length === stacksAtOnce ? (page.at(-1) ?? null) : null;
+      } while (before !== null);
+      for (let onlyUnmeasured = true; ; ) {
+        signal?.throwIfAborted();
+        const ids = await repository.listOldest(organizationId, onlyUnmeasured);
+        const measured = ids.length === 0 ? 0 : await repository.measureStacks(ids);
+        if (!onlyUnmeasured) return repository.sumMeasured(organizationId);
+        onlyUnmeasured = measured > 0 && ids.length === stacksAtOnce;
+      }
     },
   };
   return repository;

@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import { createKeptBytesRepository } from './kept-bytes-repository.ts';
 import type { QuotaOverrides } from './quotas.ts';
-import { isSettled } from './storage-repository.ts';
+import { countStacks, isSettled } from './storage-repository.ts';
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -31,14 +31,12 @@ const SettledRow = Type.Object({ id: Type.String(), organization: Type.String(),
 const CountRow = Type.Object({ used: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Limits and usage of organizations. Stacks and updates are counted by each statement. */
+/** Limits and usage of organizations. Active updates are counted by each statement. */
 export function createQuotaRepository(db: Queryable) {
   const columns = sql.fragment`
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
     q.requests_per_second as "requestsPerSecond"`;
-  // Each live stack is listed once under no tag.
-  const stackCount = sql.fragment`(
-    select count(*) from stack_listings l where l.organization_id = o.id and l.tag_name = '')`;
+  const stackCount = countStacks(sql.fragment`o.id`);
   // The deletion of a stack ends its updates.
   const updateCount = sql.fragment`(
     select count(*) from updates u where u.organization_id = o.id
@@ -143,10 +141,13 @@ export function createQuotaRepository(db: Queryable) {
           and ${isSettled(sql.fragment`w.measured_at`)}
         order by o.name`),
 
-    /** Measures what the stacks of an organization keep. Throws the reason of `signal`. */
-    measure: async (organizationId: string, signal?: AbortSignal): Promise<void> => {
+    /** Measures what the stacks of an organization keep; `isWhole`: reads all. Throws the reason of `signal`. */
+    measure: async (organizationId: string, signal?: AbortSignal, isWhole = false): Promise<void> => {
       const startedAt = performance.now();
-      const { events, journals, states } = await createKeptBytesRepository(db).sum(organizationId, signal);
+      const last = isWhole
+        ? sql.fragment`null::timestamptz`
+        : sql.fragment`(select measured_at from organization_usage where organization_id = ${organizationId})`;
+      const { events, journals, states } = await createKeptBytesRepository(db).measure(organizationId, last, signal);
       await db.query(sql.nothing`
         /* quotas.measure */
         insert into organization_usage (organization_id, kept_bytes)

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
-import { createKeptBytesRepository } from './kept-bytes-repository.ts';
+import { createKeptBytesRepository, settlingSeconds } from './kept-bytes-repository.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 const StorageRow = Type.Object({
@@ -46,12 +46,14 @@ const DatabaseRow = Type.Object({ bytes: Type.Number() });
 const everySeconds = 60;
 /** The same if none has. */
 const idleSeconds = 3600;
-/** After a change, journals are deleted, events archived and versions encoded for as long. */
-const settlingSeconds = 2 * 3600;
 const comparedDays = 30;
 const keptDays = 400;
 
 type Fragment = ReturnType<typeof sql.fragment>;
+
+/** The number of live stacks of an organization, from few rows. */
+export const countStacks = (organizationId: Fragment): Fragment => sql.fragment`
+  coalesce((select sum(n.stacks) from stack_counts n where n.organization_id = ${organizationId}), 0)::integer`;
 
 /** Whether nothing has changed what the organization `o` keeps since it was measured, nor does in the background. */
 export const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
@@ -84,10 +86,13 @@ export function createStorageRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Throws the reason of `signal`. */
-    measure: async (organizationId: string, signal?: AbortSignal): Promise<void> => {
+    /** `isWhole`: reads all stacks. Throws the reason of `signal`. */
+    measure: async (organizationId: string, signal?: AbortSignal, isWhole = false): Promise<void> => {
       const startedAt = performance.now();
-      const { events, journals, states } = await createKeptBytesRepository(db).sum(organizationId, signal);
+      const last = isWhole
+        ? sql.fragment`null::timestamptz`
+        : sql.fragment`(select max(measured_at) from organization_storage where organization_id = ${organizationId})`;
+      const { events, journals, states } = await createKeptBytesRepository(db).measure(organizationId, last, signal);
       await db.query(sql.nothing`
         /* storage.measure */
         insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes)
@@ -122,7 +127,7 @@ export function createStorageRepository(db: Queryable) {
       db.any(sql.rows(StorageRow)`
         /* storage.list */
         select o.name as organization,
-          (select count(*)::int from stack_changes c where c.organization_id = o.id) as stacks,
+          ${countStacks(sql.fragment`o.id`)} as stacks,
           n.state_bytes::float8 as "stateBytes", n.journal_bytes::float8 as "journalBytes", n.event_bytes::float8 as "eventBytes",
           (${total('n')})::float8 as bytes, n.measured_at as "measuredAt",
           (select (${total('b')})::float8 from organization_storage b

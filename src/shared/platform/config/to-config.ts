@@ -106,6 +106,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       bytesPerSecond: settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
       periodSeconds: tuning.scrubDays * 86_400,
     },
+    eventHoldMs: tuning.eventHoldMs,
     eventArchiving: { delaySeconds: tuning.eventArchiveDelaySeconds },
     /** Older versions are stored as differences from others. `bytesPerSecond` 0: they are not. */
     encoding: { bytesPerSecond: tuning.encodeBytesPerSecond },

@@ -88,6 +88,8 @@ export function tuningOf(settings: Settings) {
     journalGraceSeconds: 3600,
     /** How long after the end of an update its engine events are archived: the last of them may arrive late. */
     eventArchiveDelaySeconds: 60,
+    /** How long a call waits for events of a running update: the CLI repeats it without a pause. */
+    eventHoldMs: 2_000,
     /** How long an upload may take to arrive. No blob is deleted sooner, and a deleted one is deleted again after it. */
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
     /** Each stored checkpoint is read back within this time. */

@@ -175,9 +175,14 @@ function launch(
     stdio: ['ignore', 'pipe', 'pipe', ...(lock ? [lock.descriptor] : [])],
     detached: true,
   };
-  if (!account) return spawn(program, args, base);
-  if (account.prefix.length === 0) return spawn(program, args, { ...base, uid: account.uid, gid: account.gid });
-  return spawn(account.prefix[0] as string, [...account.prefix.slice(1), program, ...args], base);
+  const { prefix = [], ...ids } = account ?? {};
+  const [first = program, ...rest] = [...prefix, program, ...args];
+  const child = spawn(first, rest, prefix.length > 0 ? base : { ...base, ...ids });
+  // It outlives no process that exits, on whatever way.
+  const end = (): void => void child.kill('SIGINT');
+  process.once('exit', end);
+  child.once('close', () => process.off('exit', end));
+  return child;
 }
 
 async function initialise(

@@ -10,7 +10,7 @@ export interface LockPatience {
   /** Pause before the next attempt, doubled each time up to `maxPauseMs`. */
   readonly firstPauseMs: number;
   readonly maxPauseMs: number;
-  /** How long attempts are repeated without progress. */
+  /** How long attempts are repeated without progress since the first one that got no lock. */
   readonly giveUpMs: number;
   /** Time between looks at the sessions that hold the locks. */
   readonly watchMs: number;
@@ -102,16 +102,25 @@ export class LockWaits {
     });
   }
 
-  /** Runs `attempt` until it gets its locks; it leaves nothing behind when it gets none. Throws TableInUseError, and what it throws. */
-  async repeat<T>(attempt: () => Promise<T>, recover: () => Promise<unknown> = async () => {}): Promise<T> {
-    const began = performance.now();
+  /**
+   * Runs `attempt` until it gets its locks; it leaves nothing behind when it gets none, but what `progress` counts. Throws TableInUseError, and
+   * what it throws.
+   */
+  async repeat<T>(
+    attempt: () => Promise<T>,
+    recover: () => Promise<unknown> = async () => {},
+    progress: () => Promise<number> = async () => 0,
+  ): Promise<T> {
+    let last = { at: 0, done: -1 };
     for (let pauseMs = this.#patience.firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, this.#patience.maxPauseMs)) {
       try {
         return await attempt();
       } catch (error) {
         if (!lockStates.has(String((error as { code?: unknown }).code))) throw error;
         await recover();
-        if (performance.now() - began + pauseMs > this.#patience.giveUpMs) throw this.#giveUp();
+        const done = await progress();
+        if (last.done !== done) last = { at: performance.now(), done };
+        if (performance.now() - last.at + pauseMs > this.#patience.giveUpMs) throw this.#giveUp();
         this.#logger.warn({ ...this.#last, pauseMs }, 'the migration lets other sessions go first and tries again');
         await sleep(pauseMs);
       }

@@ -23,8 +23,8 @@ const lockPollMs = 200;
 
 /**
  * Applies all pending migrations of `migrations/`, each as `loadMigrationFiles` says. Concurrent runs wait for each other
- * (advisory lock). A run that loses Postgres resumes when Postgres is available again; a run that finds a table in use retries for about ten
- * minutes. Returns the applied names. With `appRole`, that role may then run server and workers; see `grantToApp`. Throws TableInUseError.
+ * (advisory lock). A run that loses Postgres resumes when Postgres is available again; a run that finds a table in use retries a migration for
+ * about ten minutes. Returns the applied names. With `appRole`, that role may then run server and workers; see `grantToApp`. Throws TableInUseError.
  */
 export async function migrate(
   start: PostgresStart,
@@ -115,7 +115,11 @@ async function applyPending(
       },
     });
   };
-  await waits.repeat(apply, () => waits.rollback());
+  await waits.repeat(
+    apply,
+    () => waits.rollback(),
+    async () => (await readApplied(dbClient)).length,
+  );
   return (await readApplied(dbClient)).filter((name) => !before.has(name));
 }
 

@@ -26,12 +26,13 @@ export async function withPostgresAtStart<T>(
   work: (client: pg.Client, observer: () => Promise<pg.Client>) => Promise<T>,
 ): Promise<T> {
   const connector = new PostgresConnector(start.url, { connectMs: start.connectMs });
-  const attempt = async (): Promise<T> => {
+  const attempt = async (reached: () => void): Promise<T> => {
     const connection = await connector.connect().catch((error: unknown) => {
       throw passingReason(error) === null
         ? new ConnectionRefusedError(tlsFaultOf(error) ?? (error as Error).message, { cause: error })
         : error;
     });
+    reached();
     const opened = [connection];
     const observer = async (): Promise<pg.Client> => {
       const second = await connector.connect();

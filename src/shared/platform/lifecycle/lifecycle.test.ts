@@ -1,7 +1,8 @@
+import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createLogger } from '../logger/logger.ts';
-import { Lifecycle, type ShutdownLimits } from './lifecycle.ts';
+import { closeOnSignal, Lifecycle, type ShutdownLimits } from './lifecycle.ts';
 
 interface Line {
   readonly msg: string;
@@ -89,4 +90,45 @@ test('a part that fails to close does not keep the others open', async () => {
   parts.onClose('stores', 'database', async () => void closed.push('database'));
   await parts.close();
   expect(closed).toEqual(['database']);
+});
+
+describe('signals', () => {
+  function process(): { parts: Lifecycle; messages: string[]; send: (signal: string, atMs: number) => void } {
+    const messages: string[] = [];
+    const logger = createLogger(
+      { level: 'info' },
+      { write: (line) => void messages.push((JSON.parse(line) as Line).msg) },
+    );
+    const parts = new Lifecycle(logger, { drainMs: 0, shutdownMs: 60_000 });
+    let nowMs = 0;
+    const target = Object.assign(new EventEmitter(), { exit: (code: number) => void messages.push(`exit ${code}`) });
+    closeOnSignal(parts, logger, { now: () => nowMs, target });
+    const send = (signal: string, atMs: number): void => {
+      nowMs = atMs;
+      target.emit(signal, signal);
+    };
+    return { parts, messages, send };
+  }
+
+  test('Ctrl-C that the terminal, npm and another parent send closes the parts', async () => {
+    const { parts, messages, send } = process();
+    for (const atMs of [0, 1, 400]) send('SIGINT', atMs);
+    send('SIGTERM', 450);
+    await parts.close();
+    expect(messages).toEqual(['shutting down', 'stopped', 'exit 0']);
+  });
+
+  test.each([
+    ['SIGINT', 500],
+    ['SIGTERM', 500],
+  ])('a second signal, %s after %s ms, exits at once', async (signal, atMs) => {
+    const { parts, messages, send } = process();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    parts.onClose('work', 'jobs', () => promise);
+    send('SIGINT', 0);
+    send(signal, atMs);
+    expect(messages).toEqual(['shutting down', 'second signal: exiting at once', 'exit 1']);
+    resolve();
+    await parts.close();
+  });
 });

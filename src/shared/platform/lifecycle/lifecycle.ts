@@ -74,21 +74,39 @@ export class Lifecycle implements AsyncDisposable {
   }
 }
 
-/** On SIGINT or SIGTERM, closes `lifecycle` and exits the process. A second signal exits at once. */
-export function closeOnSignal(lifecycle: Lifecycle, logger: Logger): void {
-  let signalled = false;
+/** The process. */
+interface SignalTarget {
+  on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
+  exit(code: number): void;
+}
+
+/** Until when another signal counts as the first one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
+const sameSignalMs = 500;
+
+/**
+ * On SIGINT or SIGTERM, closes `lifecycle` and exits the process. A second signal exits at once. Returns whether a signal has arrived.
+ */
+export function closeOnSignal(
+  lifecycle: Lifecycle,
+  logger: Logger,
+  { now = () => performance.now(), target = process }: { now?: () => number; target?: SignalTarget } = {},
+): () => boolean {
+  let firstAt: number | null = null;
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (signalled) {
+    if (firstAt !== null) {
+      if (now() - firstAt < sameSignalMs) return;
       logger.warn({ signal }, 'second signal: exiting at once');
-      process.exit(1);
+      target.exit(1);
+      return;
     }
-    signalled = true;
+    firstAt = now();
     logger.info({ signal }, 'shutting down');
     void lifecycle.close().then(() => {
       logger.info('stopped');
-      process.exit(0);
+      target.exit(0);
     });
   };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  target.on('SIGINT', onSignal);
+  target.on('SIGTERM', onSignal);
+  return () => firstAt !== null;
 }

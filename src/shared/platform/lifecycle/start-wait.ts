@@ -16,7 +16,8 @@ export type Verdict = { readonly passing: string } | { readonly final: string };
 export interface NeededPart<T> {
   /** For messages, such as `Redis at cache:6379 (HOLDFAST_REDIS_URL)`. */
   readonly name: string;
-  readonly attempt: () => Promise<T>;
+  /** Calls `reached` when the dependency is there and work begins: only waiting has a limit. */
+  readonly attempt: (reached: () => void) => Promise<T>;
   /** Returns null if the error does not come from the dependency; it is then rethrown unchanged. */
   readonly judge: (error: unknown) => Verdict | null;
 }
@@ -33,11 +34,16 @@ const pauseMs = 250;
  * the reason for waiting whenever it changes. Throws PartUnavailableError on timeout or if waiting does not help.
  */
 export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }: StartWait): Promise<T> {
-  const deadline = performance.now() + waitMs;
+  let waitedMs = 0;
+  let waitsSince: number | null = performance.now();
+  const endWait = (): void => {
+    if (waitsSince !== null) waitedMs += performance.now() - waitsSince;
+    waitsSince = null;
+  };
   let loggedReason: string | null = null;
   for (;;) {
     try {
-      const result = await part.attempt();
+      const result = await part.attempt(endWait);
       if (loggedReason !== null) logger.info({ part: part.name }, 'available now');
       return result;
     } catch (error) {
@@ -45,7 +51,8 @@ export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }:
       if (verdict === null) throw error;
       if ('final' in verdict)
         throw new PartUnavailableError(`${part.name} cannot be used: ${verdict.final}`, { cause: error });
-      const leftMs = deadline - performance.now();
+      endWait();
+      const leftMs = waitMs - waitedMs;
       if (leftMs <= 0) {
         const patience = waitMs > 0 ? `; gave up after ${waitMs / 1000} s` : '';
         throw new PartUnavailableError(`${part.name} is not available: ${verdict.passing}${patience}`, {
@@ -54,6 +61,7 @@ export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }:
       }
       if (verdict.passing !== loggedReason) logger.warn({ part: part.name, reason: verdict.passing }, 'waiting');
       loggedReason = verdict.passing;
+      waitsSince = performance.now();
       await sleep(Math.min(pauseMs, leftMs));
     }
   }

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { InvitationItem } from '../../platform/app/contract.ts';
+import { PartProblem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
@@ -14,7 +15,15 @@ import { WithdrawInvitationDialog } from './member-dialogs.tsx';
 /** Open invitations. Renders nothing if there are none. */
 export function InvitationList({ organization }: { readonly organization: string }) {
   const [asked, setAsked] = useState<string | null>(null);
-  const { data } = useQuery(trpc.members.invitations.queryOptions({ organization }));
+  const query = useQuery(trpc.members.invitations.queryOptions({ organization }));
+  const problem = useProblem(query);
+  const { data } = query;
+  if (problem)
+    return (
+      <Section title={invitationTexts.invitations}>
+        <PartProblem {...problem} />
+      </Section>
+    );
   if (data === undefined || data.items.length === 0) return null;
   return (
     <Section title={invitationTexts.invitations} lead={invitationTexts.lead}>

@@ -4,8 +4,8 @@ import { useState } from 'react';
 import type { TeamDetails, TeamMemberItem } from '../../platform/app/contract.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { LoginField } from '../../platform/app/suggest-fields.tsx';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
-import { apiClient, queryClient, trpc } from '../../platform/app/trpc.ts';
+import { refresh, thenRefresh } from '../../platform/app/then-refresh.ts';
+import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
 import { TextArea, TextField } from '../../platform/ui/field.tsx';
 import { teamDialogTexts } from '../texts.tsx';
@@ -74,7 +74,7 @@ export function DeleteTeamDialog({
       onSuccess: async () => {
         // Leaves the page first: its queries would fail once the team is gone.
         await navigate({ to: '/$organization/~/teams', params: { organization } });
-        await queryClient.invalidateQueries();
+        await refresh();
       },
     }),
   );

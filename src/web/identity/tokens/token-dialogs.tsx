@@ -9,6 +9,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { Code } from '../../platform/ui/code.tsx';
 import { Dialog, DialogActions } from '../../platform/ui/dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../../platform/ui/field.tsx';
+import { HaltNote } from '../../platform/ui/halt-note.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { rotationTexts, tokenDialogTexts, tokenValueTexts } from '../texts.tsx';
 import { isWhole, newScope, type Scope, ScopesField } from './scopes-field.tsx';
@@ -166,7 +167,10 @@ function TokenValue({
     <Dialog title={tokenValueTexts.title} description={tokenValueTexts.lead} isOpen onClose={onClose}>
       <Code>{value}</Code>
       {note === undefined ? null : <p className={styles['note']}>{note}</p>}
-      <p className={styles['note']}>{tokenValueTexts.variable}</p>
+      <p className={styles['note']} data-draft="">
+        {tokenValueTexts.variable}
+      </p>
+      <HaltNote className={styles['note']} />
       <DialogActions>
         <Button kind="main" onClick={onClose}>
           {tokenValueTexts.stored}

@@ -8,7 +8,8 @@ import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import styles from '../../platform/app/settings-page.module.css';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
-import { trpc } from '../../platform/app/trpc.ts';
+import { apiClient, trpc } from '../../platform/app/trpc.ts';
+import { useRemoval } from '../../platform/app/use-edit.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { MenuItem } from '../../platform/ui/menu.tsx';
@@ -156,8 +157,9 @@ function given({ isAdmin, owner, tokenType }: Policy): string {
   return issuerTexts.organizationToken(isAdmin);
 }
 
+/** Removes a policy as it is shown: one that another user has edited counts as a different policy, which stays. */
 function DropPolicyDialog({
-  details: { issuer, policies, version },
+  details,
   onClose,
   organization,
   policy,
@@ -167,8 +169,14 @@ function DropPolicyDialog({
   readonly policy: Policy;
   readonly onClose: () => void;
 }) {
+  const { dialog, item } = useRemoval<IssuerDetails>({
+    item: details,
+    read: () => apiClient.issuers.get.query({ organization, id: details.issuer.id }),
+  });
+  const { issuer, policies, version } = item;
   const set = useMutation(trpc.issuers.setPolicies.mutationOptions(thenRefresh(onClose)));
   const left = policies.filter(({ id }) => id !== policy.id).map(toSent);
+  const isThere = left.length < policies.length;
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Issuer', object: issuer.id }}
@@ -176,10 +184,12 @@ function DropPolicyDialog({
       description={policy.decision === 'deny' ? issuerTexts.removePolicyDenied : issuerTexts.removePolicyLead}
       action={issuerTexts.removePolicyAction}
       isDanger
-      error={set.error}
-      isPending={set.isPending}
+      {...dialog(set)}
+      isReady={isThere}
       onSubmit={() => set.mutate({ organization, id: issuer.id, version, policies: left })}
       onClose={onClose}
-    />
+    >
+      {isThere ? null : <p>{issuerTexts.removePolicyGone}</p>}
+    </ManagedDialog>
   );
 }

@@ -46,6 +46,7 @@ export type ResourcePage = Outputs['resources']['list'];
 /** The graph of a stack's resources. */
 export type StackResources = Outputs['resources']['graph'];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
+export type LegalHold = NonNullable<Outputs['retention']['findHold']>;
 export type VersionItem = Outputs['versions']['list']['items'][number];
 export type VersionDifference = Outputs['versions']['diff']['items'][number];
 export type InvitationItem = Outputs['members']['invitations']['items'][number];

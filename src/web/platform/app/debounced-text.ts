@@ -1,4 +1,4 @@
-import { type RefObject, useEffect, useState } from 'react';
+import { type RefObject, useEffect, useRef, useState } from 'react';
 import { isTyping } from './is-typing.ts';
 
 /**
@@ -13,15 +13,25 @@ export function useDebouncedText(
 ) {
   const [draft, setDraft] = useState(value);
   const [seen, setSeen] = useState(value);
+  const [applied, setApplied] = useState<string | null>(null);
+  const typed = read(draft);
   if (value !== seen) {
     setSeen(value);
-    if (value !== read(draft)) setDraft(value);
+    setApplied(null);
+    // Somebody who types on meanwhile keeps what was typed.
+    if (value !== typed && value !== applied) setDraft(value);
   }
+  const newest = useRef(onPause);
+  newest.current = onPause;
+  // A page that is drawn often, such as that of a running update, does not put it off.
   useEffect(() => {
-    if (read(draft) === value) return undefined;
-    const timer = setTimeout(() => onPause(read(draft)), pauseMs);
+    if (typed === value) return undefined;
+    const timer = setTimeout(() => {
+      setApplied(typed);
+      newest.current(typed);
+    }, pauseMs);
     return () => clearTimeout(timer);
-  });
+  }, [pauseMs, typed, value]);
   return [draft, setDraft] as const;
 }
 

@@ -52,12 +52,24 @@ export function Problem({ error, onRetry }: ProblemProps) {
   };
   return (
     <Empty {...headOf(error)} isPage isProblem>
-      <p>{isUnreached(error) ? (proxyAnswer(error) ?? problemTexts.restarting) : messageOf(error)}</p>
+      <p>{reasonOf(error)}</p>
       {repeatAfter(error) === false ? null : <p>{problemTexts.continues}</p>}
       <p>
         <Button onClick={() => void retry()}>{isTrying ? problemTexts.retrying : problemTexts.tryAgain}</Button>
       </p>
     </Empty>
+  );
+}
+
+/** The same in a line, for a part of a page. */
+export function PartProblem({ error, onRetry }: ProblemProps) {
+  return (
+    <p role="alert">
+      {problemTexts.notShown(reasonOf(error))}{' '}
+      <Button size="small" kind="quiet" onClick={() => void onRetry()}>
+        {problemTexts.tryAgain}
+      </Button>
+    </p>
   );
 }
 
@@ -77,6 +89,10 @@ function WayOut() {
       </Link>
     </p>
   );
+}
+
+function reasonOf(error: unknown): string {
+  return isUnreached(error) ? (proxyAnswer(error) ?? problemTexts.restarting) : messageOf(error);
 }
 
 function messageOf(error: unknown): string {

@@ -2,7 +2,7 @@ import { createFlag } from '../ui/flag.ts';
 
 const ended = createFlag(false);
 
-/** Whether the session has ended while a form is open: the draft stays until the user has signed in again. */
+/** Whether the session has ended while a draft is open: it stays until the user has signed in again. */
 export const useSessionEnded = ended.use;
 
 /** The server accepts the session, or another user's session. */
@@ -10,10 +10,10 @@ export function noteSession(): void {
   ended.set(false);
 }
 
-/** Forms that would lose what was typed: dialogs, and parts of pages that say so. */
+/** What would be lost: forms in dialogs, and parts of pages that say so, such as a value that is shown only once. */
 const drafts = '[role="dialog"] form, [data-draft]';
 
-/** Goes to the sign-in page, which leads back to the current page. An open form stays and says what to do. */
+/** Goes to the sign-in page, which leads back to the current page. An open draft stays and says what to do. */
 export function signIn(): void {
   if (document.querySelector(drafts) !== null) {
     ended.set(true);

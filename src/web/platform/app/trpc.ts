@@ -4,6 +4,7 @@ import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
 import { errorCode, isUnreached, mayRetry, ProxyAnswerError, repeatAfter, retryDelay } from './api-error.ts';
 import type { AppRouter } from './contract.ts';
 import { noteReached } from './reachability.ts';
+import { isLong, loadedPages } from './refreshes.ts';
 import { noteSession, signIn } from './session.ts';
 
 export const queryClient = new QueryClient({
@@ -14,7 +15,7 @@ export const queryClient = new QueryClient({
       retryDelay,
       refetchInterval: every(null),
       staleTime: 5_000,
-      refetchOnWindowFocus: 'always',
+      refetchOnWindowFocus: (query) => (isLong(query) ? false : 'always'),
       networkMode: 'always',
     },
     mutations: { networkMode: 'always' },
@@ -23,10 +24,13 @@ export const queryClient = new QueryClient({
   mutationCache: new MutationCache({ onSuccess, onError }),
 });
 
-/** When a query is read again: after `ms`, or after a temporary failure when a retry is allowed. Null: only then. */
+/**
+ * When a query is read again: after `ms` for each page of a list, or after a temporary failure when a retry is allowed. Null: only
+ * then.
+ */
 export function every(ms: number | null) {
-  return ({ state }: { readonly state: { readonly error: unknown } }): number | false =>
-    repeatAfter(state.error) || (ms ?? false);
+  return ({ state }: { readonly state: { readonly data?: unknown; readonly error: unknown } }): number | false =>
+    repeatAfter(state.error) || (ms === null ? false : ms * loadedPages(state.data));
 }
 
 function onSuccess(): void {
@@ -68,10 +72,15 @@ const probeMs = 2_000;
 const beatMs = 2_000;
 /** A busy server is not away. */
 const patienceMs = 10_000;
+/** A stream may be cut every few seconds, such as by a proxy: what is shown is not read again each time. */
+const rereadMs = 30_000;
+let rereadAt = Number.NEGATIVE_INFINITY;
+let isAway = false;
 let probe: ReturnType<typeof setTimeout> | undefined;
 
 /** The server does not answer: the page says so, and goes on as soon as it answers again. */
 function noteAway(): void {
+  isAway = true;
   noteReached(false);
   clearTimeout(probe);
   probe = setTimeout(() => void checkReached(), probeMs);
@@ -99,7 +108,10 @@ export async function checkReached(): Promise<void> {
     const answer = await fetch('/trpc/me.get', { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
     if (!isJson(answer)) return noteAway();
     noteReached(true);
-    if (answer.ok) await queryClient.refetchQueries({ type: 'active' });
+    if (!answer.ok || (!isAway && performance.now() < rereadAt + rereadMs)) return;
+    isAway = false;
+    rereadAt = performance.now();
+    await queryClient.refetchQueries({ type: 'active' });
   } catch {
     noteAway();
   }

@@ -1,7 +1,7 @@
 import { useContext } from 'react';
 import { SubmitBlock } from './submit-block.ts';
 
-/** Says in a form beside other content why it cannot be sent for now. Such a form has `data-draft` while it holds what was typed. */
+/** Says why nothing can be sent for now, in a part of a page that has `data-draft` while it holds what would be lost. */
 export function HaltNote({ className }: { readonly className: string | undefined }) {
   const halt = useContext(SubmitBlock);
   return halt === null ? null : (

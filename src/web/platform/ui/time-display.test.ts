@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { exactTime, shortTime } from './time-display.ts';
+import { clockTime, exactTime, shortTime } from './time-display.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
 
@@ -12,4 +12,9 @@ test('a time in a row is short, with the year only where it is needed', () => {
 
 test('an exact time is in UTC, too', () => {
   expect(exactTime(now)).toMatch(/2026.*UTC/);
+});
+
+test('a time of day has 24 hours, the first of which is 0, in the chosen zone', () => {
+  expect(clockTime(new Date('2026-03-01T00:00:05Z'), 'utc')).toBe('00:00:05');
+  expect(clockTime(new Date('2026-03-01T23:59:59Z'), 'utc')).toBe('23:59:59');
 });

@@ -68,6 +68,13 @@ function format(timeZone: 'UTC' | undefined) {
       ...zone,
     }),
     day: new Intl.DateTimeFormat(dateLocale, { dateStyle: 'medium', ...zone }),
+    clock: new Intl.DateTimeFormat(dateLocale, {
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+      hourCycle: 'h23',
+      ...zone,
+    }),
   };
 }
 const formats = { local: format(undefined), utc: format('UTC') };
@@ -79,6 +86,11 @@ const maxDays = 180;
 export function shortTime(time: Date, display: Exclude<TimeDisplay, 'relative'>, now: Date): string {
   const isNear = Math.abs(time.getTime() - now.getTime()) < maxDays * dayMs;
   return formats[display][isNear ? 'short' : 'day'].format(time);
+}
+
+/** A time of day, to the second. */
+export function clockTime(time: Date, display: TimeDisplay): string {
+  return formats[zoneOf(display) === undefined ? 'local' : 'utc'].clock.format(time);
 }
 
 /** A time to the second, in the reader's zone and in UTC. */

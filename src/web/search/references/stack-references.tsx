@@ -1,24 +1,33 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReferenceNode, StackRef } from '../../platform/app/contract.ts';
+import { PartProblem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { FactList, FactRow } from '../../platform/ui/fact-list.tsx';
 import { stackReferencesTexts } from '../texts.tsx';
 import styles from './references.module.css';
 import { StackName } from './stack-name.tsx';
 
-/** The stacks that a stack reads, and the stacks that read it. Renders nothing without references. */
+/** The stacks that a stack reads, and the stacks that read it. Renders nothing without references, but says so if they are not known. */
 export function StackReferences({ stack }: { readonly stack: StackRef }) {
   const { organization, project, stack: name } = stack;
-  const { data } = useQuery(trpc.references.ofStack.queryOptions({ organization, project, stack: name }));
-  if (data === undefined || data.reads.length + data.readBy.length === 0) return null;
+  const query = useQuery(trpc.references.ofStack.queryOptions({ organization, project, stack: name }));
+  const problem = useProblem(query);
+  const { data } = query;
+  if (!problem && (data === undefined || data.reads.length + data.readBy.length === 0)) return null;
   return (
     <section className={styles['section']}>
       <h2>{stackReferencesTexts.title}</h2>
-      <FactList>
-        <Names title={stackReferencesTexts.reads} nodes={data.reads} within={organization} />
-        <Names title={stackReferencesTexts.readBy} nodes={data.readBy} within={organization} />
-      </FactList>
-      {data.isCut ? <p className={styles['note']}>{stackReferencesTexts.andMore}</p> : null}
+      {problem || data === undefined ? (
+        problem && <PartProblem {...problem} />
+      ) : (
+        <>
+          <FactList>
+            <Names title={stackReferencesTexts.reads} nodes={data.reads} within={organization} />
+            <Names title={stackReferencesTexts.readBy} nodes={data.readBy} within={organization} />
+          </FactList>
+          {data.isCut ? <p className={styles['note']}>{stackReferencesTexts.andMore}</p> : null}
+        </>
+      )}
     </section>
   );
 }

@@ -29,7 +29,9 @@ type Trouble = Attention['failed']['items'][number];
 export function troubleRow(item: Trouble): AttentionRow {
   const { by, ciUrl, commit, kind, organization, project, since, stack, trouble, updateId, version } = item;
 
-  const name = attentionTexts.trouble[trouble](`${viewKind({ kind })}${version === null ? '' : ` ${version}`}`);
+  const update = `${viewKind({ kind })}${version === null ? '' : ` ${version}`}`;
+  // A newer server may have others.
+  const name = attentionTexts.trouble[trouble]?.(update) ?? `${update}: ${trouble}`;
   const [message] = item.message.split('\n');
   return {
     key: `${trouble} ${updateId}`,

@@ -1,8 +1,8 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { DeletedStack, StackRef } from '../../platform/app/contract.ts';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
-import { queryClient, trpc } from '../../platform/app/trpc.ts';
+import { refresh, thenRefresh } from '../../platform/app/then-refresh.ts';
+import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 
 import { TextField } from '../../platform/ui/field.tsx';
@@ -25,7 +25,7 @@ export function RestoreStackDialog({
   const restoring = useMutation(
     trpc.deletedStacks.restore.mutationOptions({
       onSuccess: async (restored) => {
-        await queryClient.invalidateQueries();
+        await refresh();
         onRestored(restored);
       },
     }),

@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Lock } from 'lucide-react';
 import { type ReactNode, useMemo, useState } from 'react';
 import type { ResourceItem, ResourcePage, StackRef } from '../../platform/app/contract.ts';
+import { ListTextFilter } from '../../platform/app/list-text-filter.tsx';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { shortType } from '../../platform/app/resource-name.ts';
 import type { StackPageSearch } from '../../platform/app/stack-search.ts';
@@ -11,7 +12,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { lazyPart } from '../../platform/ui/chunks.tsx';
 import { CutName } from '../../platform/ui/cut-name.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
-import { ListSearch, ListSection } from '../../platform/ui/list-bar.tsx';
+import { ListSection } from '../../platform/ui/list-bar.tsx';
 import { fetchMore } from '../../platform/ui/paged-list.ts';
 import { PrintNote } from '../../platform/ui/print-note.tsx';
 import { RowButton } from '../../platform/ui/row-button.tsx';
@@ -56,17 +57,17 @@ export function ResourceList({ search, stack }: ResourceListProps) {
           />
           {search.shape === undefined ? (
             <>
-              <ListSearch
+              <ListTextFilter
                 label={resourceListTexts.byNameLabel}
                 placeholder={resourceListTexts.byName}
-                value={search.text ?? ''}
-                onText={(text) => change({ text: text || undefined })}
+                value={search.text}
+                onText={(text) => change({ text })}
               />
-              <ListSearch
+              <ListTextFilter
                 label={resourceListTexts.byTypeLabel}
                 placeholder={resourceListTexts.byType}
-                value={search.type ?? ''}
-                onText={(type) => change({ type: type || undefined })}
+                value={search.type}
+                onText={(type) => change({ type })}
               />
             </>
           ) : null}

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { X } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
-import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { PartProblem, Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { nameInUrn, shortType } from '../../platform/app/resource-name.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
@@ -186,6 +186,13 @@ function History({ stack, urn }: { readonly stack: StackRef; readonly urn: strin
     ),
   );
   const items = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const problem = useProblem(query);
+  if (problem)
+    return (
+      <Section title={resourceTexts.history}>
+        <PartProblem {...problem} />
+      </Section>
+    );
   if (items.length === 0) return null;
   return (
     <Section title={resourceTexts.history}>

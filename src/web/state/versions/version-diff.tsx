@@ -25,7 +25,7 @@ export function VersionDiff({
     trpc.versions.diff.infiniteQueryOptions(
       { organization, project, stack: name, from, to, limit: pageSize },
       // Versions do not change.
-      { getNextPageParam: (page) => page.next, staleTime: Number.POSITIVE_INFINITY },
+      { getNextPageParam: (page) => page.next, staleTime: 'static' },
     ),
   );
   const problem = useProblem(query);

@@ -48,11 +48,14 @@ export function VersionList({ details, search, stack }: VersionListProps) {
       { getNextPageParam: (page) => page.next },
     ),
   );
+  // Without a choice, the one that was the newest when the page was opened: a later one must not replace it under the pointer.
+  const [first, setFirst] = useState<number | undefined>();
+  const newest = query.data?.pages[0]?.items[0]?.version;
+  if (first === undefined && newest !== undefined && !query.isFetching) setFirst(newest);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Skeleton width="60%" />;
   const versions = query.data.pages.flatMap(({ items }) => items);
-  const newest = versions[0]?.version;
   if (newest === undefined) {
     return (
       <Empty title={versionTexts.none}>
@@ -60,7 +63,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
       </Empty>
     );
   }
-  const to = search.to ?? newest;
+  const to = search.to ?? first ?? newest;
   const from = search.from ?? Math.max(0, to - 1);
   const change = (chosen: Partial<StackPageSearch>): void =>
     void navigate({ to: '.', search: { ...search, ...chosen }, replace: true, resetScroll: false });

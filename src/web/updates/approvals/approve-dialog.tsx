@@ -1,7 +1,8 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Approval } from '../../platform/app/contract.ts';
-import { queryClient, trpc } from '../../platform/app/trpc.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
+import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
 import { shortCommit } from '../update-status.ts';
@@ -27,14 +28,7 @@ export function ApproveDialog({
 }) {
   const [reason, setReason] = useState('');
   const [minutes, setMinutes] = useState('60');
-  const give = useMutation(
-    trpc.approvals.give.mutationOptions({
-      onSuccess: async () => {
-        await queryClient.invalidateQueries();
-        onClose();
-      },
-    }),
-  );
+  const give = useMutation(trpc.approvals.give.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
       title={approveDialogTexts.title(shortCommit(commit))}

@@ -35,13 +35,14 @@ export function AskButton({
   const isKnown = run === undefined || (run.commit !== null && whole.test(run.commit));
   const mayAsk = details.hasApprovals && details.permissions.includes('write') && isKnown;
   usePageAction(askApprovalTexts.requestApproval, mayAsk ? () => setIsAsked(true) : null);
-  if (!mayAsk) return null;
   return (
     <>
-      <Button size="small" onClick={() => setIsAsked(true)}>
-        <ShieldQuestion size={14} aria-hidden="true" />
-        {askApprovalTexts.requestApproval}
-      </Button>
+      {mayAsk ? (
+        <Button size="small" onClick={() => setIsAsked(true)}>
+          <ShieldQuestion size={14} aria-hidden="true" />
+          {askApprovalTexts.requestApproval}
+        </Button>
+      ) : null}
       {isAsked ? (
         <AskDialog
           stack={stack}

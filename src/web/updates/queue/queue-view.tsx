@@ -5,6 +5,7 @@ import { useRef } from 'react';
 import type { QueueItem } from '../../platform/app/contract.ts';
 import { useLive } from '../../platform/app/live.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { loadedPages } from '../../platform/app/refreshes.ts';
 import { every, queryClient, trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
@@ -21,7 +22,7 @@ import { queueTexts } from './texts.tsx';
 const pageSize = 200;
 /** With the stream and without it. */
 const refreshMs = { live: 20_000, alone: 4_000 } as const;
-/** Many runs may start and end at once: the list is refreshed at this interval. */
+/** Many runs may start and end at once: the list is refreshed at this interval, for each of its pages. */
 const settleMs = 400;
 
 const causes = {
@@ -38,7 +39,7 @@ export function QueueView({ organization }: { readonly organization: string }) {
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
       void queryClient.invalidateQueries({ queryKey: trpc.queue.list.pathKey() });
-    }, settleMs);
+    }, settleMs * loadedPages(query.data));
   });
   const query = useInfiniteQuery(
     trpc.queue.list.infiniteQueryOptions(
@@ -60,7 +61,7 @@ export function QueueView({ organization }: { readonly organization: string }) {
   return (
     <div className={styles['queues']}>
       <p className={styles['sum']} role="status">
-        {queueTexts.sum(items.length - waiting, waiting)}
+        {queueTexts.sum(items.length - waiting, waiting, query.hasNextPage)}
       </p>
       <ul className={styles['stacks']}>
         {[...queues.values()].map((runs) => (
@@ -132,8 +133,9 @@ function Run({ run }: { readonly run: QueueItem }) {
       </span>
       <span className={styles['why']}>
         {run.cause === null || run.cause === 'lock' ? null : (
-          <Badge tone={causes[run.cause].tone} title={run.why}>
-            {causes[run.cause].text}
+          // A newer server may have others.
+          <Badge tone={causes[run.cause]?.tone ?? 'neutral'} title={run.why}>
+            {causes[run.cause]?.text ?? run.cause}
           </Badge>
         )}
         <span className={styles['since']}>{queueTexts.since(updateId === null, <Since at={run.since} />)}</span>

@@ -1,7 +1,8 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { QueueItem } from '../../platform/app/contract.ts';
-import { queryClient, trpc } from '../../platform/app/trpc.ts';
+import { refresh } from '../../platform/app/then-refresh.ts';
+import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
@@ -43,7 +44,7 @@ export function RunActions({ run }: { readonly run: QueueItem }) {
 function Ask({ onClose, run, way }: { readonly run: QueueItem; readonly way: Way; readonly onClose: () => void }) {
   const [reason, setReason] = useState('');
   const onSuccess = async (): Promise<void> => {
-    await queryClient.invalidateQueries({ queryKey: trpc.queue.list.pathKey() });
+    await refresh(trpc.queue.list.pathKey());
     onClose();
   };
   const evict = useMutation(trpc.queue.evict.mutationOptions({ onSuccess }));

@@ -4,8 +4,12 @@ import { numberLocale } from '../../platform/ui/locale.ts';
 const waiting = (count: number): string => `${count.toLocaleString(numberLocale)} ${count === 1 ? 'waits' : 'wait'}`;
 
 export const queueTexts = {
-  sum: (running: number, waits: number) =>
-    `${running.toLocaleString(numberLocale)} ${running === 1 ? 'run holds a lock' : 'runs hold locks'}, ${waits === 0 ? 'none waiting' : waiting(waits)}`,
+  /** `hasMore`: the list goes on. */
+  sum: (running: number, waits: number, hasMore: boolean) => {
+    const runs = `${running.toLocaleString(numberLocale)} ${running === 1 ? 'run holds a lock' : 'runs hold locks'}`;
+    const rest = waits > 0 ? `, ${waiting(waits)}` : hasMore ? '' : ', none waiting';
+    return `${hasMore ? 'At least ' : ''}${runs}${rest}`;
+  },
   waiting,
   waitsForStack: 'waits for the stack',
   waitsForLimit: 'waits for a limit',

@@ -21,6 +21,8 @@ export interface RuleDraft {
   readonly note: string;
   /** Of a freeze: local time as of `datetime-local`. */
   readonly until: string;
+  /** The saved time: the local one lacks its milliseconds, and is ambiguous in the hour that a change of the clocks repeats. */
+  readonly savedUntil: string;
   readonly windows: readonly DraftWindow[];
   readonly mode: string;
   readonly most: string;
@@ -59,7 +61,8 @@ export interface WrittenRule {
 
 export function emptyDraft(kind: RuleKind): RuleDraft {
   return {
-    ...{ kind, scope: 'organization', project: '', stack: '', tagName: '', tagValue: '', note: '', until: '' },
+    ...{ kind, scope: 'organization', project: '', stack: '', tagName: '', tagValue: '', note: '' },
+    ...{ until: '', savedUntil: '' },
     windows: [],
     mode: kind === 'consumers' || kind === 'require-preview' ? 'warn' : 'refuse',
     ...{ most: '10', per: 'all', seconds: '600', by: 'branch', changes: '', percent: '', types: '' },
@@ -78,6 +81,7 @@ export function keptByDefault(kind: RuleKind): Pick<RuleDraft, 'daily' | 'days' 
 /** The draft of an existing rule. */
 export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule, 'freeze' | 'isManaged'>): RuleDraft {
   const empty = emptyDraft(kind as RuleKind);
+  const savedUntil = typeof settings['until'] === 'string' ? settings['until'] : '';
   const text = (name: keyof RuleDraft & string): string => {
     const value = settings[name];
     return value === undefined ? String(empty[name]) : String(value);
@@ -92,7 +96,7 @@ export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule
     ...{ ownPreview: text('ownPreview'), withoutJournal: text('withoutJournal'), approvers: text('approvers') },
     ...(kind === 'keep-versions' ? { newest: '', days: '', daily: '', monthly: '' } : {}),
     ...keptOf(settings),
-    until: typeof settings['until'] === 'string' ? localTime(settings['until']) : '',
+    ...{ until: localTime(savedUntil), savedUntil },
     windows: ((settings['windows'] ?? []) as readonly FreezeWindow[]).map(({ cron, minutes, timeZone }) => ({
       cron,
       timeZone,
@@ -111,6 +115,7 @@ function keptOf(settings: Readonly<Record<string, unknown>>): Partial<RuleDraft>
 
 /** A time in the format of `datetime-local`, to the second. */
 function localTime(iso: string): string {
+  if (iso === '') return '';
   const time = new Date(iso);
   const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString();
   return local.slice(0, time.getUTCSeconds() === 0 ? 16 : 19);
@@ -185,7 +190,7 @@ function settingsOf(draft: RuleDraft): Record<string, unknown> | null {
   }
 }
 
-function freezeSettings({ mode, until, windows }: RuleDraft): Record<string, unknown> | null {
+function freezeSettings({ mode, savedUntil, until, windows }: RuleDraft): Record<string, unknown> | null {
   const written = windows.map(({ cron, hours, timeZone }) => {
     const lasts = numberOf(hours);
     return lasts === null || cron.trim() === '' || timeZone.trim() === ''
@@ -193,7 +198,7 @@ function freezeSettings({ mode, until, windows }: RuleDraft): Record<string, unk
       : { cron: cron.trim().replaceAll(/\s+/g, ' '), timeZone: timeZone.trim(), minutes: Math.round(lasts * 60) };
   });
   if (written.includes(null)) return null;
-  const end = until === '' ? null : new Date(until);
+  const end = until === '' ? null : new Date(until === localTime(savedUntil) ? savedUntil : until);
   if (end !== null && Number.isNaN(end.getTime())) return null;
   return {
     ...(mode === 'wait' ? { mode } : {}),

@@ -6,7 +6,8 @@ import type { Rule } from '../../platform/app/contract.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { usePageAction } from '../../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
-import { apiClient, every, queryClient, trpc } from '../../platform/app/trpc.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
+import { apiClient, every, trpc } from '../../platform/app/trpc.ts';
 import { useRemoval } from '../../platform/app/use-edit.ts';
 import { pageActionTexts } from '../../platform/texts.tsx';
 import { Button } from '../../platform/ui/button.tsx';
@@ -158,14 +159,7 @@ export function RemoveDialog({
     item: rule,
     read: () => apiClient.rules.get.query({ organization, ruleId: rule.id }),
   });
-  const remove = useMutation(
-    trpc.rules.remove.mutationOptions({
-      onSuccess: async () => {
-        await queryClient.invalidateQueries();
-        onClose();
-      },
-    }),
-  );
+  const remove = useMutation(trpc.rules.remove.mutationOptions(thenRefresh(onClose)));
   const { kind, note, scope, settings } = item;
   const isFreeze = kind === 'freeze';
   const until = isFreeze ? settings['until'] : undefined;

@@ -6,6 +6,7 @@ import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { Code } from '../../platform/ui/code.tsx';
 import { Dialog, DialogActions } from '../../platform/ui/dialog.tsx';
+import { HaltNote } from '../../platform/ui/halt-note.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { embedListTexts } from '../texts.tsx';
 import styles from './embed-list.module.css';
@@ -110,7 +111,10 @@ function MadeDialog({
         <img className={styles['badge']} src={badge} alt={embedListTexts.theBadge} height={20} />
       ) : null}
       <Code>{text}</Code>
-      <p className={styles['note']}>{embedListTexts.shownOnce}</p>
+      <p className={styles['note']} data-draft="">
+        {embedListTexts.shownOnce}
+      </p>
+      <HaltNote className={styles['error']} />
       <DialogActions>
         <Button kind="main" onClick={onClose}>
           {embedListTexts.done}

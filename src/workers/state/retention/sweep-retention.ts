@@ -1,3 +1,4 @@
+import { createKeptBytesRepository } from '../../../shared/access/quotas/kept-bytes-repository.ts';
 import { createStorageRepository } from '../../../shared/access/quotas/storage-repository.ts';
 import type { AppContext } from '../../../shared/context.ts';
 import { createRetentionRepository } from '../../../shared/state/retention/retention-repository.ts';
@@ -17,6 +18,7 @@ export async function sweepRetention(
   const rows = createRetentionRepository(db);
   const retention = new StackRetention(db);
   const storage = createStorageRepository(db);
+  const kept = createKeptBytesRepository(db);
   let all = 0;
   for (const { organization, organizationId } of await rows.listRuled()) {
     const before = all;
@@ -38,6 +40,7 @@ export async function sweepRetention(
           metrics.retentionDeleted.labels(kind).inc(count);
           all += count;
         }
+        if (Object.values(deleted).some((count) => count > 0)) await kept.forget([id]);
       }
       after = page.length < stacksAtOnce ? null : (page.at(-1) ?? null);
     } while (after !== null);

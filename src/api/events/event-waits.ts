@@ -1,0 +1,49 @@
+import { parsePayload } from '../../shared/events/live/notification.ts';
+import type { NotificationChannel } from '../../shared/platform/db/notification-channel.ts';
+
+/** Calls of this process that wait for events of running updates. All its data is in memory. */
+export class EventWaits {
+  readonly #channel: NotificationChannel;
+  /** What wakes them, by update. */
+  readonly #waiting = new Map<string, Set<() => void>>();
+  #isDraining = false;
+
+  constructor(channel: NotificationChannel) {
+    this.#channel = channel;
+    channel.listen({ onMessage: (payload) => this.#hear(payload), onOpen: () => {}, onLost: () => {} });
+  }
+
+  /** Waits for a change of the update, for at most `ms`, until `gone` is aborted, or until this process is about to stop. */
+  async next(updateId: string, ms: number, gone: AbortSignal): Promise<void> {
+    if (this.#isDraining || gone.aborted) return;
+    this.#channel.open();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = (): void => resolve();
+    const waiting = this.#waiting.get(updateId) ?? new Set();
+    this.#waiting.set(updateId, waiting.add(wake));
+    const timer = setTimeout(wake, ms);
+    gone.addEventListener('abort', wake, { once: true });
+    await promise;
+    clearTimeout(timer);
+    gone.removeEventListener('abort', wake);
+    waiting.delete(wake);
+    if (waiting.size === 0 && this.#waiting.get(updateId) === waiting) this.#waiting.delete(updateId);
+  }
+
+  /** Wakes all calls, and future ones at once. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const updateId of this.#waiting.keys()) this.#wake(updateId);
+  }
+
+  #hear(payload: string): void {
+    if (this.#waiting.size === 0) return;
+    const heard = parsePayload(payload);
+    if (heard === null || 'of' in heard) return;
+    for (const { updateId } of heard.notifications) if (updateId !== null) this.#wake(updateId);
+  }
+
+  #wake(updateId: string): void {
+    for (const wake of this.#waiting.get(updateId) ?? []) wake();
+  }
+}

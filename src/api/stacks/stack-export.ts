@@ -1,0 +1,44 @@
+import { maxTags } from '../../shared/stacks/tags.ts';
+import type { Caller } from '../platform/http/request.ts';
+import {
+  cardOf,
+  type OverviewPosition,
+  type OverviewQuery,
+  type StackCard,
+  type StackQueries,
+} from './stack-queries.ts';
+
+const pageSize = 200;
+/** Changes that are committed later than others with a later time, in microseconds: longer than any transaction. */
+const overlapMicros = 120_000_000n;
+
+/**
+ * All stacks that the query matches, each once, page by page. A stack that changes meanwhile moves to the top of the list: what has changed
+ * is read again, until nothing new is there. Throws NotFoundError, SearchQueryError.
+ */
+export async function* exportStacks(
+  queries: StackQueries,
+  caller: Caller,
+  query: Omit<OverviewQuery, 'before' | 'limit'>,
+): AsyncGenerator<readonly StackCard[]> {
+  const read = new Set<string>();
+  /** Where the list is known from; null: nothing of it is. */
+  let since: bigint | null = null;
+  const isOpen = ({ changedAt }: OverviewPosition): boolean => since === null || BigInt(changedAt) >= since;
+  for (let isComplete = false; !isComplete; ) {
+    isComplete = true;
+    let newest: bigint | null = null;
+    let before: OverviewPosition | null = null;
+    do {
+      const page = await queries.listRows(caller, { ...query, before, limit: pageSize }, maxTags);
+      const fresh = page.rows.filter((row) => isOpen(row) && !read.has(row.id));
+      for (const { id } of fresh) read.add(id);
+      if (fresh.length > 0) yield fresh.map(cardOf);
+      // A page is a single view of the list: nothing can move past it.
+      isComplete &&= fresh.length === 0 || (before === null && page.next === null);
+      newest ??= BigInt(page.rows[0]?.changedAt ?? 0) - overlapMicros;
+      before = page.next !== null && isOpen(page.next) ? page.next : null;
+    } while (before !== null);
+    since = newest;
+  }
+}

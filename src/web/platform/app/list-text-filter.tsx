@@ -1,0 +1,21 @@
+import { ListSearch } from '../ui/list-bar.tsx';
+import { useDebouncedText } from './debounced-text.ts';
+
+/**
+ * A text filter of a list, whose text is in the URL once the user pauses: a field whose value came from the URL would be set
+ * back by each navigation, which moves the caret and ends compositions of input methods.
+ */
+export function ListTextFilter({
+  label,
+  onText,
+  placeholder,
+  value = '',
+}: {
+  readonly label: string;
+  readonly placeholder: string;
+  readonly value: string | undefined;
+  readonly onText: (text: string | undefined) => void;
+}) {
+  const [draft, setDraft] = useDebouncedText(value, (text) => onText(text || undefined));
+  return <ListSearch label={label} placeholder={placeholder} value={draft} onText={setDraft} />;
+}

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { LiveFollowers } from './live-followers.ts';
+
+type Listener = Parameters<ConstructorParameters<typeof LiveFollowers>[0]>[1];
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+/** Streams as they are opened, and followers with what they were told last. */
+class Tab {
+  readonly streams: { topics: string[]; listener: Listener; isOpen: boolean }[] = [];
+  readonly live = new Map<string, boolean>();
+  readonly #followers = new LiveFollowers((topics, listener) => {
+    const stream = { topics, listener, isOpen: true };
+    this.streams.push(stream);
+    return () => {
+      stream.isOpen = false;
+    };
+  });
+
+  follow(...topics: string[]): () => void {
+    const ends = topics.map((topic) =>
+      this.#followers.follow(topic, { onMessage: () => {}, onState: (isLive) => this.live.set(topic, isLive) }),
+    );
+    jest.advanceTimersByTime(1_000);
+    return () => {
+      for (const end of ends) end();
+      jest.advanceTimersByTime(1_000);
+    };
+  }
+
+  get newest() {
+    const stream = this.streams.at(-1);
+    if (!stream) throw new Error('no stream');
+    return stream;
+  }
+
+  begin(): void {
+    this.newest.listener.onMessage({ topic: null, kind: 'ready' });
+  }
+}
+
+test('followers of a topic beyond the limit are not told that it is live', () => {
+  const tab = new Tab();
+  const organizations = Array.from({ length: 11 }, (_, at) => `organization:${String(at).padStart(2, '0')}`);
+  tab.follow(...organizations, 'stack:a/b/c');
+  tab.begin();
+  expect(tab.newest.topics).toHaveLength(10);
+  expect([...tab.live].filter(([, isLive]) => isLive).map(([topic]) => topic)).toEqual(tab.newest.topics);
+});
+
+test('followers are told when the connection is cut, and when it is there again', () => {
+  const tab = new Tab();
+  tab.follow('stack:a/b/c');
+  tab.newest.listener.onConnected();
+  expect(tab.live.get('stack:a/b/c')).toBe(false);
+  tab.begin();
+  expect(tab.live.get('stack:a/b/c')).toBe(true);
+  tab.newest.listener.onCut();
+  expect(tab.live.get('stack:a/b/c')).toBe(false);
+  tab.newest.listener.onConnected();
+  expect(tab.live.get('stack:a/b/c')).toBe(true);
+});
+
+test('another follower of a topic of the stream is told that it is live', () => {
+  const tab = new Tab();
+  const leave = tab.follow('stack:a/b/c');
+  tab.begin();
+  tab.live.clear();
+  tab.follow('stack:a/b/c');
+  expect(tab.live.get('stack:a/b/c')).toBe(true);
+  leave();
+  expect(tab.streams).toHaveLength(1);
+});
+
+test('a stream that has ended is opened again later, and says nothing any more', () => {
+  const tab = new Tab();
+  tab.follow('stack:a/b/c');
+  tab.begin();
+  tab.newest.listener.onEnd(60_000);
+  expect(tab.live.get('stack:a/b/c')).toBe(false);
+  jest.advanceTimersByTime(59_000);
+  expect(tab.streams).toHaveLength(1);
+  jest.advanceTimersByTime(2_000);
+  expect(tab.streams).toHaveLength(2);
+  tab.streams[0]?.listener.onMessage({ topic: null, kind: 'ready' });
+  expect(tab.live.get('stack:a/b/c')).toBe(false);
+});

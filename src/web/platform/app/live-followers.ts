@@ -1,0 +1,113 @@
+/** A notification to a page: something has changed, and the page reads its data again. */
+export interface LiveMessage {
+  readonly topic: string | null;
+  readonly kind: string;
+  readonly updateId?: string | undefined;
+}
+
+/** The server accepts at most this many topics. */
+const maxTopics = 10;
+/** On navigation, topics come and go together: one new stream covers both changes. */
+const settleMs = 50;
+/** A stream ends when the viewer's rights change, and may be refused. */
+const retryMs = 5_000;
+
+interface Follower {
+  readonly onMessage: (message: LiveMessage) => void;
+  /** Whether the stream works, and has the topic. */
+  readonly onState: (isLive: boolean) => void;
+}
+
+interface Listener {
+  readonly onMessage: (message: LiveMessage) => void;
+  /** The connection is made again. */
+  readonly onConnected: () => void;
+  /** The connection was cut: the browser tries to connect again. */
+  readonly onCut: () => void;
+  /** The stream has ended. `afterMs`: when the server allows another one. */
+  readonly onEnd: (afterMs: number) => void;
+}
+
+/** Opens a stream; returns a function that ends it. */
+type OpenStream = (topics: string[], listener: Listener) => () => void;
+
+/** The followers of topics in this tab: all its pages share one stream. */
+export class LiveFollowers {
+  readonly #open: OpenStream;
+  readonly #followers = new Map<string, Set<Follower>>();
+  #stream: { readonly topics: readonly string[]; hasBegun: boolean; isLive: boolean; stop: () => void } | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(open: OpenStream) {
+    this.#open = open;
+  }
+
+  /** Returns a function that ends it. */
+  follow(topic: string, follower: Follower): () => void {
+    const others = this.#followers.get(topic) ?? new Set();
+    this.#followers.set(topic, others.add(follower));
+    this.#restart(settleMs);
+    return () => {
+      others.delete(follower);
+      if (others.size === 0) this.#followers.delete(topic);
+      this.#restart(settleMs);
+    };
+  }
+
+  #restart(afterMs: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#start(), afterMs);
+  }
+
+  #start(): void {
+    const topics = [...this.#followers.keys()].sort().slice(-maxTopics);
+    if (this.#stream?.topics.join() === topics.join()) {
+      this.#publish();
+      return;
+    }
+    this.#stream?.stop();
+    this.#stream = null;
+    this.#publish();
+    if (topics.length === 0) return;
+    const stream = { topics, hasBegun: false, isLive: false, stop: () => {} };
+    this.#stream = stream;
+    const isCurrent = (): boolean => this.#stream === stream;
+    const become = (isLive: boolean): void => {
+      stream.isLive = isLive;
+      this.#publish();
+    };
+    stream.stop = this.#open(topics, {
+      onMessage: (message) => {
+        if (!isCurrent() || message.kind === 'position') return;
+        stream.hasBegun = true;
+        become(true);
+        this.#pass(message);
+      },
+      onConnected: () => {
+        if (isCurrent() && stream.hasBegun) become(true);
+      },
+      onCut: () => {
+        if (isCurrent()) become(false);
+      },
+      onEnd: (afterMs) => {
+        if (!isCurrent()) return;
+        this.#stream = null;
+        this.#publish();
+        this.#restart(Math.max(retryMs, afterMs));
+      },
+    });
+  }
+
+  #pass(message: LiveMessage): void {
+    for (const [topic, group] of this.#followers) {
+      if (message.topic !== null && message.topic !== topic) continue;
+      for (const { onMessage } of group) onMessage(message);
+    }
+  }
+
+  /** A topic that the stream has no room for is never live. */
+  #publish(): void {
+    const live = this.#stream?.isLive ? this.#stream.topics : [];
+    for (const [topic, group] of this.#followers) for (const { onState } of group) onState(live.includes(topic));
+  }
+}

@@ -1,0 +1,71 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { Bytes } from '../../shared/platform/schema/standard-schema.ts';
+
+const NumberRow = Type.Object({ number: Type.Integer() });
+const UnexportedRow = Type.Object({
+  organizationId: Type.String(),
+  batch: Type.Integer(),
+  month: Type.String(),
+  numbers: Type.Array(Type.Integer()),
+  hash: Bytes,
+  /** Since the receiver last accepted a batch of the organization. */
+  sendFailures: Type.Integer(),
+});
+export type UnexportedRow = Row<typeof UnexportedRow>;
+
+/** Where events are exported to: the blob store, or a receiver over HTTPS. */
+export type ExportTarget = 'blobs' | 'receiver';
+
+/** The longest pause after failures of the receiver. */
+export const maxPauseSeconds = 3_600;
+
+/** Which batches were exported. */
+export function createAuditExportRepository(db: Queryable) {
+  // Batches up to the base were dropped by retention, and may not be deleted yet.
+  const exported = {
+    blobs: sql.fragment`greatest(c.exported_batch, c.base_batch)`,
+    receiver: sql.fragment`greatest(c.sent_batch, c.base_batch)`,
+  };
+  const inSeconds = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
+  // A time further away than the longest pause means that the clock was set back.
+  const mayBeSentNow = sql.fragment`(c.send_after <= clock_timestamp() or c.send_after > ${inSeconds(maxPauseSeconds)})`;
+  return {
+    /** Batches whose events were not exported to the target yet, in the order of their chains. */
+    listUnexported: (
+      target: ExportTarget,
+      { except = [], limit }: { readonly except?: readonly string[]; readonly limit: number },
+    ) =>
+      db.any(sql.rows(UnexportedRow)`
+        /* auditExports.listUnexported */
+        select b.organization_id as "organizationId", b.batch, b.month::text as month, b.numbers, b.hash, c.send_failures as "sendFailures"
+        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
+        where ${exported[target]} < c.batch and c.organization_id <> all (${sql.array([...except], 'uuid')})
+          and ${target === 'blobs' ? sql.fragment`true` : mayBeSentNow}
+        order by b.organization_id, b.batch limit ${limit}`),
+
+    /** Whether a batch of an earlier month was not exported to the target yet. */
+    hasUnexportedBefore: (target: ExportTarget, month: string) =>
+      db.exists(sql.rows(NumberRow)`
+        /* auditExports.hasUnexportedBefore */
+        select b.batch as number
+        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
+        where ${exported[target]} < c.batch and b.month < ${month}::date`),
+
+    noteExported: (target: ExportTarget, organizationId: string, batch: number) => {
+      const change =
+        target === 'blobs'
+          ? sql.fragment`exported_batch = greatest(exported_batch, ${batch})`
+          : sql.fragment`sent_batch = greatest(sent_batch, ${batch}), send_failures = 0, send_after = '-infinity'`;
+      return db.query(sql.nothing`
+        /* auditExports.noteExported */ update audit_chains set ${change} where organization_id = ${organizationId}`);
+    },
+
+    /** The receiver has refused a batch of the organization. */
+    noteRefused: (organizationId: string, failures: number, pauseSeconds: number) =>
+      db.query(sql.nothing`
+        /* auditExports.noteRefused */
+        update audit_chains set send_failures = ${failures}, send_after = ${inSeconds(pauseSeconds)}
+        where organization_id = ${organizationId}`),
+  };
+}
