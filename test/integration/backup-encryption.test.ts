@@ -7,6 +7,8 @@ import { openBackup } from '../../src/shared/backup/backup-list.ts';
 import { backupKeys, type Manifest } from '../../src/shared/backup/manifest.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
+import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
+import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
 import { damageOf } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';
 import { createEmptyDatabase } from '../support/empty-database.ts';
@@ -62,6 +64,21 @@ test('tables, blobs and the contents of the manifest are encrypted; a backup in 
   expect(manifest).not.toContain(encrypted.installation);
   expect(manifest).not.toContain('organizations');
   expect(await damageOf(target, plain.id)).toEqual([]);
+}, 120_000);
+
+test('backups by the command and by the schedule are encrypted to the recipients of the settings', async () => {
+  const to = path.join(home, 'by-settings');
+  const settings = { HOLDFAST_BACKUP_RECIPIENTS: recipient };
+  const { code, stdout } = await runBackup({ ...source(), settings }, 'create', '--to', to, '--json');
+  expect([code, (JSON.parse(stdout) as Manifest).recipients]).toEqual([0, [recipient]]);
+  const scheduled = path.join(home, 'by-schedule');
+  const { config, db } = app.context;
+  const context = { ...app.context, config: { ...config, backup: { ...config.backup, recipients: [recipient] } } };
+  const task = backUpOnSchedule(context, scheduled, createScheduledTaskRepository(db));
+  await task.run(new AbortController().signal, { position: null, holder: '' });
+  const store = await FileBlobStore.open({ directory: scheduled });
+  expect((await openBackup(store, null)).recipients).toEqual([recipient]);
+  await store.close();
 }, 120_000);
 
 test('the next encrypted backup copies only new blobs, without the identity', async () => {

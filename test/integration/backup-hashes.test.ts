@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -5,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { runHoldfast } from '../support/admin.ts';
@@ -12,6 +14,7 @@ import { writeEverything } from '../support/all-documents.ts';
 import { damageOf } from '../support/backup-damage.ts';
 import { flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
+import { createStack, deployment, ok } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 // A backup has no object with another hash than the one in the database.
@@ -113,4 +116,31 @@ test('while the store with the right copies is away, the backup has the other ob
   renameSync(path.join(folder, 'away'), path.join(folder, 'second'));
   expect((await backUp({ source: app.context, recipients: [], target })).wrongBlobs).toEqual([]);
   expect(await damageOf(target)).toEqual([]);
+});
+
+test('a large object with other bytes when it is copied than when it was compared fails the backup', async () => {
+  await using app = await openApp();
+  const stack = await createStack(app);
+  const body = deployment(1, randomBytes(6 * 1024 * 1024).toString('hex'));
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body }));
+  const [large] = await query<{ key: string }>(
+    app,
+    'select blob_key as key from checkpoints where blob_key is not null',
+  );
+  let reads = 0;
+  const copies = new Proxy(app.context.copies, {
+    get: (store, name) => {
+      const value: unknown = Reflect.get(store, name);
+      if (typeof value !== 'function') return value;
+      if (name !== 'open') return value.bind(store);
+      return async (...args: Parameters<typeof store.open>) => {
+        const opened = await store.open(...args);
+        // It is compared after a first read that finds it too large to be kept.
+        if (args[0] !== large?.key || ++reads < 3) return opened;
+        return once(flipBit(Buffer.concat(await Array.fromAsync(opened)), 9, 0));
+      };
+    },
+  });
+  const made = backUp({ source: { ...app.context, copies }, recipients: [], target: await openTarget() });
+  await expect(made).rejects.toThrow('was read with other bytes when it was copied');
 });

@@ -3,19 +3,24 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
+import { copyBlobs } from '../../src/shared/backup/backup-content.ts';
 import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
-import { backupKeys } from '../../src/shared/backup/manifest.ts';
+import { backupKeys, readBlobList, writeBlobList } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
+import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
+import { createTableCopyRepository } from '../../src/shared/backup/table-copy-repository.ts';
 import type { BlobPage, BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { pollUntil } from '../../testkit/poll.ts';
-import { damageOf } from '../support/backup-damage.ts';
+import { damageOf, openPlain } from '../support/backup-damage.ts';
 import { killBackup, runBackup } from '../support/backups.ts';
+import { flipBit } from '../support/damage.ts';
+import { query } from '../support/database.ts';
 import { createEmptyDatabase } from '../support/empty-database.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
@@ -132,6 +137,28 @@ test.each([
   120_000,
 );
 
+test('a backup that ends while a prune deletes it does not succeed', async () => {
+  const target = await openStore('while-deleted');
+  const isManifest = (key: string): boolean => key.endsWith('manifest.json');
+  const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const late = changing(target, async (key) => {
+    if (!isManifest(key)) return;
+    reached.resolve();
+    await gate.promise;
+  });
+  const made = plainBackup(late);
+  const refused = expect(made).rejects.toThrow('A prune has deleted the backup while it was made');
+  await reached.promise;
+  await plainBackup(target);
+  const store = changing(target, async (key) => {
+    if (!isManifest(key)) return;
+    gate.resolve();
+    await made.catch(() => {});
+  });
+  await pruneBackups(store, 1);
+  await refused;
+});
+
 test('a backup notices that a prune has deleted one of its new blobs', async () => {
   const target = await openStore('raced');
   const late = changing(target, async (key) => {
@@ -141,6 +168,101 @@ test('a backup notices that a prune has deleted one of its new blobs', async () 
   await plainBackup(target);
   expect(await damageOf(target)).toEqual([]);
 }, 120_000);
+
+test('a copy of another size, as a copy between buckets may leave it, is made again', async () => {
+  const target = await openStore('half');
+  await plainBackup(target);
+  await target.put(`${backupKeys.blobs}audit/other/a`, once(Buffer.from('half')));
+  await plainBackup(target);
+  expect(await damageOf(target)).toEqual([]);
+});
+
+test('a backup extends the hold of its blobs, and fails if they are no longer held', async () => {
+  const target = await openStore('unheld');
+  const timers = jest.spyOn(globalThis, 'setInterval');
+  const renew = () => timers.mock.calls.find(([, ms]) => ms === 60_000)?.[0]();
+  let answers = 0;
+  const { db } = app.context;
+  const counting = Object.create(db, {
+    query: { value: (...args: Parameters<typeof db.query>) => db.query(...args).finally(() => answers++) },
+  });
+  const seconds = `select extract(epoch from held_until - now())::float8 as left from blob_holds`;
+  let isReached = false;
+  const late = changing(target, async (key) => {
+    if (isReached || !key.startsWith(backupKeys.blobs)) return;
+    isReached = true;
+    await query(app, `update blob_holds set held_until = now() + interval '30 seconds'`);
+    renew();
+    await pollUntil('the hold is extended', async () => Number((await query(app, seconds))[0]?.['left']) > 60);
+    await query(app, `update blob_holds set held_until = now() - interval '1 second'`);
+    renew();
+    await pollUntil('the hold is found to have ended', () => answers === 2);
+  });
+  try {
+    const made = backUp({ source: { ...app.context, db: counting }, recipients: [], target: late });
+    await expect(made).rejects.toThrow('The backup took too long');
+    expect((await findBackups(target)).filter(({ isComplete }) => isComplete)).toEqual([]);
+  } finally {
+    timers.mockRestore();
+  }
+});
+
+test('a backup has all blobs that are needed, also if they are more than one page', async () => {
+  const target = await openStore('many');
+  const count = 5_001;
+  const own = `blob_key like 'checkpoints/none-%'`;
+  await query(app, `insert into blobs (key) select 'checkpoints/none-' || n from generate_series(1, ${count}) n`);
+  await query(
+    app,
+    `insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes, stored_bytes, codec, blob_key)
+     select (select id from updates limit 1), n, n, 1, '[]', sha256('x'), 1, 1, 'zstd', 'checkpoints/none-' || n from generate_series(1, ${count}) n`,
+  );
+  try {
+    // Without a look at what each of them is.
+    const db = Object.create(app.context.db, { maybeOne: { value: async () => null } });
+    const { missingBlobs } = await backUp({ source: { ...app.context, db }, recipients: [], target });
+    expect(missingBlobs).toHaveLength(count);
+  } finally {
+    await query(app, `delete from event_segments where ${own}`);
+    await query(app, `delete from blobs where key like 'checkpoints/none-%'`);
+  }
+}, 120_000);
+
+test('a restore replaces a blob of another size, stores no damaged one, and trusts no changed list', async () => {
+  const target = await openStore('copied');
+  await plainBackup(target);
+  const manifest = await openPlain(target);
+  const store = await openStore('copied-to');
+  const copy = () => copyBlobs(target, store, manifest, { decrypt: null, onProgress: () => {} });
+  const [half, damaged] = ['audit/other/a', 'audit/other/b'];
+  await store.put(half, once(Buffer.from('half')));
+  await copy();
+  expect(await readSmall(store, half)).toEqual(await readSmall(app.context.blobs, half));
+
+  await store.delete(damaged);
+  const bytes = await readSmall(target, backupKeys.blobs + damaged);
+  await target.put(backupKeys.blobs + damaged, once(flipBit(bytes, 9, 0)));
+  await expect(copy()).rejects.toThrow(`${backupKeys.blobs}${damaged} is damaged`);
+  expect(await store.stat(damaged)).toBeNull();
+  await target.put(backupKeys.blobs + damaged, once(bytes));
+
+  const key = manifest.blobLists[0]?.key as string;
+  const rest = readBlobList(key, await readSmall(target, key)).slice(1);
+  await target.put(key, once(writeBlobList(rest)));
+  await expect(copy()).rejects.toThrow(`${key} is damaged`);
+});
+
+test('a prune deletes no blob while a later backup is incomplete: it may still be made', async () => {
+  const target = await openStore('under-way');
+  await plainBackup(target);
+  const key = 'audit/other/new';
+  await app.context.blobs.put(key, once(randomBytes(1_000)));
+  const isManifest = (each: string): boolean => each.endsWith('manifest.json');
+  await expect(plainBackup(cutAfter(target, 0, isManifest))).rejects.toThrow('killed');
+  await app.context.blobs.delete(key);
+  expect(await pruneBackups(target, 1)).toEqual({ backups: [], blobs: 0, locked: [] });
+  expect(await target.stat(backupKeys.blobs + key)).not.toBeNull();
+});
 
 test.each(['backups/', backupKeys.blobs])(
   'a prune leaves what a backup needs that begins and ends before its first delete in %s',
@@ -260,6 +382,22 @@ test('a restore that is killed before, within or after the load is repeated and 
   const again = await runBackup(to, ...args);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('The database is not empty')]);
 }, 240_000);
+
+test('an interrupted restore is not continued with another backup', async () => {
+  await using database = await createEmptyDatabase();
+  const logger = createLogger({ level: 'warn' });
+  await migrate({ url: database.url, connectMs: 30_000, waitMs: 0, logger });
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`insert into organizations (name) values ('half')`);
+  await createTableCopyRepository(client).markRestore('20200101t000000000z');
+  await client.end();
+  const backups = path.join(home, 'other-backup');
+  await plainBackup(await openStore('other-backup'));
+  const to = { databaseUrl: database.url, dataDir: path.join(home, 'unused') };
+  const { code, stderr } = await runBackup(to, 'restore', '--from', backups);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('restore of backup 20200101t000000000z was interrupted')]);
+}, 120_000);
 
 /** Folders of the verification with this process id. */
 function scratchOf(pid: number | undefined): string[] {

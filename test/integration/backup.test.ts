@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Restoration } from '../../src/cli/backup/restore.ts';
@@ -78,13 +79,13 @@ afterAll(async () => {
 test('a backup is verified: restored into a temporary Postgres, with all states read', async () => {
   const [backup] = await findBackups(target);
   expect(await readVerification(target, backup as FoundBackup)).toBeNull();
+  // Its bytes would stand in for damaged ones of the backup.
+  const second = path.join(home, 'second');
   const { code, stdout, stderr } = await runBackup(
-    { dataDir: path.join(home, 'nothing') },
-    'verify',
-    '--from',
-    location,
+    { dataDir: path.join(home, 'nothing'), settings: { HOLDFAST_SECOND_STORE: second } },
+    ...['verify', '--from', location],
   );
-  expect([code, stderr]).toEqual([0, '']);
+  expect([code, stderr, existsSync(second)]).toEqual([0, '', false]);
   expect(stdout).toMatch(
     /^Backup \w+ was restored .* [1-9]\d* documents, [1-9]\d* audit events, [1-9]\d* data keys .* no faults\.\n$/,
   );
@@ -171,13 +172,16 @@ test('a restore that is interrupted by its comparison sends nothing, and is repe
 test('a restore that fails leaves an empty database, and is repeated', async () => {
   await using database = await createEmptyDatabase();
   const dataDir = path.join(home, 'failed');
-  const table = manifest.tables.find(({ name }) => name === 'updates') as Manifest['tables'][number];
+  const table = manifest.tables.find(({ name }) => name === 'projects') as Manifest['tables'][number];
   const file = await fileOf(table.object.key);
   const bytes = await readFile(file);
-  await writeFile(file, bytes.subarray(0, bytes.length - 9));
-  const failed = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
+  const other = Buffer.from(zstdDecompressSync(bytes).toString('latin1').replace(stack.project, 'prox'), 'latin1');
+  for (const damaged of [bytes.subarray(0, bytes.length - 9), zstdCompressSync(other)]) {
+    await writeFile(file, damaged);
+    const failed = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(table.object.key)]);
+  }
   await writeFile(file, bytes);
-  expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(table.object.key)]);
   const repeated = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
   expect([repeated.code, repeated.stderr]).toEqual([0, '']);
 }, 240_000);
@@ -352,12 +356,14 @@ test('a changed manifest with a matching hash is found when the backup is verifi
     'The lists have': ({ blobLists }) => ({ blobLists: blobLists.slice(1) }),
     'is the manifest of backup 2020': () => ({ id: '20200101t000000000z' }),
   };
+  await target.delete(backupKeys.verified(manifest.id));
   for (const [named, change] of Object.entries(changes)) {
     const changed = { ...manifest, ...change(manifest) };
     await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(changed, noEncryption.encrypt)));
     const { code, stderr, stdout } = await runBackup(source(), 'verify', '--from', location);
     expect([code, stderr + stdout]).toEqual([1, expect.stringContaining(named)]);
   }
+  expect(await target.stat(backupKeys.verified(manifest.id))).toBeNull();
   await target.put(backupKeys.manifest(manifest.id), once(await writeManifest(manifest, noEncryption.encrypt)));
 }, 240_000);
 

@@ -1,9 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createBundleRepository } from '../../src/shared/bundle/bundle-repository.ts';
+import { PassphraseCrypter } from '../../src/shared/diy/passphrase-crypter.ts';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
 import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
 import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
@@ -121,6 +123,30 @@ test('a stack that was renamed is at its new place only, and a deleted one at no
   await run();
   expect(await names()).toBe(`${stack.organization}/.pulumi/meta.yaml`);
   expect(await query(app, 'select 1 from bundled_stacks where organization = $1', [stack.organization])).toEqual([]);
+});
+
+test('a stack that was renamed stays at its old place until it is at its new one', async () => {
+  const { location, run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await ok(app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'live' } }));
+  const failing = async (): Promise<Folder> => {
+    const folder = await openFolder(location, defaults);
+    const write = folder.write.bind(folder);
+    folder.write = (name, body, signal) => {
+      if (name.endsWith('live.json')) throw new Error('the disk is full');
+      return write(name, body, signal);
+    };
+    return folder;
+  };
+  await run({ open: failing });
+  const folder = await openFolder(location, defaults);
+  const states = async () => Object.keys(await readAll(folder, `${stack.organization}/.pulumi/stacks/`)).join();
+  expect(await states()).toContain('dev.json');
+  await due();
+  await run();
+  expect(await states()).not.toContain('dev.json');
 });
 
 test('the configuration in the bundle is of the newest version: a preview, which needs less permission, changes nothing', async () => {
@@ -374,6 +400,54 @@ test('work of others in the bundle is not overwritten, but an emptied bundle is 
   expect([await countOf(directory, stack), await errorsOf(stack)]).toEqual([5, []]);
 });
 
+test('a stack that is locked in the bundle, or was removed from it, is left alone', async () => {
+  const { directory, run } = newLocation();
+  const [locked, removed] = [await createStack(app), await createStack(app)];
+  for (const stack of [locked, removed]) await importState(app, stack, 1);
+  await run();
+  const locks = path.join(directory, locked.organization, '.pulumi/locks/organization/proj/dev');
+  await mkdir(locks, { recursive: true });
+  await writeFile(path.join(locks, 'x.json'), '{}');
+  await rm(path.join(directory, removed.organization, '.pulumi/stacks/proj/dev.json'));
+  for (const stack of [locked, removed]) await importState(app, stack, 2);
+  await run();
+  expect(await errorsOf(locked)).toEqual([{ error: 'it is locked in the bundle' }]);
+  expect(await countOf(directory, locked)).toBe(1);
+  expect(await errorsOf(removed)).toEqual([{ error: 'it was removed from the bundle' }]);
+});
+
+test('a worker that has lost its claim changes no row, and marks of recent writes stay', async () => {
+  const { run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await query(app, `update bundled_stacks set attempts = array['late'], attempted_at = now() where organization = $1`, [
+    stack.organization,
+  ]);
+  const row = 'select changed_at::text, attempts from bundled_stacks where organization = $1';
+  const before = await query(app, row, [stack.organization]);
+  expect(before).toHaveLength(1);
+  const rows = createBundleRepository(app.context.db);
+  const lost = crypto.randomUUID();
+  expect(await rows.begin(stack, { stackId: crypto.randomUUID(), mark: 'x', holder: lost })).toBe(false);
+  await rows.pass(stack, lost, '2020-01-01');
+  await rows.delete(stack, lost);
+  await rows.settle(stack);
+  expect(await query(app, row, [stack.organization])).toEqual(before);
+});
+
+test('a stack that was deleted here stays in the bundle if it was changed there', async () => {
+  const { directory, run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await updateInBundle(directory, stack, 'emergency');
+  await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
+  await run();
+  expect(await errorsOf(stack)).toEqual([{ error: expect.stringContaining('changed in the bundle') }]);
+  expect(await countOf(directory, stack)).toBe(2);
+});
+
 test('a restored database writes nothing into the bundle before it has taken over', async () => {
   const { directory, run } = newLocation();
   const stack = await createStack(app);
@@ -489,6 +563,59 @@ test('a return imports what was done in the bundle, and names the stacks that mo
   await run();
   expect([await countOf(directory, moved), await errorsOf(moved)]).toEqual([3, []]);
   expect(await countOf(directory, both)).toBe(3);
+});
+
+test('a return that ended after the first versions goes on with the rest', async () => {
+  const { directory, location, run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  for (const message of ['one', 'two', 'three']) await updateInBundle(directory, stack, message);
+  const history = path.join(directory, stack.organization, '.pulumi/history/proj/dev');
+  const infos = (await readdir(history)).filter((name) => name.endsWith('.history.json')).toSorted();
+  const [first, , last] = infos as [string, string, string];
+  // As much as one transaction takes.
+  const environment = { note: 'x'.repeat(17 * 1024 * 1024) };
+  const info = JSON.parse(await readFile(path.join(history, first), 'utf8'));
+  await writeFile(path.join(history, first), JSON.stringify({ ...info, environment }));
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  await client.query(`create function fail_last() returns trigger language plpgsql as $$
+    begin
+      if new.entry = '${/-(\d+)\./.exec(last)?.[1]}' then raise exception 'the disk is full'; end if;
+      return new;
+    end $$;
+    create trigger fail_last before insert or update on bundled_stacks for each row execute function fail_last()`);
+  const cut = await holdfast(location, 'return', '--apply');
+  await client.query('drop function fail_last cascade');
+  await client.end();
+  expect([cut.code, cut.stdout + cut.stderr]).toEqual([1, expect.stringContaining('the disk is full')]);
+  expect((await exportState(app, stack)).json.deployment.resources).toHaveLength(2);
+  await run();
+  expect([await countOf(directory, stack), await errorsOf(stack)]).toEqual([4, []]);
+  const rest = await holdfast(location, 'return', '--apply');
+  expect(rest.stdout).toMatch(new RegExp(`${stack.organization}/proj/dev +returned +2 versions`));
+  expect((await exportState(app, stack)).json.deployment.resources).toHaveLength(4);
+});
+
+test('a return keeps the provider and the secrets of a state that another passphrase encrypts', async () => {
+  const { directory, location, run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  const other = await PassphraseCrypter.create('chosen in the emergency');
+  const ciphertext = other.encrypt(Buffer.from('"hunter2"'));
+  const file = path.join(directory, stack.organization, '.pulumi/stacks/proj/dev.json');
+  const text = (await readFile(file, 'utf8'))
+    .replace(/"salt":"[^"]+"/, `"salt":"${other.salt}"`)
+    .replace(/"ciphertext":"[^"]+"/, `"ciphertext":"${ciphertext}"`);
+  await writeFile(file, text);
+  await updateInBundle(directory, stack, 'emergency');
+  await holdfast(location, 'return', '--apply');
+  const { resources, secrets_providers } = (await exportState(app, stack)).json.deployment;
+  expect(resources).toHaveLength(2);
+  expect(resources[0].inputs.input.ciphertext).toBe(ciphertext);
+  expect(secrets_providers).toEqual({ type: 'passphrase', state: { salt: other.salt } });
 });
 
 test('a bundle that is ahead of a restored database is returned', async () => {

@@ -273,6 +273,31 @@ test('a backup that fails is repeated later and later, leaves no tables, and sho
   await store.close();
 }, 120_000);
 
+test.each([
+  ['of the future, as after the clock was set back', { hours: 1, isHere: true }],
+  ['in another location', { hours: 0, isHere: false }],
+])(
+  'a failed attempt %s delays no backup',
+  async (what, { hours, isHere }) => {
+    const other = path.join(home, `delayed-${what.length}`);
+    const runs = createScheduledTaskRepository(app.context.db);
+    const failure = { count: 3, at: Date.now() + hours * 3_600_000, error: 'the disk is full' };
+    await saveBackups(runs, {
+      location: isHere ? other : location,
+      schedule: '0 3 * * *',
+      keep: 2,
+      backups: [],
+      failure,
+    });
+    const task = backUpOnSchedule({ ...app.context, metrics: createMetrics() }, other, runs);
+    await task.run(new AbortController().signal, { position: null, holder: '' });
+    const store = await FileBlobStore.open({ directory: other });
+    expect((await findBackups(store)).map(({ isComplete }) => isComplete)).toEqual([true]);
+    await store.close();
+  },
+  120_000,
+);
+
 test('a backup that gets no connection leaves no hold', async () => {
   const db = Object.create(app.context.db, {
     openSession: { value: () => Promise.reject(new Error('too many connections')) },
@@ -286,13 +311,16 @@ test('a backup that gets no connection leaves no hold', async () => {
 test('a backup that is stopped leaves no complete one and no hold', async () => {
   const other = path.join(home, 'stopped');
   const context = { ...app.context, metrics: createMetrics() };
-  const task = backUpOnSchedule(context, other, createScheduledTaskRepository(app.context.db));
+  const runs = createScheduledTaskRepository(app.context.db);
+  const task = backUpOnSchedule(context, other, runs);
   const stop = new AbortController();
   stop.abort(new Error('the worker ends'));
   await expect(task.run(stop.signal, { position: null, holder: '' })).rejects.toThrow('the worker ends');
   const store = await FileBlobStore.open({ directory: other });
   expect((await findBackups(store)).filter(({ isComplete }) => isComplete)).toEqual([]);
   expect(await query(app, 'select id from blob_holds')).toEqual([]);
+  // The next process begins at once.
+  expect((await readBackupStatus(runs)).backups?.failure).toBeUndefined();
   await store.close();
 });
 

@@ -163,6 +163,21 @@ test('a run that gets its lost entry back is superseded by a newer one that has 
   }
 });
 
+test('a newer commit sends no run away that waits for another stack, also if its entry was lost', async () => {
+  const [one, other] = [await heldStack('tag'), await heldStack('tag')];
+  const older = create(one.stack, { commit: 'aaa', build: '7' });
+  await untilWaiting(apps, 1);
+  const newer = create(other.stack, { commit: 'bbb', build: '8', at: 1 });
+  await untilWaiting(apps, 2);
+  const entries = 'from update_queue_waiters';
+  await query(apps[0], `delete ${entries} where number = (select min(number) ${entries})`);
+  const back = `select superseded_by ${entries}`;
+  await until(async () => (await query(apps[0], back)).length === 2, 'the entry is back');
+  expect(await query(apps[0], back)).toEqual([{ superseded_by: null }, { superseded_by: null }]);
+  await expectToRun(one.stack, one.first, [older]);
+  await expectToRun(other.stack, other.first, [newer]);
+});
+
 test('the tag must have a meaning', async () => {
   const stack = await createStack(apps[0]);
   const { status } = await apps[0].call('PATCH', `${stack.path}/tags`, {

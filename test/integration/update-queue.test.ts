@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createUpdateQueueRepository } from '../../src/shared/updates/update-queue-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -252,6 +253,62 @@ test('the queue entry of another caller, and a lost one, become new entries', as
     await cancel(stack, json.updateID);
   }
   expect((await create(servers[0], stack, { query: '?entry=x' })).status).toBe(400);
+});
+
+test('the queue entry of another stack stays there, and the call gets a new one', async () => {
+  const stack = await createStack(apps[0]);
+  const other = { ...stack, stack: 'other', path: stack.path.replace(/dev$/, 'other') };
+  await ok(
+    apps[0].call('POST', `/api/stacks/${stack.organization}/proj`, {
+      auth: stack.auth,
+      body: { stackName: other.stack },
+    }),
+  );
+  const [first, otherFirst] = [await startUpdate(apps[0], stack), await startUpdate(apps[0], other)];
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  const { location } = await create(await WireServer.listen(short), stack);
+  const wrong = create(servers[0], other, { query: location as string });
+  await untilWaiting(1);
+  const entries = await query<{ id: string; is_of_stack: boolean }>(
+    apps[0],
+    `select w.id, w.stack_id = u.stack_id as is_of_stack from update_queue_waiters w, updates u where u.id = $1
+     order by w.number`,
+    [first.id],
+  );
+  expect(entries.map(({ is_of_stack }) => is_of_stack)).toEqual([true, false]);
+  await cancel(other, otherFirst.id);
+  const { json, status } = await wrong;
+  expect(status).toBe(200);
+  await cancel(other, json.updateID);
+  await cancel(stack, first.id);
+});
+
+test('a replica changes entries only while they are its own, and a client that comes too late has lost its position', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const entries = createUpdateQueueRepository(apps[0].context.db);
+  const [row] = await query<{ stack_id: string; token_id: string }>(
+    apps[0],
+    'select stack_id, token_id from updates where id = $1',
+    [first.id],
+  );
+  const owner = { stackId: row?.stack_id as string, tokenId: row?.token_id as string };
+  const [one, other] = [crypto.randomUUID(), crypto.randomUUID()];
+  for (const process of [one, other]) await entries.renewProcess(process, 60);
+  const id = crypto.randomUUID();
+  const shown = { kind: 'update', commit: null, branch: null, url: null };
+  await entries.join({ ...owner, id, processId: one, isUrgent: false, run: null, shown, supersedes: false });
+  await entries.keep(id, one, 60);
+  expect(await entries.resume(id, { ...owner, processId: other })).toMatchObject({ id });
+  await entries.keep(id, one, 60);
+  await entries.removeAbandoned(one, [id]);
+  expect(await entries.listOf(other)).toEqual([{ id, isSuperseded: false }]);
+  await entries.keep(id, other, -1);
+  expect(await entries.resume(id, { ...owner, processId: other })).toBeNull();
+  await entries.removeGone();
+  expect(await query(apps[0], 'select 1 from update_queue_waiters where id = $1', [id])).toEqual([]);
+  for (const process of [one, other]) await entries.removeProcess(process);
+  await cancel(stack, first.id);
 });
 
 test('a replica that stops passes its calls on, and one that dies does not stop the others', async () => {
