@@ -19,6 +19,7 @@ import { VirtualList } from '../platform/ui/virtual-list.tsx';
 import { stripColors } from './colored-text.ts';
 import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
 import styles from './event-list.module.css';
+import { useRefetchOnChange } from './refetch-on-change.ts';
 import { eventListTexts } from './texts.tsx';
 import type { UpdateSearch } from './update-search.ts';
 import { isActive } from './update-status.ts';
@@ -51,6 +52,7 @@ export function EventList({ search, stack, update }: EventListProps) {
       { getNextPageParam: (page) => page.next, refetchInterval: every(isActive(update) ? pollMs : null) },
     ),
   );
+  useRefetchOnChange(update.status, query.refetch);
   const problem = useProblem(query);
   const rows = useMemo(() => listRows(query.data?.pages ?? [], search.text ?? ''), [query.data, search.text]);
   return (
