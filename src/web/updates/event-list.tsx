@@ -42,7 +42,7 @@ interface EventRow extends ReturnType<typeof describeEvent> {
 export function EventList({ search, stack, update }: EventListProps) {
   const navigate = useNavigate();
   const change = (changes: Partial<UpdateSearch>): void =>
-    void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
+    void navigate({ to: '.', search: (before) => ({ ...before, ...changes }), replace: true, resetScroll: false });
   const [opened, toggle] = useToggles<number>();
   const { organization, project, stack: name } = stack;
   const input = { organization, project, stack: name, updateId: update.updateId, newestFirst: true, limit: pageSize };
