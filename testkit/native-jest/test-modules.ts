@@ -98,6 +98,8 @@ registerHooks({
       const source = `export const { ${globalNames} } = globalThis[Symbol.for('${globalsKey.description}')];`;
       return { format: 'module', source, shortCircuit: true };
     }
+    // Class names of components.
+    if (/\.module\.css(\?|$)/.test(url)) return { format: 'module', source: 'export default {};', shortCircuit: true };
     if (!isOfProject(url) || !/\.tsx?$/.test(url.replace(/\?.*$/, ''))) return nextLoad(url, context);
     return { format: 'module', source: readStripped(url), shortCircuit: true };
   },

@@ -64,7 +64,7 @@ export function AuditPage() {
       <Filters
         organization={organization}
         search={search}
-        onChange={(change) => void navigate({ search: { ...search, ...change }, replace: true })}
+        onChange={(change) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true })}
       />
       <Table
         label={auditTexts.events}

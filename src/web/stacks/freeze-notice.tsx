@@ -31,7 +31,11 @@ export function FreezeNotice({
     trpc.rules.get.queryOptions({ organization, ruleId: asked ?? '' }, { enabled: asked !== null }),
   );
   const mayThaw = mayManage && frozen?.isOfStackAlone === true;
-  usePageAction(freezeTexts.thawStack, mayThaw ? () => setAsked(ruleId) : null);
+  const thaw = (): void => {
+    setAsked(ruleId);
+    if (asked === ruleId && rule.error) void rule.refetch();
+  };
+  usePageAction(freezeTexts.thawStack, mayThaw ? thaw : null);
   return (
     <>
       {frozen === null ? null : (
@@ -51,7 +55,7 @@ export function FreezeNotice({
                   {freezeTexts.openRule}
                 </Link>
                 {mayThaw ? (
-                  <Button size="small" onClick={() => setAsked(ruleId)}>
+                  <Button size="small" onClick={thaw}>
                     {freezeTexts.thaw}
                   </Button>
                 ) : null}
@@ -61,7 +65,7 @@ export function FreezeNotice({
         >
           {frozen.note === '' ? null : <p>{frozen.note}</p>}
           {frozen.isOfStackAlone ? null : <p>{freezeTexts.byRule(frozen.scope)}</p>}
-          {asked !== null && rule.error ? <p role="alert">{rule.error.message}</p> : null}
+          {asked === ruleId && rule.error ? <p role="alert">{rule.error.message}</p> : null}
         </Notice>
       )}
       {asked !== null && rule.data ? (

@@ -33,6 +33,8 @@ export function PendingRepair({ details, stack }: { readonly stack: StackRef; re
       {isRunning ? (
         <Empty title={pendingTexts.running}>
           <p>{pendingTexts.runningHint}</p>
+          {/* That of the hidden choices is not seen. */}
+          {items.length === 0 ? null : <HaltNote className={styles['error']} />}
         </Empty>
       ) : items.length === 0 ? (
         <Empty title={query.data.isKnown ? pendingTexts.none : pendingTexts.notReadable}>

@@ -19,6 +19,7 @@ import { VirtualList } from '../platform/ui/virtual-list.tsx';
 import { stripColors } from './colored-text.ts';
 import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
 import styles from './event-list.module.css';
+import { useRefetchOnChange } from './refetch-on-change.ts';
 import { eventListTexts } from './texts.tsx';
 import type { UpdateSearch } from './update-search.ts';
 import { isActive } from './update-status.ts';
@@ -41,7 +42,7 @@ interface EventRow extends ReturnType<typeof describeEvent> {
 export function EventList({ search, stack, update }: EventListProps) {
   const navigate = useNavigate();
   const change = (changes: Partial<UpdateSearch>): void =>
-    void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
+    void navigate({ to: '.', search: (before) => ({ ...before, ...changes }), replace: true, resetScroll: false });
   const [opened, toggle] = useToggles<number>();
   const { organization, project, stack: name } = stack;
   const input = { organization, project, stack: name, updateId: update.updateId, newestFirst: true, limit: pageSize };
@@ -51,6 +52,7 @@ export function EventList({ search, stack, update }: EventListProps) {
       { getNextPageParam: (page) => page.next, refetchInterval: every(isActive(update) ? pollMs : null) },
     ),
   );
+  useRefetchOnChange(update.status, query.refetch);
   const problem = useProblem(query);
   const rows = useMemo(() => listRows(query.data?.pages ?? [], search.text ?? ''), [query.data, search.text]);
   return (

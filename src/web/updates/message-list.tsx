@@ -18,6 +18,7 @@ import type { LiveProgress } from './use-update.ts';
 const icons = { debug: Info, info: Info, warning: TriangleAlert, error: CircleX } as const;
 const labels = messageListTexts.severities;
 const pageSize = 200;
+const inPlace = { to: '.', replace: true, resetScroll: false } as const;
 
 interface MessageListProps {
   readonly live: LiveProgress;
@@ -30,7 +31,13 @@ export function MessageList({ live, search, update }: MessageListProps) {
   const { feed, revision } = live;
   const navigate = useNavigate();
   const change = (changes: Partial<UpdateSearch>): void =>
-    void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
+    void navigate({ ...inPlace, search: (before) => ({ ...before, ...changes }) });
+  // Enter may have chosen a line with the same text already.
+  const find = (typed: string | undefined): void =>
+    void navigate({
+      ...inPlace,
+      search: (before) => (before.text === typed ? before : { ...before, text: typed, line: undefined }),
+    });
   const [shownCount, setShownCount] = useState(pageSize);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tree is changed in place; its revision says when.
   const groups = useMemo(() => groupMessages(feed.progress), [feed, revision]);
@@ -75,7 +82,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
               label={messageListTexts.searchInMessages}
               placeholder={messageListTexts.searchInMessages}
               value={text}
-              onText={(next) => change({ text: next, line: undefined })}
+              onText={find}
             />
             <Button
               size="icon"

@@ -85,7 +85,7 @@ function countText(count: number, shown: number): string {
 function Filter({ search }: { readonly search: UpdateSearch }) {
   const navigate = useNavigate();
   const change = (changes: Partial<UpdateSearch>): void =>
-    void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
+    void navigate({ to: '.', search: (before) => ({ ...before, ...changes }), replace: true, resetScroll: false });
   return (
     <>
       <ListTextFilter

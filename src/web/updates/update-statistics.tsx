@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { TriangleAlert } from 'lucide-react';
-import { useEffect, useRef } from 'react';
 import type { StackRef, UpdateDetails, UpdateStatistics } from '../platform/app/contract.ts';
 import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
@@ -10,6 +9,7 @@ import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { viewOperation } from './operations.ts';
+import { useRefetchOnChange } from './refetch-on-change.ts';
 import { updateStatisticsTexts } from './texts.tsx';
 import styles from './update-statistics.module.css';
 import { isActive } from './update-status.ts';
@@ -26,13 +26,7 @@ export function useStatistics(stack: StackRef, update: UpdateDetails, isWanted =
     refetchInterval: every(isActive(update) ? 15_000 : null),
   });
   const query = useQuery(options);
-  const { refetch } = query;
-  const shown = useRef(update.status);
-  // Its end changes them.
-  useEffect(() => {
-    if (isWanted && shown.current !== update.status) void refetch();
-    shown.current = update.status;
-  }, [isWanted, refetch, update.status]);
+  useRefetchOnChange(update.status, isWanted ? query.refetch : null);
   return query;
 }
 

@@ -51,7 +51,7 @@ export function MembersPage() {
   usePageAction(pageActionTexts.addMember, mayAdd ? () => setAsked({ what: 'add' }) : null);
   usePageAction(pageActionTexts.inviteMember, mayInvite ? () => setAsked({ what: 'invite' }) : null);
   const narrow = (change: Partial<MemberSearch>): void =>
-    void navigate({ search: { ...search, ...change }, replace: true });
+    void navigate({ search: (before) => ({ ...before, ...change }), replace: true });
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   const columns = [...shown(organization), ...(mayManage ? [actions(setAsked)] : [])];

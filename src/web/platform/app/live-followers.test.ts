@@ -14,6 +14,7 @@ afterEach(() => {
 class Tab {
   readonly streams: { topics: string[]; listener: Listener; isOpen: boolean }[] = [];
   readonly live = new Map<string, boolean>();
+  readonly kinds: string[] = [];
   readonly #followers = new LiveFollowers((topics, listener) => {
     const stream = { topics, listener, isOpen: true };
     this.streams.push(stream);
@@ -24,7 +25,10 @@ class Tab {
 
   follow(...topics: string[]): () => void {
     const ends = topics.map((topic) =>
-      this.#followers.follow(topic, { onMessage: () => {}, onState: (isLive) => this.live.set(topic, isLive) }),
+      this.#followers.follow(topic, {
+        onMessage: ({ kind }) => this.kinds.push(kind),
+        onState: (isLive) => this.live.set(topic, isLive),
+      }),
     );
     jest.advanceTimersByTime(1_000);
     return () => {
@@ -64,6 +68,21 @@ test('followers are told when the connection is cut, and when it is there again'
   expect(tab.live.get('stack:a/b/c')).toBe(false);
   tab.newest.listener.onConnected();
   expect(tab.live.get('stack:a/b/c')).toBe(true);
+});
+
+test('a stream that goes on after a cut is live, and only what happened meanwhile is passed on', () => {
+  const tab = new Tab();
+  tab.follow('stack:a/b/c');
+  tab.begin();
+  tab.newest.listener.onCut();
+  tab.begin();
+  expect(tab.live.get('stack:a/b/c')).toBe(true);
+  tab.newest.listener.onMessage({ topic: null, kind: 'refetch' });
+  expect(tab.kinds).toEqual(['ready', 'refetch']);
+  tab.newest.listener.onEnd(0);
+  jest.advanceTimersByTime(10_000);
+  tab.begin();
+  expect(tab.kinds).toEqual(['ready', 'refetch', 'ready']);
 });
 
 test('another follower of a topic of the stream is told that it is live', () => {

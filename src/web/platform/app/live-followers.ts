@@ -79,6 +79,8 @@ export class LiveFollowers {
     stream.stop = this.#open(topics, {
       onMessage: (message) => {
         if (!isCurrent() || message.kind === 'position') return;
+        // After a cut, the server sends what was missed, or `refetch`.
+        if (message.kind === 'ready' && stream.hasBegun) return become(true);
         stream.hasBegun = true;
         become(true);
         this.#pass(message);

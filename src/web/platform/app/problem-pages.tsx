@@ -29,7 +29,7 @@ export interface ProblemProps {
 
 /** An error in place of content. Something the user may not see looks like something that does not exist. */
 export function Problem({ error, onRetry }: ProblemProps) {
-  const [isTrying, setIsTrying] = useState(false);
+  const [isTrying, retry] = useRetry(onRetry);
   const code = errorCode(error);
   if (isDeletedByRule(error))
     return (
@@ -45,17 +45,12 @@ export function Problem({ error, onRetry }: ProblemProps) {
         <WayOut />
       </Empty>
     );
-  const retry = async (): Promise<void> => {
-    setIsTrying(true);
-    await onRetry();
-    setIsTrying(false);
-  };
   return (
     <Empty {...headOf(error)} isPage isProblem>
       <p>{reasonOf(error)}</p>
       {repeatAfter(error) === false ? null : <p>{problemTexts.continues}</p>}
       <p>
-        <Button onClick={() => void retry()}>{isTrying ? problemTexts.retrying : problemTexts.tryAgain}</Button>
+        <Button onClick={retry}>{isTrying ? problemTexts.retrying : problemTexts.tryAgain}</Button>
       </p>
     </Empty>
   );
@@ -63,14 +58,27 @@ export function Problem({ error, onRetry }: ProblemProps) {
 
 /** The same in a line, for a part of a page. */
 export function PartProblem({ error, onRetry }: ProblemProps) {
+  const [isTrying, retry] = useRetry(onRetry);
+  if (isDeletedByRule(error)) return <p>{messageOf(error)}.</p>;
+  if (isGone(error)) return <p>{problemTexts.notShown(messageOf(error))}</p>;
   return (
     <p role="alert">
       {problemTexts.notShown(reasonOf(error))}{' '}
-      <Button size="small" kind="quiet" onClick={() => void onRetry()}>
+      <Button size="small" kind="quiet" disabled={isTrying} onClick={retry}>
         {problemTexts.tryAgain}
       </Button>
     </p>
   );
+}
+
+function useRetry(onRetry: ProblemProps['onRetry']) {
+  const [isTrying, setIsTrying] = useState(false);
+  const retry = async (): Promise<void> => {
+    setIsTrying(true);
+    await onRetry();
+    setIsTrying(false);
+  };
+  return [isTrying, () => void retry()] as const;
 }
 
 function headOf(error: unknown): { readonly title: string; readonly icon: ReactNode } {

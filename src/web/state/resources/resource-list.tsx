@@ -42,7 +42,7 @@ interface ResourceListProps {
 export function ResourceList({ search, stack }: ResourceListProps) {
   const navigate = useNavigate();
   const change = (changes: Partial<StackPageSearch>): void =>
-    void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
+    void navigate({ to: '.', search: (before) => ({ ...before, ...changes }), replace: true, resetScroll: false });
   const open = (urn: string): void => change({ urn });
   return (
     <ListSection

@@ -21,7 +21,7 @@ const maxFound = 8;
 export function StackCompare({ search, stack }: { readonly stack: StackRef; readonly search: StackPageSearch }) {
   const navigate = useNavigate();
   const change = (changes: Partial<StackPageSearch>): void =>
-    void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
+    void navigate({ to: '.', search: (before) => ({ ...before, ...changes }), replace: true, resetScroll: false });
   const other = parseName(search.other);
   return (
     <section className={styles['compare']} aria-label={compareTexts.comparison}>
@@ -137,8 +137,9 @@ function Comparison({
       { organization, project, stack: name, other, limit: pageSize, ...options },
       {
         getNextPageParam: (page) => page.next,
-        // With secrets, the audit log records each read: refreshing the page does not repeat it.
-        ...(search.secrets === undefined ? {} : { staleTime: 'static' }),
+        // With secrets, the audit log records each read: refreshing the page does not repeat it, returning to it reads the
+        // newest versions.
+        ...(search.secrets === undefined ? {} : { staleTime: 'static', gcTime: 0 }),
       },
     ),
   );

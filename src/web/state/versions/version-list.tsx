@@ -66,7 +66,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
   const to = search.to ?? first ?? newest;
   const from = search.from ?? Math.max(0, to - 1);
   const change = (chosen: Partial<StackPageSearch>): void =>
-    void navigate({ to: '.', search: { ...search, ...chosen }, replace: true, resetScroll: false });
+    void navigate({ to: '.', search: (before) => ({ ...before, ...chosen }), replace: true, resetScroll: false });
   const choose = (chosen: { readonly from: number; readonly to: number }): void => change(chosen);
   const chosen = versions.find(({ version }) => version === to);
   const mayRestore =

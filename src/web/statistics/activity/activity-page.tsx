@@ -74,7 +74,7 @@ export function ActivityPage() {
       <Filters
         organization={organization}
         search={search}
-        onChange={(change) => void navigate({ search: { ...search, ...change }, replace: true })}
+        onChange={(change) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true })}
       />
       {problem ? (
         <Problem {...problem} />
