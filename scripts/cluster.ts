@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { onEndSignal } from '../src/shared/platform/lifecycle/end-signals.ts';
 import { startCluster } from '../testkit/cluster.ts';
 import { CommandFailedError, ToolUnavailableError } from '../testkit/toolchain/command.ts';
 
@@ -26,7 +27,7 @@ const ownSettings = Object.fromEntries(
 const databaseUrl = process.env['HOLDFAST_DATABASE_URL'];
 
 const { promise: end, resolve: leave } = Promise.withResolvers<number>();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => leave(0));
+onEndSignal(() => leave(0), { second: () => process.exit(1) });
 
 const starting = startCluster({
   port: Number(values.port),

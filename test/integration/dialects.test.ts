@@ -206,3 +206,22 @@ function idleScene(): Promise<Scene> {
   idle ??= setScene(undefined);
   return idle;
 }
+
+test('a project without stacks exists in the contract only', async () => {
+  const { auth, organization, path } = await createStack(app);
+  await ok(app.call('DELETE', path, { auth }));
+  for (const [project, cli, contract] of [
+    ['proj', 404, 200],
+    ['none', 404, 404],
+  ] as const)
+    for (const [dialect, status] of [
+      ['cli', cli],
+      ['contract', contract],
+    ] as const) {
+      const head = await app.call('HEAD', `/api/stacks/${organization}/${project}`, {
+        auth,
+        accept: dialects[dialect],
+      });
+      expect([project, dialect, head.status]).toEqual([project, dialect, status]);
+    }
+});

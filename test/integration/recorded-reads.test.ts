@@ -131,3 +131,17 @@ test('a fenced site refuses these reads, and shows stacks without their outputs'
     app.context.readOnly.remember(null);
   }
 });
+
+test('a database that takes no writes refuses these reads, and shows stacks without their outputs', async () => {
+  const ref = { ...other(), stack: 'dev' };
+  // Nobody else's read has recorded the outputs.
+  const reader = await app.createUser(stack.organization, 'viewer', 'of-standby');
+  await query(app, 'alter table audit_events add constraint audit_events_refused check (false) not valid');
+  try {
+    const refused = await ask(app, reader, 'resources.get', { ...ref, urn });
+    expect(refused).toMatchObject({ status: 503, data: undefined });
+    expect((await ask(app, reader, 'stacks.get', ref)).data).toMatchObject({ version: 1, outputs: null });
+  } finally {
+    await query(app, 'alter table audit_events drop constraint audit_events_refused');
+  }
+});

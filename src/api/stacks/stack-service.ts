@@ -33,7 +33,7 @@ import { assertMayFollow, changeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
-import type { Caller } from '../platform/http/request.ts';
+import type { Caller, Dialect } from '../platform/http/request.ts';
 import { isRootOnly } from '../state/resources/root-only.ts';
 import { assertQueueTags } from '../updates/queue/queue-tags.ts';
 import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../updates/rules/consumers.ts';
@@ -123,9 +123,11 @@ export class StackService {
     return stack;
   }
 
-  /** Whether the project has a stack that the caller may read. Without one, `pulumi new` may take its name. */
-  projectExists({ facts }: Caller, organization: string, project: string): Promise<boolean> {
-    return this.#lists.hasReadableStack(organization, project, facts);
+  /** Whether the project has a stack that the caller may read. Without one, `pulumi new` may take its name; the contract's projects outlive their stacks. */
+  projectExists({ facts }: Caller, organization: string, project: string, dialect: Dialect): Promise<boolean> {
+    return dialect === 'contract' && !facts
+      ? this.#context.stacks.projectExists(organization, project)
+      : this.#lists.hasReadableStack(organization, project, facts);
   }
 
   /** Whether an update, previews included, of a stack that has or had this name is active. */

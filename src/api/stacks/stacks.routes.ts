@@ -108,8 +108,8 @@ function findProject(app: RouteScope, { stacks }: Services): void {
       },
       schema: { tags, summary: 'Check whether the project exists', security: apiToken, params: ProjectParams },
     },
-    async ({ caller, params }, reply) => {
-      if (!(await stacks.projectExists(caller, params.organization, params.project)))
+    async ({ caller, dialect, params }, reply) => {
+      if (!(await stacks.projectExists(caller, params.organization, params.project, dialect)))
         throw new NotFoundError('Project not found');
       return reply.code(200).send();
     },

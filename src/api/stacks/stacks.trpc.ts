@@ -8,6 +8,7 @@ import {
   stackScanMutation,
   userProcedure,
 } from '../access/procedures/trpc.ts';
+import { UnrecordedReadError } from '../platform/audit-trail/audit-trail.ts';
 import type { ManualEdits } from '../state/manual-edits.ts';
 import type { ValueReads } from '../state/value-reads.ts';
 import type { AttentionQueries } from './attention-queries.ts';
@@ -89,10 +90,16 @@ export const stacksRouter = router({
   get: stackScan('read').query(async ({ ctx: { caller, request, scan, services }, input: ref }) => {
     const { outputs, ...found } = await services.stackQueries.get(scan, caller, ref);
     const isShown = outputs?.some(({ isSecret }) => !isSecret) === true;
-    // The page is for operators, too, whose site is fenced: it goes on without the outputs.
-    if (isShown && services.readOnly.isFenced) return { ...found, outputs: null };
+    // The page is for operators, too, whose site is fenced or whose database takes no writes: it goes on without the outputs.
+    const unrecorded = { ...found, outputs: null };
+    if (isShown && services.readOnly.isFenced) return unrecorded;
     const read = { view: 'outputs', stackVersion: found.version } as const;
-    if (isShown) await services.valueReads.record(request.trail(caller, ofRead, 'stack.export'), caller, ref, read);
+    try {
+      if (isShown) await services.valueReads.record(request.trail(caller, ofRead, 'stack.export'), caller, ref, read);
+    } catch (error) {
+      if (error instanceof UnrecordedReadError) return unrecorded;
+      throw error;
+    }
     return { ...found, outputs };
   }),
 

@@ -15,6 +15,7 @@ import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
 import { stopOrphan } from '../../shared/platform/db/postgres-processes.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { exitCodeOf, onEndSignal } from '../../shared/platform/lifecycle/end-signals.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
@@ -57,7 +58,7 @@ export async function verify(call: BackupCall, id: string | null, identity: stri
     return { backup: manifest.id, problems, text: `Backup ${manifest.id} has faults; it was not restored for a test.` };
   await removeLeftovers(call.session.logger);
   const home = await mkdtemp(path.join(tmpdir(), `${homePrefix}${process.pid}-`));
-  const forget = onEndSignal(() => removeHome(home, call.session.logger));
+  const forget = endAfter(() => removeHome(home, call.session.logger));
   try {
     const verification = await verifyRestored(call, backup, home);
     if (verification.problems.length > 0) return verification;
@@ -184,18 +185,16 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Ends the process after `work` on SIGINT and SIGTERM. Returns a function that undoes that, and does not return after such a signal: what
- * fails because of `work` must not end the process with another code.
+ * Ends the process after `work` on SIGINT and SIGTERM, and at once on a second signal. Returns a function that undoes that, and does not
+ * return after such a signal: what fails because of `work` must not end the process with another code.
  */
-function onEndSignal(work: () => Promise<void>): () => Promise<void> {
+function endAfter(work: () => Promise<void>): () => Promise<void> {
   let ending: Promise<void> | null = null;
-  const end = (signal: NodeJS.Signals): void => {
-    ending ??= work().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
-  };
-  const signals = ['SIGINT', 'SIGTERM'] as const;
-  for (const signal of signals) process.on(signal, end);
+  const forget = onEndSignal((signal) => {
+    ending = work().finally(() => process.exit(exitCodeOf(signal)));
+  });
   return async () => {
-    for (const signal of signals) process.off(signal, end);
+    if (ending === null) forget();
     await ending;
   };
 }

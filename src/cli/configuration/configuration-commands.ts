@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { findCliLogin } from '../../shared/platform/config/cli-login.ts';
+import { exitCodeOf, onEndSignal } from '../../shared/platform/lifecycle/end-signals.ts';
 import type { CommandRun } from '../command-run.ts';
 import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
@@ -91,7 +92,7 @@ export function addApplyCommand(command: Command, run: CommandRun): void {
         for (const each of refused) console.error(`holdfast: ${each}`);
       }
       if (refused.length > 0) run.exitCode = 1;
-      if (ending.stop.aborted) run.exitCode = ending.stop.reason === 'SIGINT' ? 130 : 143;
+      if (ending.stop.aborted) run.exitCode = exitCodeOf(ending.stop.reason);
     });
 }
 
@@ -155,26 +156,11 @@ function hasChanges(plans: readonly OrganizationPlan[]): boolean {
   return total(plans) > 0;
 }
 
-/** Until when the same signal counts as the first one: Ctrl-C reaches a process from its terminal and from npm. */
-const sameSignalMs = 500;
-
 /** SIGINT and SIGTERM abort `stop`; a second signal ends the process. */
 function stopOnSignal(): { readonly stop: AbortSignal; forget(): void } {
   const controller = new AbortController();
-  const signals = ['SIGINT', 'SIGTERM'] as const;
-  let at = Number.POSITIVE_INFINITY;
-  const end = (signal: NodeJS.Signals): void => {
-    if (controller.signal.aborted && performance.now() - at >= sameSignalMs) process.exit(1);
-    at = Math.min(at, performance.now());
-    controller.abort(signal);
-  };
-  for (const signal of signals) process.on(signal, end);
-  return {
-    stop: controller.signal,
-    forget: () => {
-      for (const signal of signals) process.off(signal, end);
-    },
-  };
+  const forget = onEndSignal((signal) => controller.abort(signal));
+  return { stop: controller.signal, forget };
 }
 
 async function isConfirmed(): Promise<boolean> {

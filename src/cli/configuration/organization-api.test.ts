@@ -14,10 +14,11 @@ const server = createServer((request, response) => {
     response.writeHead(200, { 'content-length': 100 }).write('{"id"', () => request.socket.destroy());
   } else response.writeHead(fault ?? 200, { 'retry-after': '0' }).end('{}');
 });
+let origin: string;
 let api: OrganizationApi;
 beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   api = new OrganizationApi({ origin, token: 'hf-x' }, 'acme');
 });
 afterAll(() => void server.close());
@@ -45,4 +46,32 @@ test('a repeated deletion finds nothing, because the first one has deleted it', 
   await expect(api.delete('teams/a')).rejects.toMatchObject({ status: 404, mayBeMade: false });
   faults = ['none', 412];
   await expect(api.patch('teams/a', {}, '"1"')).rejects.toMatchObject({ status: 412, mayBeMade: true });
+});
+
+test.each(['patch', 'put', 'delete'] as const)(
+  'a %s without any response may have been made, even once no server has it',
+  async (method) => {
+    const own = createServer((request) => {
+      request.socket.destroy();
+      own.close();
+    });
+    await new Promise<void>((resolve) => own.listen(0, '127.0.0.1', resolve));
+    const origin = `http://127.0.0.1:${(own.address() as AddressInfo).port}`;
+    const lost = new OrganizationApi({ origin, token: 'hf-x' }, 'acme', undefined, { firstWaitMs: 1 });
+    const call = method === 'delete' ? lost.delete('teams/a') : lost[method]('teams/a', {});
+    await expect(call).rejects.toThrow('the change may have been made');
+  },
+);
+
+test('a read without a response, and a change that no server had, tell nothing of a change', async () => {
+  const soon = new OrganizationApi({ origin, token: 'hf-x' }, 'acme', undefined, { firstWaitMs: 1 });
+  for (const [fault, call] of [
+    [502, () => soon.get('teams')],
+    [503, () => soon.patch('teams/a', {})],
+  ] as const) {
+    faults = Array.from({ length: 6 }, () => fault);
+    await expect(call()).rejects.toThrow(new RegExp(`answers with status ${fault}$`));
+  }
+  faults = Array.from({ length: 6 }, () => 502);
+  await expect(soon.patch('teams/a', {})).rejects.toThrow('the change may have been made');
 });

@@ -41,15 +41,17 @@ export class OrganizationApi {
   readonly isRepeat: boolean;
   readonly #login: CliLogin;
   readonly #root: string;
+  readonly #firstWaitMs: number;
   #roleIds: Promise<ReadonlyMap<string, string>> | null = null;
 
-  /** `root`: the part of the API that paths are below. */
+  /** `root`: the part of the API that paths are below. `firstWaitMs`: before the first repeat; twice as long each time. */
   constructor(
     login: CliLogin,
     organization: string,
     root = `orgs/${encodeURIComponent(organization)}`,
-    { isRepeat = false } = {},
+    { firstWaitMs = 500, isRepeat = false } = {},
   ) {
+    this.#firstWaitMs = firstWaitMs;
     this.#login = login;
     this.#root = root;
     this.isRepeat = isRepeat;
@@ -72,7 +74,7 @@ export class OrganizationApi {
   }
 
   #at(root: string, isRepeat: boolean): OrganizationApi {
-    return new OrganizationApi(this.#login, this.organization, root, { isRepeat });
+    return new OrganizationApi(this.#login, this.organization, root, { firstWaitMs: this.#firstWaitMs, isRepeat });
   }
 
   get = (path: string): Promise<ApiResponse> => this.#call('GET', path, {});
@@ -122,23 +124,24 @@ export class OrganizationApi {
   }
 
   async #call(method: string, path: string, options: CallOptions): Promise<ApiResponse> {
-    let mayBeMade = this.isRepeat;
+    let wasLost = false;
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#attempt(method, path, options);
       if ('text' in answer)
         return { json: answer.text === '' ? null : parse(answer.text, this.#login), etag: answer.etag };
       const { error, isLost, isPassing, retryAfter } = answer;
-      if (method === 'POST' && isLost)
+      const isLast = !isPassing || attempt === attempts;
+      wasLost ||= isLost;
+      if (wasLost && (method === 'POST' || (method !== 'GET' && isPassing && isLast)))
         throw new ConfigurationError(`${error.message}; the change may have been made, so look before you repeat it`, {
           cause: error,
         });
-      mayBeMade ||= isLost;
-      if (mayBeMade && error instanceof CallRefusedError) {
+      if ((wasLost || this.isRepeat) && error instanceof CallRefusedError) {
         if (method === 'DELETE' && error.status === 404) return { json: null, etag: null };
         error.mayBeMade = true;
       }
-      if (!isPassing || attempt === attempts) throw error;
-      await wait(backOff(attempt, retryAfter));
+      if (isLast) throw error;
+      await wait(backOff(attempt, retryAfter, this.#firstWaitMs));
     }
   }
 
@@ -207,7 +210,7 @@ function messageIn(text: string): string | null {
 }
 
 /** In ms: twice as long each time, and at least what is asked for. Spread, because several calls wait at once. */
-function backOff(attempt: number, retryAfter: string | null): number {
+function backOff(attempt: number, retryAfter: string | null, firstWaitMs: number): number {
   const asked = Number(retryAfter ?? 0) * 1000 || 0;
-  return Math.min(Math.max(asked, 500 * 2 ** (attempt - 1)), maxWaitMs) * (1 + Math.random() / 4);
+  return Math.min(Math.max(asked, firstWaitMs * 2 ** (attempt - 1)), maxWaitMs) * (1 + Math.random() / 4);
 }

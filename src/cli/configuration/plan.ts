@@ -84,12 +84,16 @@ export async function planOrganization(
   );
   const state: PresentState = { objects, records };
   throwProblems(findProblems(documents, state));
-  const { ready, waiting } = withoutInvited(documents, state);
+  const { ready, waiting, whole: held } = withoutInvited(documents, state);
   const found = await matchDocuments(api, ready, state);
   const declared = new Set(documents.map(keyOf));
   const claimed = new Set(found.taken.map(({ kind, object }) => JSON.stringify([kind, object])));
   const { organization } = api;
-  const gone = pruned.filter((record) => !declared.has(keyOf({ ...record, organization })));
+  // What a waiting document declared before is not for its present holder any longer.
+  const gone = [
+    ...pruned.filter((record) => !declared.has(keyOf({ ...record, organization }))),
+    ...records.filter((record) => held.has(keyOf({ ...record, organization }))),
+  ];
   const removals = gone.flatMap(({ kind, name, object }): Change[] => {
     const present = objects.get(kind)?.find((each) => each.object === object);
     const isKept = claimed.has(JSON.stringify([kind, object]));
@@ -124,26 +128,42 @@ export async function planOrganization(
   };
 }
 
-/** The documents without members who have not yet accepted an invitation, or who will be invited: the server takes only members. */
-function withoutInvited(
-  documents: readonly Document[],
-  { objects }: PresentState,
-): { readonly ready: readonly Document[]; readonly waiting: readonly Waiting[] } {
+interface WithoutInvited {
+  readonly ready: readonly Document[];
+  readonly waiting: readonly Waiting[];
+  /** Keys of documents of which nothing is ready. */
+  readonly whole: ReadonlySet<string>;
+}
+
+/**
+ * The documents without members who have not yet accepted an invitation, or who will be invited: the server takes only members. Throws
+ * ConfigurationError if they would have more until then.
+ */
+function withoutInvited(documents: readonly Document[], { objects }: PresentState): WithoutInvited {
   const present = objects.get('Member') ?? [];
   const members = new Set(present.filter(({ isInvited }) => !isInvited).map(({ object }) => object));
   const declared = documents.filter(({ kind }) => kind === 'Member');
   const invited = new Set([...present, ...declared].map(({ name }) => name).filter((name) => !members.has(name)));
   const waiting: Waiting[] = [];
+  const whole = new Set<string>();
+  const problems: string[] = [];
   const ready = documents.flatMap((document): Document[] => {
     const { kind, name, organization, spec } = document;
     const { references, withoutMembers } = kinds[kind];
     const awaited = (references?.(spec) ?? []).filter((each) => each.kind === 'Member' && invited.has(each.name));
     if (awaited.length === 0 || !withoutMembers) return [document];
-    waiting.push({ kind, organization, name, members: sorted(awaited.map((each) => each.name)) });
+    const logins = sorted(awaited.map((each) => each.name));
+    if (spec['effect'] === 'deny')
+      problems.push(
+        `${document.locate(['user'])}: ${titleOf(document)} denies permissions to ${logins.join(', ')}, who is not yet a member: add it after the invitation is accepted`,
+      );
+    waiting.push({ kind, organization, name, members: logins });
     const rest = withoutMembers(spec, invited);
+    if (!rest) whole.add(keyOf(document));
     return rest ? [{ ...document, spec: rest }] : [];
   });
-  return { ready, waiting };
+  throwProblems(problems);
+  return { ready, waiting, whole };
 }
 
 interface Matched {

@@ -4,6 +4,7 @@ import { type CliLogin, findCliLogin } from '../../shared/platform/config/cli-lo
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
+import { exitCodeOf, onEndSignal } from '../../shared/platform/lifecycle/end-signals.ts';
 import { toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { drawInstallation, type Installation } from './installation-view.ts';
@@ -62,7 +63,16 @@ async function watch(login: CliLogin, everyMs: number): Promise<void> {
     if ([...keys.toString()].some((key) => keysThatEnd.has(key))) end();
   };
   if (stdin.isTTY) stdin.setRawMode(true).on('data', onKeys);
-  process.on('SIGTERM', end).on('SIGINT', end);
+  const closeView = (): void => {
+    stdout.write(closeScreen);
+    if (stdin.isTTY) stdin.off('data', onKeys).setRawMode(false).pause();
+  };
+  const forget = onEndSignal(end, {
+    second: (signal) => {
+      closeView();
+      process.exit(exitCodeOf(signal));
+    },
+  });
   stdout.write(openScreen);
   try {
     // A wrong token or address ends the command with its message.
@@ -84,9 +94,8 @@ async function watch(login: CliLogin, everyMs: number): Promise<void> {
   } catch (error) {
     if (!ended.signal.aborted) throw error;
   } finally {
-    stdout.write(closeScreen);
-    if (stdin.isTTY) stdin.off('data', onKeys).setRawMode(false).pause();
-    process.off('SIGTERM', end).off('SIGINT', end);
+    closeView();
+    forget();
   }
 }
 

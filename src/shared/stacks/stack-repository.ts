@@ -112,6 +112,12 @@ export function createStackRepository(db: Queryable) {
       return row.id;
     },
 
+    projectExists: (organization: string, project: string) =>
+      db.exists(sql.rows(IdRow)`
+        /* projects.exists */
+        select p.id from projects p join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and p.name = ${project}`),
+
     /** Violates `stacks_name_key` if the name is taken. */
     insert: async (stack: { id?: string; projectId: string; name: string; tags: string }): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`

@@ -14,7 +14,7 @@ declare module 'fastify' {
 }
 
 /** A read was refused because it could not be recorded. */
-class UnrecordedReadError extends UnavailableError {
+export class UnrecordedReadError extends UnavailableError {
   override readonly name = 'UnrecordedReadError';
   override readonly code = 'read-not-recorded';
 }

@@ -1,5 +1,6 @@
 import type { Logger } from '../logger/logger.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
+import { onEndSignal, type SignalTarget } from './end-signals.ts';
 
 type Phase = 'drain' | 'intake' | 'work' | 'queues' | 'stores' | 'processes';
 
@@ -74,15 +75,6 @@ export class Lifecycle implements AsyncDisposable {
   }
 }
 
-/** The process. */
-interface SignalTarget {
-  on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
-  exit(code: number): void;
-}
-
-/** Until when another signal counts as the first one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
-const sameSignalMs = 500;
-
 /**
  * On SIGINT or SIGTERM, closes `lifecycle` and exits the process. A second signal exits at once. Returns whether a signal has arrived.
  */
@@ -91,22 +83,19 @@ export function closeOnSignal(
   logger: Logger,
   { now = () => performance.now(), target = process }: { now?: () => number; target?: SignalTarget } = {},
 ): () => boolean {
-  let firstAt: number | null = null;
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (firstAt !== null) {
-      if (now() - firstAt < sameSignalMs) return;
-      logger.warn({ signal }, 'second signal: exiting at once');
-      target.exit(1);
-      return;
-    }
-    firstAt = now();
+  let isEnding = false;
+  const first = (signal: NodeJS.Signals): void => {
+    isEnding = true;
     logger.info({ signal }, 'shutting down');
     void lifecycle.close().then(() => {
       logger.info('stopped');
       target.exit(0);
     });
   };
-  target.on('SIGINT', onSignal);
-  target.on('SIGTERM', onSignal);
-  return () => firstAt !== null;
+  const second = (signal: NodeJS.Signals): void => {
+    logger.warn({ signal }, 'second signal: exiting at once');
+    target.exit(1);
+  };
+  onEndSignal(first, { now, target, second });
+  return () => isEnding;
 }
