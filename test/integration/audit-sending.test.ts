@@ -192,6 +192,32 @@ test('a refused batch does not delay others, however often it is refused', async
   await endPause();
 });
 
+test('what was accepted in the same run begins the pauses anew', async () => {
+  const [one] = organizations as [string];
+  await add('a', one);
+  await add('b', one);
+  answer = () => 400;
+  for (let attempt = 1; attempt <= 5; attempt++) {
+    await send();
+    await endPause();
+  }
+  answer = (body) => (body.includes('"b"') ? 400 : 200);
+  expect(await send()).toBe(1);
+  expect(await pauseOf(one)).toBeLessThanOrEqual(30);
+  await endPause();
+  // Of the receiver, too.
+  answer = () => 401;
+  for (let attempt = 1; attempt <= 5; attempt++) {
+    await send();
+    await endPause();
+  }
+  await add('c', one);
+  answer = (body) => (body.includes('"b"') ? 200 : 401);
+  expect(await send()).toBe(1);
+  expect(await pauseOf(one)).toBeLessThanOrEqual(30);
+  await endPause();
+});
+
 test('a receiver that refuses everything is left alone for a while', async () => {
   const all = [...organizations, `three-${randomUUID()}`, `four-${randomUUID()}`];
   for (const each of all.slice(2)) await app.context.identity.ensureOrganization(each);
@@ -208,6 +234,30 @@ test('a receiver that refuses everything is left alone for a while', async () =>
   expect(received.length).toBe(1);
   expect(await pauseOf(all[3])).toBeGreaterThan(30);
   await endPause();
+});
+
+test('organizations whose batches the receiver cannot take do not stop the others', async () => {
+  const poisoned = ['three', 'four', 'five'].map((each) => `${each}-${randomUUID()}`);
+  for (const each of poisoned) await app.context.identity.ensureOrganization(each);
+  answer = (body) => (body.includes('poison') ? 500 : 200);
+  for (const each of poisoned) await add('poison', each);
+  await send();
+  for (const object of ['x', 'y']) {
+    await endPause();
+    received.length = 0;
+    for (const each of organizations) await add(object, each);
+    expect(await send()).toBe(2);
+    expect(received.map(({ status }) => status)).toEqual([200, 200, 500, 500, 500]);
+    expect(await pauseOf()).toBeLessThanOrEqual(0);
+  }
+  // Nor what comes next, if there was nothing else to send.
+  await endPause();
+  expect(await send()).toBe(0);
+  await add('z');
+  expect(await send()).toBe(1);
+  answer = () => 200;
+  await endPause();
+  await send();
 });
 
 test('no request is larger than a megabyte, however large events are', async () => {

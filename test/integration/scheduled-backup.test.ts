@@ -142,8 +142,8 @@ test('the newest backup is verified each week, a day after a fault again, and fa
   await expect(run()).rejects.toThrow(key);
   expect((await verification())?.problems).toEqual([expect.stringContaining(key)]);
   await store.put(key, once(bytes));
-  // Not before a day has passed.
-  await run();
+  // Not before a day has passed; until then, the task goes on failing.
+  await expect(run()).rejects.toThrow(key);
   expect((await verification())?.problems).toHaveLength(1);
   const manifest = backupKeys.manifest(newest?.id as string);
   const head = await readSmall(store, manifest);
@@ -297,6 +297,44 @@ test.each([
   },
   120_000,
 );
+
+test('old backups that cannot be deleted are tried again, and the task fails until they are', async () => {
+  const other = path.join(home, 'unpruned');
+  let hours = 0;
+  // In half a year: only the first one is due.
+  const schedule = `0 3 1 ${((new Date().getUTCMonth() + 6) % 12) + 1} *`;
+  const config = { ...app.context.config, backup: { ...app.context.config.backup, schedule } };
+  const runs = createScheduledTaskRepository(app.context.db);
+  // As after a restart, or in another process.
+  const run = () =>
+    backUpOnSchedule(
+      { ...app.context, config, metrics: createMetrics() },
+      other,
+      runs,
+      () => Date.now() + hours * 3_600_000,
+    ).run(new AbortController().signal, { position: null, holder: '' });
+  await run();
+  const store = await FileBlobStore.open({ directory: other });
+  const ids = async () => (await findBackups(store)).map(({ id }) => id);
+  const [first] = await ids();
+  const key = backupKeys.manifest(first as string);
+  const manifest = await readSmall(store, key);
+  await store.put(key, once(manifest.subarray(0, -9)));
+  const kept = new RegExp(`^Nothing was pruned, because backup ${first} must be kept`);
+  // It is no longer listed: another one is made.
+  await expect(run()).rejects.toThrow(kept);
+  await expect(run()).rejects.toThrow(/^The next attempt is at .* Nothing was pruned/);
+  hours = 1.1;
+  await expect(run()).rejects.toThrow(kept);
+  expect((await readBackupStatus(runs)).backups).toMatchObject({ pruneFailure: { count: 2 } });
+  await store.put(key, once(manifest));
+  hours = 3.2;
+  await run();
+  expect((await readBackupStatus(runs)).backups?.pruneFailure).toBeUndefined();
+  await run();
+  expect(await ids()).toHaveLength(2);
+  await store.close();
+}, 120_000);
 
 test('a backup that gets no connection leaves no hold', async () => {
   const db = Object.create(app.context.db, {

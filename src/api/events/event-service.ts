@@ -57,11 +57,15 @@ export class EventService {
     { atEnd, follow, gone }: { readonly atEnd: string | null; readonly follow: boolean; readonly gone: AbortSignal },
   ): AsyncGenerator<Buffer> {
     const follows = follow && update.isActive && !selection.newestFirst;
-    if (yield* this.#page(update, selection, follows)) return;
-    if (follows) {
-      await this.#waits.next(update.id, this.#context.config.eventHoldMs, gone);
-      if (!gone.aborted && (yield* this.#page(update, selection, follows))) return;
+    // Before the first page is read: events that arrive meanwhile are not in it.
+    const wait = follows ? this.#waits.next(update.id, this.#context.config.eventHoldMs, gone) : null;
+    try {
+      if (yield* this.#page(update, selection, follows)) return;
+      await wait?.changed;
+    } finally {
+      wait?.end();
     }
+    if (follows && !gone.aborted && (yield* this.#page(update, selection, follows))) return;
     yield Buffer.from(`{"events":[],"continuationToken":${JSON.stringify(atEnd)}}`);
   }
 

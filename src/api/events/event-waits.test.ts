@@ -17,8 +17,12 @@ function scene() {
   } as unknown as NotificationChannel;
   const waits = new EventWaits(channel);
   const ended: string[] = [];
-  const wait = (updateId: string, ms = endlessMs, gone = new AbortController().signal) =>
-    waits.next(updateId, ms, gone).then(() => ended.push(updateId));
+  const wait = async (updateId: string, ms = endlessMs, gone = new AbortController().signal): Promise<void> => {
+    const { changed, end } = waits.next(updateId, ms, gone);
+    await changed;
+    end();
+    ended.push(updateId);
+  };
   const notify = (updateId: string, kind: NotificationKind = 'events.appended') =>
     listener?.onMessage(
       formatBatch({
@@ -39,6 +43,14 @@ test('events, and the end of the update, wake the calls that wait for it, and no
   notify(updates[1], 'update.ended');
   await other;
   waits.drain();
+});
+
+test('what changes between the beginning of the wait and its end is not missed', async () => {
+  const { notify, waits } = scene();
+  const wait = waits.next(updates[0], endlessMs, new AbortController().signal);
+  notify(updates[0]);
+  await wait.changed;
+  wait.end();
 });
 
 test('a wait ends after its time, with its client, and with the process', async () => {

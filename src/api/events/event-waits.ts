@@ -1,6 +1,12 @@
 import { parsePayload } from '../../shared/events/live/notification.ts';
 import type { NotificationChannel } from '../../shared/platform/db/notification-channel.ts';
 
+/** A call that waits. `end` is harmless if it is repeated. */
+interface EventWait {
+  readonly changed: Promise<void>;
+  end(): void;
+}
+
 /** Calls of this process that wait for events of running updates. All its data is in memory. */
 export class EventWaits {
   readonly #channel: NotificationChannel;
@@ -13,21 +19,26 @@ export class EventWaits {
     channel.listen({ onMessage: (payload) => this.#hear(payload), onOpen: () => {}, onLost: () => {} });
   }
 
-  /** Waits for a change of the update, for at most `ms`, until `gone` is aborted, or until this process is about to stop. */
-  async next(updateId: string, ms: number, gone: AbortSignal): Promise<void> {
-    if (this.#isDraining || gone.aborted) return;
-    this.#channel.open();
+  /**
+   * Begins to wait for a change of the update, for at most `ms`, until `gone` is aborted, or until this process is about to stop. Call before
+   * reading what may change, so that no change is missed, and `end` afterwards.
+   */
+  next(updateId: string, ms: number, gone: AbortSignal): EventWait {
     const { promise, resolve } = Promise.withResolvers<void>();
+    if (this.#isDraining || gone.aborted) resolve();
+    else this.#channel.open();
     const wake = (): void => resolve();
     const waiting = this.#waiting.get(updateId) ?? new Set();
     this.#waiting.set(updateId, waiting.add(wake));
     const timer = setTimeout(wake, ms);
     gone.addEventListener('abort', wake, { once: true });
-    await promise;
-    clearTimeout(timer);
-    gone.removeEventListener('abort', wake);
-    waiting.delete(wake);
-    if (waiting.size === 0 && this.#waiting.get(updateId) === waiting) this.#waiting.delete(updateId);
+    const end = (): void => {
+      clearTimeout(timer);
+      gone.removeEventListener('abort', wake);
+      waiting.delete(wake);
+      if (waiting.size === 0 && this.#waiting.get(updateId) === waiting) this.#waiting.delete(updateId);
+    };
+    return { changed: promise, end };
   }
 
   /** Wakes all calls, and future ones at once. */

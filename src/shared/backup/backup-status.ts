@@ -40,6 +40,8 @@ const Backups = Type.Object({
   firstTakenAt: Type.Optional(Type.Number()),
   /** Attempts since the last backup that failed, or that were cut off; absent: there is none. */
   failure: Type.Optional(FailedAttempts),
+  /** Attempts to delete old backups that failed, or that were cut off, since one was complete; absent: there is none. */
+  pruneFailure: Type.Optional(FailedAttempts),
 });
 /** The backups that the task has found in its location. */
 export type Backups = Static<typeof Backups>;

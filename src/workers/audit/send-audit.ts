@@ -11,7 +11,7 @@ import { createAuditExportRepository, maxPauseSeconds, type UnexportedRow } from
 const batchesAtOnce = 50;
 const timeoutMs = 30_000;
 const firstPauseSeconds = 30;
-/** After this many organizations with failed batches, the receiver is considered unavailable. */
+/** After the first refusals of this many organizations, if it has accepted nothing, the receiver is considered unavailable. */
 const maxRefused = 3;
 /** Statuses by which the receiver refuses everything, not one batch. */
 const refusesAll = new Set([401, 403, 404, 405, 408, 429]);
@@ -55,34 +55,52 @@ export async function sendAudit(
   let sent = 0;
   /** Organizations whose next batch was refused: the others go on. */
   const refused = new Set<string>();
-  for (let isComplete = false; !(isComplete || signal.aborted); ) {
-    const batches = await exports.listUnexported('receiver', { except: [...refused], limit: batchesAtOnce });
-    for (const batch of batches) {
-      const { organizationId, sendFailures } = batch;
-      if (refused.has(organizationId)) continue;
-      const posted = await sendBatch(db, batch, receiver, signal);
-      if (signal.aborted && !isAccepted(posted)) return sent;
-      if (isAccepted(posted)) {
-        await exports.noteExported('receiver', organizationId, batch.batch);
-        sent++;
-        continue;
-      }
-      logger.warn(
-        { batch: batchId(batch), ...('status' in posted ? { status: posted.status } : posted) },
-        'audit events were not accepted',
-      );
-      refused.add(organizationId);
-      const isAnswer = 'status' in posted && !refusesAll.has(posted.status);
-      if (isAnswer) await exports.noteRefused(organizationId, sendFailures + 1, pauseAfter(sendFailures));
-      if (!isAnswer || (posted.status >= 500 && refused.size >= maxRefused)) {
-        await sending.noteFailure(failures + 1, pauseAfter(failures));
-        return sent;
-      }
+  /** Organizations with an accepted batch: the failures that were listed are those before it. */
+  const accepted = new Set<string>();
+  let newlyRefused = 0;
+  for await (const batch of listUnsent(exports, refused)) {
+    if (signal.aborted) return sent;
+    const { organizationId } = batch;
+    const posted = await sendBatch(db, batch, receiver, signal);
+    if (signal.aborted && !isAccepted(posted)) return sent;
+    if (isAccepted(posted)) {
+      await exports.noteExported('receiver', organizationId, batch.batch);
+      accepted.add(organizationId);
+      sent++;
+      continue;
     }
-    isComplete = batches.length < batchesAtOnce;
+    logger.warn(
+      { batch: batchId(batch), ...('status' in posted ? { status: posted.status } : posted) },
+      'audit events were not accepted',
+    );
+    refused.add(organizationId);
+    const isAnswer = 'status' in posted && !refusesAll.has(posted.status);
+    const earlier = accepted.has(organizationId) ? 0 : batch.sendFailures;
+    if (isAnswer) await exports.noteRefused(organizationId, earlier + 1, pauseAfter(earlier));
+    if (earlier === 0) newlyRefused++;
+    if (!isAnswer || (posted.status >= 500 && sent === 0 && newlyRefused >= maxRefused)) {
+      const before = sent > 0 ? 0 : failures;
+      await sending.noteFailure(before + 1, pauseAfter(before));
+      return sent;
+    }
   }
   await sending.noteSuccess();
   return sent;
+}
+
+/** Organizations with a refused batch come last, so that they hold up no others. Skips the ones that are added to `refused` meanwhile. */
+async function* listUnsent(
+  { listUnexported }: ReturnType<typeof createAuditExportRepository>,
+  refused: ReadonlySet<string>,
+): AsyncGenerator<UnexportedRow> {
+  const list = (wasRefused: boolean) =>
+    listUnexported('receiver', { except: [...refused], limit: batchesAtOnce, wasRefused });
+  for (;;) {
+    let batches = await list(false);
+    if (batches.length === 0) batches = await list(true);
+    if (batches.length === 0) return;
+    for (const batch of batches) if (!refused.has(batch.organizationId)) yield batch;
+  }
 }
 
 /** In seconds. */

@@ -24,6 +24,9 @@ import { assertPauseOver } from './attempt-pause.ts';
 /** Also how old what pages show may be, such as that a command has verified a backup. */
 const checkEverySeconds = 60;
 const checkMs = 5_000;
+const cutOff = 'It was cut off';
+
+type Failures = Pick<Backups, 'failure' | 'pruneFailure'>;
 
 /** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
 export function backUpOnSchedule(
@@ -55,27 +58,45 @@ export function backUpOnSchedule(
     () => age(known && unverifiedSince(known)),
   );
   const heads = new Map<string, ManifestHead>();
-  const save = (backups: readonly KnownBackup[], failure?: FailedAttempts): Promise<void> =>
-    saveBackups(runs, { location, schedule, keep, backups: [...backups], ...(failure ? { failure } : {}) });
-  const look = async (target: BlobStore, failure?: FailedAttempts): Promise<readonly KnownBackup[]> => {
+  const save = (backups: readonly KnownBackup[], failures: Failures = {}): Promise<void> =>
+    saveBackups(runs, { location, schedule, keep, backups: [...backups], ...failures });
+  const look = async (target: BlobStore, failures?: Failures): Promise<readonly KnownBackup[]> => {
     const backups = await listBackups(target, heads, logger);
-    await save(backups, failure);
+    await save(backups, failures);
     return backups;
+  };
+  /** Fails while a backup that is kept cannot be read. */
+  const prune = async (target: BlobStore, present: readonly KnownBackup[], earlier?: FailedAttempts): Promise<void> => {
+    const begun = { count: (earlier?.count ?? 0) + 1, at: now() };
+    // In case the process is killed.
+    await save(present, { pruneFailure: { ...begun, error: cutOff } });
+    try {
+      const { backups } = await pruneBackups(target, keep);
+      logger.info({ deleted: backups }, 'old backups deleted');
+    } catch (error) {
+      await save(present, { pruneFailure: { ...begun, error: (error as Error).message } }).catch(() => {});
+      throw error;
+    }
+    await look(target);
   };
   const run = async (target: BlobStore, signal: AbortSignal): Promise<void> => {
     const last = (await readBackupStatus(runs)).backups;
-    const earlier = last?.location === location ? last.failure : undefined;
-    const present = await look(target, earlier);
+    const { failure: earlier, pruneFailure }: Failures = last?.location === location ? last : {};
+    const unpruned: Failures = pruneFailure ? { pruneFailure } : {};
+    const present = await look(target, earlier ? { ...unpruned, failure: earlier } : unpruned);
     const newest = takenAt(present[0]);
     if (!isDue(schedule, newest === null ? null : new Date(newest), new Date(now()))) {
       // Somebody has made one.
-      if (earlier) await save(present);
+      if (earlier) await save(present, unpruned);
+      if (!pruneFailure) return;
+      assertPauseOver(pruneFailure, now());
+      await prune(target, present, pruneFailure);
       return;
     }
     if (earlier) assertPauseOver(earlier, now());
     const begun = { count: (earlier?.count ?? 0) + 1, at: now() };
     // In case the process is killed.
-    await save(present, { ...begun, error: 'It was cut off' });
+    await save(present, { ...unpruned, failure: { ...begun, error: cutOff } });
     const create = async (): Promise<Manifest> => {
       try {
         await context.blobs.check(checkMs);
@@ -83,23 +104,21 @@ export function backUpOnSchedule(
       } catch (error) {
         // After a stop in good order, the next process begins at once.
         const failure = signal.aborted ? earlier : { ...begun, error: (error as Error).message };
-        await save(present, failure).catch(() => {});
+        await save(present, failure ? { ...unpruned, failure } : unpruned).catch(() => {});
         throw error;
       }
     };
     const { id, missingBlobs, wrongBlobs = [] } = await create();
     const missing = missingBlobs.length;
-    // Before the prune, which fails while a backup that is kept cannot be read.
-    await look(target);
+    const made = await look(target, unpruned);
+    logger.info({ backup: id }, 'backup created');
     if (wrongBlobs.length > 0)
       logger.error(
         { backup: id, keys: wrongBlobs.slice(0, 20), count: wrongBlobs.length },
         'no copy of these blobs has its hash: the backup lacks them',
       );
     if (missing > 0) logger.error({ backup: id, missing }, 'the blob store lacks blobs that states need');
-    const { backups } = await pruneBackups(target, keep);
-    logger.info({ backup: id, deleted: backups }, 'backup created');
-    await look(target);
+    await prune(target, made, pruneFailure);
   };
   return {
     name: backupTasks.create,

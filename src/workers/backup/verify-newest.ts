@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
+import { BackupError } from '../../shared/backup/backup-error.ts';
 import {
   type Backups,
   backupTasks,
@@ -43,7 +44,12 @@ export function verifyNewestBackup(
     run: async (signal) => {
       const { backups, verification } = await readBackupStatus(runs);
       const newest = backups?.backups[0];
-      if (!backups || !newest || !isVerificationDue(backups, verification, now())) return;
+      if (!backups || !newest || !isVerificationDue(backups, now())) return;
+      if (verification && isRecent(verification, now())) {
+        // The task goes on failing until a verification finds none.
+        assertNoFaults(verification);
+        return;
+      }
       const { failure: earlier, ...last } = verification ?? { at: null, backup: null, problems: [], skipped: null };
       if (earlier) assertPauseOver(earlier, now());
       const skipped = await whyNot(newest.isEncrypted);
@@ -68,15 +74,22 @@ export function verifyNewestBackup(
       );
       if (skipped !== null) logger.warn({ backup: newest.id, reason: skipped }, 'the newest backup is not verified');
       else if (problems.length === 0) logger.info({ backup: newest.id }, 'backup verified');
-      else throw new Error(`Backup ${newest.id} has faults: ${problems.join('; ')}`);
+      else assertNoFaults({ backup: newest.id, problems });
     },
   };
 }
 
-function isVerificationDue(backups: Backups, verification: LastVerification | null, now: number): boolean {
+function isVerificationDue(backups: Backups, now: number): boolean {
   const at = unverifiedSince(backups);
-  const isRepeated = now - (verification?.at ?? Number.NEGATIVE_INFINITY) < dayMs;
-  return at !== null && now - at >= verifyEveryMs && !isRepeated;
+  return at !== null && now - at >= verifyEveryMs;
+}
+
+function isRecent({ at }: LastVerification, now: number): boolean {
+  return at !== null && now - at < dayMs;
+}
+
+function assertNoFaults({ backup, problems }: Pick<LastVerification, 'backup' | 'problems'>): void {
+  if (problems.length > 0) throw new BackupError(`Backup ${backup} has faults: ${problems.join('; ')}`);
 }
 
 async function whyNot(isEncrypted: boolean): Promise<string | null> {
