@@ -99,6 +99,17 @@ end $$;
 create or replace trigger stacks_not_kept after update of deleted_at, restorable_until on stacks
   for each row when (new.deleted_at is not null and new.restorable_until is null) execute function forget_stack_storage();
 
+create or replace function keep_stack_storage() returns trigger language plpgsql as $$
+begin
+  insert into stack_storage (stack_id, organization_id) select new.id, organization_id from projects where id = new.project_id
+  on conflict (stack_id) do update set measured_at = excluded.measured_at;
+  return null;
+end $$;
+-- Its last change may not be measured yet, and only live stacks are listed as changed.
+create or replace trigger stacks_still_kept after update of deleted_at on stacks
+  for each row when (old.deleted_at is null and new.deleted_at is not null and new.restorable_until is not null)
+  execute function keep_stack_storage();
+
 -- Next statement
 -- The lock keeps out the triggers, whose newer values would be overwritten.
 do $$

@@ -118,6 +118,22 @@ test('a deleted stack counts until nobody can restore it', async () => {
   expect(await measure(true)).toBe(before - 10);
 });
 
+test('a stack that is deleted before it is measured counts while it can be restored', async () => {
+  const before = await measure();
+  const hide = (name: string) =>
+    query(
+      app,
+      `update stacks set deleted_at = now(), restorable_until = now() + interval '1 day', restorable_in = $2 where name = $1`,
+      [name, organizationId],
+    );
+  await query(app, `insert into stacks (project_id, name) select id, 'short' from projects`);
+  await write('short', 7);
+  await hide('short');
+  await write('s2601', 5);
+  await hide('s2601');
+  expect(await measure()).toBe(before + 12);
+});
+
 test('a measurement waits for no transaction that holds a stack, and reads it later', async () => {
   const before = await measure();
   const client = new pg.Client({ connectionString: app.database.ownerUrl });
