@@ -31,6 +31,15 @@ const SizeRow = Type.Object({
   events: Type.Number(),
 });
 const SumRow = Type.Object({ states: Type.Number(), journals: Type.Number(), events: Type.Number() });
+const TimeRow = Type.Object({ at: Type.String(), last: Text });
+
+export interface Measurement {
+  readonly kept: KeptBytes;
+  /** When it began: it may lack later changes. */
+  readonly at: string;
+  /** In ms, as long as the next one may take; null: it read all stacks. */
+  readonly tookMs: number | null;
+}
 
 const stacksAtOnce = 500;
 /** After a change, journals are deleted, events archived and versions encoded for as long. */
@@ -178,25 +187,29 @@ export function createKeptBytesRepository(db: Queryable) {
 
     /**
      * Measures the stacks that have changed since the last measurement, `since` (SQL; null: all), and a share of the others: the cost does not
-     * depend on how many there are. Returns what all keep. Throws the reason of `signal`.
+     * depend on how many there are. Throws the reason of `signal`.
      */
-    measure: async (organizationId: string, since: SqlFragment, signal?: AbortSignal): Promise<KeptBytes> => {
+    measure: async (organizationId: string, since: SqlFragment, signal?: AbortSignal): Promise<Measurement> => {
+      const { at, last } = await db.one(sql.rows(TimeRow)`
+        /* keptBytes.begin */ select clock_timestamp()::text as at, (${since})::text as last`);
+      const startedAt = performance.now();
       let before: { changedAt: string; id: string } | null = null;
       do {
         signal?.throwIfAborted();
         const page: Awaited<ReturnType<typeof repository.listChanged>> = await repository.listChanged(
           organizationId,
-          since,
+          sql.fragment`${last}::timestamptz`,
           before,
         );
         if (page.length > 0) await repository.measureStacks(page.map(({ id }) => id));
         before = page.length === stacksAtOnce ? (page.at(-1) ?? null) : null;
       } while (before !== null);
+      const tookMs = last === null ? null : Math.round(performance.now() - startedAt);
       for (let onlyUnmeasured = true; ; ) {
         signal?.throwIfAborted();
         const ids = await repository.listOldest(organizationId, onlyUnmeasured);
         const measured = ids.length === 0 ? 0 : await repository.measureStacks(ids);
-        if (!onlyUnmeasured) return repository.sumMeasured(organizationId);
+        if (!onlyUnmeasured) return { kept: await repository.sumMeasured(organizationId), at, tookMs };
         onlyUnmeasured = measured > 0 && ids.length === stacksAtOnce;
       }
     },
