@@ -106,6 +106,26 @@ test('a stack whose rows retention has deleted is measured in the next run', asy
   expect(await measure()).toBe(before - 10);
 });
 
+test('a measurement that read before does not take the mark of retention away', async () => {
+  const before = await measure();
+  const id = await idOf('s2501');
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  try {
+    await client.query('begin');
+    await client.query(`update stack_storage set measured_at = '-infinity' where stack_id = $1`, [id]);
+    const measuring = kept().measureStacks([id]);
+    await until(async () => (await query(app, waiting)).length > 0, 'the measurement waits');
+    await query(app, 'delete from checkpoints where stack_id = $1', [id]);
+    await client.query('commit');
+    expect(await measuring).toBe(0);
+    expect(await kept().listOldest(organizationId, true)).toEqual([id]);
+  } finally {
+    await client.end();
+  }
+  expect(await measure()).toBe(before - 10);
+});
+
 test('a deleted stack counts until nobody can restore it', async () => {
   const before = await measure();
   const id = await idOf('s2600');

@@ -26,6 +26,8 @@ const ChangedRow = Type.Object({ id: Type.String(), changedAt: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const SizeRow = Type.Object({
   id: Type.String(),
+  /** Of the row of its last measurement. */
+  version: Text,
   states: Type.Number(),
   journals: Type.Number(),
   events: Type.Number(),
@@ -145,14 +147,14 @@ export function createKeptBytesRepository(db: Queryable) {
     },
 
     /**
-     * Measures these stacks, and returns how many. Holds no lock while it reads, and leaves out a stack that another transaction locks. Two
+     * Measures these stacks, and returns how many. Holds no lock while it reads, and leaves out a stack that another transaction locks, or has marked or measured meanwhile. Two
      * measurements write in the same order.
      */
     measureStacks: async (stackIds: readonly string[]): Promise<number> => {
       const { events, journals, states } = storedSizes((id) => sql.fragment`${id} = s.id`);
       const rows = await db.any(sql.rows(SizeRow)`
         /* keptBytes.readSizes */
-        select s.id, ${states}::float8 as states, ${journals}::float8 as journals, ${events}::float8 as events
+        select s.id, (select k.xmin::text from stack_storage k where k.stack_id = s.id) as version, ${states}::float8 as states, ${journals}::float8 as journals, ${events}::float8 as events
         from unnest(${sql.array(stackIds.toSorted(), 'uuid')}) as s (id)`);
       const { rowCount } = await db.query(sql.nothing`
         /* keptBytes.note */
@@ -167,7 +169,12 @@ export function createKeptBytesRepository(db: Queryable) {
           for key share skip locked) s
         join projects p on p.id = s.project_id
         on conflict (stack_id) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
-          event_bytes = excluded.event_bytes, measured_at = excluded.measured_at`);
+          event_bytes = excluded.event_bytes, measured_at = excluded.measured_at
+        where stack_storage.xmin::text = (
+          select v.version from ${sql.unnest(
+            rows.map(({ id, version }) => [id, version]),
+            ['uuid', 'text'],
+          )} as v (id, version) where v.id = stack_storage.stack_id)`);
       return rowCount;
     },
 
