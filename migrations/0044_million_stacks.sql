@@ -99,16 +99,35 @@ end $$;
 create or replace trigger stacks_not_kept after update of deleted_at, restorable_until on stacks
   for each row when (new.deleted_at is not null and new.restorable_until is null) execute function forget_stack_storage();
 
+create or replace function keep_stack_storage() returns trigger language plpgsql as $$
+begin
+  insert into stack_storage (stack_id, organization_id) select new.id, organization_id from projects where id = new.project_id
+  on conflict (stack_id) do update set measured_at = excluded.measured_at;
+  return null;
+end $$;
+-- Its last change may not be measured yet, and only live stacks are listed as changed.
+create or replace trigger stacks_still_kept after update of deleted_at on stacks
+  for each row when (old.deleted_at is null and new.deleted_at is not null and new.restorable_until is not null)
+  execute function keep_stack_storage();
+
 -- Next statement
--- The lock keeps out the triggers, whose newer values would be overwritten.
+-- The lock keeps out the triggers, whose newer values would be overwritten. Repeated, it begins behind what it has committed, and leaves out what an
+-- earlier run has filled.
 do $$
 declare
-  reached uuid := '00000000-0000-0000-0000-000000000000';
+  reached uuid := coalesce(nullif(current_setting('holdfast.migrated', true), ''), '00000000-0000-0000-0000-000000000000');
+  batch uuid[];
   ids uuid[];
 begin
   loop
-    select array_agg(id) into ids from (select id from stacks where id > reached order by id limit 500 for update) batch;
-    exit when ids is null;
+    select array_agg(id) into batch from (select id from stacks where id > reached order by id limit 100) b;
+    exit when batch is null;
+    select array_agg(id) into ids from (
+      select s.id from stacks s
+      where s.id = any (batch) and (
+        s.resource_count is null or s.last_kind is null
+        or (s.deleted_at is null or s.restorable_until is not null) and not exists (select 1 from stack_storage k where k.stack_id = s.id))
+      order by s.id for no key update) locked;
     update stacks s set resource_count = n.resource_count, last_kind = n.kind, last_status = n.status, last_started_at = n.began
     from (
       select b.id, c.resource_count, u.kind, u.status, coalesce(u.started_at, u.created_at) as began
@@ -118,13 +137,16 @@ begin
         where stack_id = b.id and not dry_run and kind <> 'preview' and status not in ('not started', 'running')
         order by number desc limit 1) u on true
       where b.id = any (ids)) n
-    where s.id = n.id;
+    where s.id = n.id
+      and (s.resource_count, s.last_kind, s.last_status, s.last_started_at) is distinct from (n.resource_count, n.kind, n.status, n.began);
     insert into stack_storage (stack_id, organization_id)
     select s.id, p.organization_id from stacks s join projects p on p.id = s.project_id
     where s.id = any (ids) and (s.deleted_at is null or s.restorable_until is not null) on conflict do nothing;
-    reached := ids[array_length(ids, 1)];
+    reached := batch[array_length(batch, 1)];
+    perform set_config('holdfast.migrated', reached::text, false);
     commit;
   end loop;
+  perform set_config('holdfast.migrated', '', false);
 end $$;
 
 -- Next statement

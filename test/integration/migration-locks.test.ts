@@ -70,6 +70,26 @@ test('while each migration waits for a reader of all tables, no call waits for t
   expect(invalid.rows).toEqual([]);
 });
 
+test('a copy that gets further with each attempt is not given up', async () => {
+  await folder.put(
+    '9800_steps',
+    `-- Without a transaction
+
+do $$
+declare
+  done integer := coalesce(nullif(current_setting('holdfast.migrated', true), ''), '0');
+begin
+  perform set_config('holdfast.migrated', (done + 1)::text, false);
+  commit;
+  if done < 20 then
+    raise exception 'busy' using errcode = 'lock_not_available';
+  end if;
+end $$;
+`,
+  );
+  expect(await run({ giveUpMs: 500 })).toContain('9800_steps');
+});
+
 test('a migration gives up after a time, and names the table and the session that uses it', async () => {
   await using reader = await connect('nightly report');
   await reader.query('begin; select from updates limit 1');

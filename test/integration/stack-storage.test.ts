@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createKeptBytesRepository } from '../../src/shared/access/quotas/kept-bytes-repository.ts';
+import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { createProjectDayRepository } from '../../src/workers/statistics/project-day-repository.ts';
@@ -8,11 +9,13 @@ import { query } from '../support/database.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { planOf } from '../support/plan-of.ts';
 import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 const app = testApp();
 const many = 3_000;
 /** That are measured although nothing has changed. */
 const share = 500;
+const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
 let organizationId: string;
 
 const kept = () => createKeptBytesRepository(app.context.db);
@@ -103,6 +106,26 @@ test('a stack whose rows retention has deleted is measured in the next run', asy
   expect(await measure()).toBe(before - 10);
 });
 
+test('a measurement that read before does not take the mark of retention away', async () => {
+  const before = await measure();
+  const id = await idOf('s2501');
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  try {
+    await client.query('begin');
+    await client.query(`update stack_storage set measured_at = '-infinity' where stack_id = $1`, [id]);
+    const measuring = kept().measureStacks([id]);
+    await until(async () => (await query(app, waiting)).length > 0, 'the measurement waits');
+    await query(app, 'delete from checkpoints where stack_id = $1', [id]);
+    await client.query('commit');
+    expect(await measuring).toBe(0);
+    expect(await kept().listOldest(organizationId, true)).toEqual([id]);
+  } finally {
+    await client.end();
+  }
+  expect(await measure()).toBe(before - 10);
+});
+
 test('a deleted stack counts until nobody can restore it', async () => {
   const before = await measure();
   const id = await idOf('s2600');
@@ -116,6 +139,61 @@ test('a deleted stack counts until nobody can restore it', async () => {
   expect(await measure(true)).toBe(before - 10);
   await kept().measureStacks([id]);
   expect(await measure(true)).toBe(before - 10);
+});
+
+test('a stack that is deleted before it is measured counts while it can be restored', async () => {
+  const before = await measure();
+  const hide = (name: string) =>
+    query(
+      app,
+      `update stacks set deleted_at = now(), restorable_until = now() + interval '1 day', restorable_in = $2 where name = $1`,
+      [name, organizationId],
+    );
+  await query(app, `insert into stacks (project_id, name) select id, 'short' from projects`);
+  await write('short', 7);
+  await hide('short');
+  await write('s2601', 5);
+  await hide('s2601');
+  expect(await measure()).toBe(before + 12);
+});
+
+test('a whole measurement makes no later one wait, and each is as of its beginning', async () => {
+  const read = async (table: string) =>
+    (
+      await query<{ took: number; at: string }>(
+        app,
+        `select took_ms as took, measured_at::text as at from ${table} where organization_id = $1`,
+        [organizationId],
+      )
+    )[0];
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  try {
+    for (const table of ['organization_storage', 'organization_usage']) {
+      const repository =
+        table === 'organization_usage'
+          ? createQuotaRepository(app.context.db)
+          : createStorageRepository(app.context.db);
+      await query(app, `delete from ${table} where organization_id = $1`, [organizationId]);
+      await repository.measure(organizationId);
+      expect((await read(table))?.took).toBe(0);
+      await query(app, `update ${table} set took_ms = 123456 where organization_id = $1`, [organizationId]);
+      await repository.measure(organizationId, undefined, true);
+      expect((await read(table))?.took).toBe(123_456);
+      // A measurement that lasts until the transaction ends.
+      await client.query('begin');
+      await client.query('lock table stack_storage');
+      const measuring = repository.measure(organizationId);
+      await until(async () => (await query(app, waiting)).length > 0, 'the measurement waits');
+      const { rows } = await client.query<{ at: string }>('select clock_timestamp()::text as at');
+      await client.query('commit');
+      await measuring;
+      const found = await read(table);
+      expect([found?.at.localeCompare(rows[0]?.at as string), found?.took === 123_456]).toEqual([-1, false]);
+    }
+  } finally {
+    await client.end();
+  }
 });
 
 test('a measurement waits for no transaction that holds a stack, and reads it later', async () => {

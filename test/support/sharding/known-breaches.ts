@@ -163,8 +163,8 @@ export const rowBreaches: Breaches = {
     stack_resources: 'note_references',
     stack_storage: 'sum_stack_storage',
     stacks:
-      'count_head_resources forget_approvals forget_stack_storage list_stack note_head note_left_project note_stack_change notify_live_of_stack ' +
-      'notify_of_restored_stack notify_of_stack stack_access_changed stack_released',
+      'count_head_resources forget_approvals forget_stack_storage keep_stack_storage list_stack note_head note_left_project note_stack_change ' +
+      'notify_live_of_stack notify_of_restored_stack notify_of_stack stack_access_changed stack_released',
     state_indexes: 'notify_live_of_index',
     team_members: 'team_members_changed',
     trust_policies: 'revoke_tokens_of_policy',

@@ -26,11 +26,22 @@ const ChangedRow = Type.Object({ id: Type.String(), changedAt: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const SizeRow = Type.Object({
   id: Type.String(),
+  /** Of the row of its last measurement. */
+  version: Text,
   states: Type.Number(),
   journals: Type.Number(),
   events: Type.Number(),
 });
 const SumRow = Type.Object({ states: Type.Number(), journals: Type.Number(), events: Type.Number() });
+const TimeRow = Type.Object({ at: Type.String(), last: Text });
+
+export interface Measurement {
+  readonly kept: KeptBytes;
+  /** When it began: it may lack later changes. */
+  readonly at: string;
+  /** In ms, as long as the next one may take; null: it read all stacks. */
+  readonly tookMs: number | null;
+}
 
 const stacksAtOnce = 500;
 /** After a change, journals are deleted, events archived and versions encoded for as long. */
@@ -136,14 +147,14 @@ export function createKeptBytesRepository(db: Queryable) {
     },
 
     /**
-     * Measures these stacks, and returns how many. Holds no lock while it reads, and leaves out a stack that another transaction locks. Two
+     * Measures these stacks, and returns how many. Holds no lock while it reads, and leaves out a stack that another transaction locks, or has marked or measured meanwhile. Two
      * measurements write in the same order.
      */
     measureStacks: async (stackIds: readonly string[]): Promise<number> => {
       const { events, journals, states } = storedSizes((id) => sql.fragment`${id} = s.id`);
       const rows = await db.any(sql.rows(SizeRow)`
         /* keptBytes.readSizes */
-        select s.id, ${states}::float8 as states, ${journals}::float8 as journals, ${events}::float8 as events
+        select s.id, (select k.xmin::text from stack_storage k where k.stack_id = s.id) as version, ${states}::float8 as states, ${journals}::float8 as journals, ${events}::float8 as events
         from unnest(${sql.array(stackIds.toSorted(), 'uuid')}) as s (id)`);
       const { rowCount } = await db.query(sql.nothing`
         /* keptBytes.note */
@@ -158,7 +169,12 @@ export function createKeptBytesRepository(db: Queryable) {
           for key share skip locked) s
         join projects p on p.id = s.project_id
         on conflict (stack_id) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
-          event_bytes = excluded.event_bytes, measured_at = excluded.measured_at`);
+          event_bytes = excluded.event_bytes, measured_at = excluded.measured_at
+        where stack_storage.xmin::text = (
+          select v.version from ${sql.unnest(
+            rows.map(({ id, version }) => [id, version]),
+            ['uuid', 'text'],
+          )} as v (id, version) where v.id = stack_storage.stack_id)`);
       return rowCount;
     },
 
@@ -178,25 +194,29 @@ export function createKeptBytesRepository(db: Queryable) {
 
     /**
      * Measures the stacks that have changed since the last measurement, `since` (SQL; null: all), and a share of the others: the cost does not
-     * depend on how many there are. Returns what all keep. Throws the reason of `signal`.
+     * depend on how many there are. Throws the reason of `signal`.
      */
-    measure: async (organizationId: string, since: SqlFragment, signal?: AbortSignal): Promise<KeptBytes> => {
+    measure: async (organizationId: string, since: SqlFragment, signal?: AbortSignal): Promise<Measurement> => {
+      const { at, last } = await db.one(sql.rows(TimeRow)`
+        /* keptBytes.begin */ select clock_timestamp()::text as at, (${since})::text as last`);
+      const startedAt = performance.now();
       let before: { changedAt: string; id: string } | null = null;
       do {
         signal?.throwIfAborted();
         const page: Awaited<ReturnType<typeof repository.listChanged>> = await repository.listChanged(
           organizationId,
-          since,
+          sql.fragment`${last}::timestamptz`,
           before,
         );
         if (page.length > 0) await repository.measureStacks(page.map(({ id }) => id));
         before = page.length === stacksAtOnce ? (page.at(-1) ?? null) : null;
       } while (before !== null);
+      const tookMs = last === null ? null : Math.round(performance.now() - startedAt);
       for (let onlyUnmeasured = true; ; ) {
         signal?.throwIfAborted();
         const ids = await repository.listOldest(organizationId, onlyUnmeasured);
         const measured = ids.length === 0 ? 0 : await repository.measureStacks(ids);
-        if (!onlyUnmeasured) return repository.sumMeasured(organizationId);
+        if (!onlyUnmeasured) return { kept: await repository.sumMeasured(organizationId), at, tookMs };
         onlyUnmeasured = measured > 0 && ids.length === stacksAtOnce;
       }
     },

@@ -143,20 +143,17 @@ export function createQuotaRepository(db: Queryable) {
 
     /** Measures what the stacks of an organization keep; `isWhole`: reads all. Throws the reason of `signal`. */
     measure: async (organizationId: string, signal?: AbortSignal, isWhole = false): Promise<void> => {
-      const startedAt = performance.now();
       const last = isWhole
         ? sql.fragment`null::timestamptz`
         : sql.fragment`(select measured_at from organization_usage where organization_id = ${organizationId})`;
-      const { events, journals, states } = await createKeptBytesRepository(db).measure(organizationId, last, signal);
+      const { at, kept, tookMs } = await createKeptBytesRepository(db).measure(organizationId, last, signal);
       await db.query(sql.nothing`
         /* quotas.measure */
-        insert into organization_usage (organization_id, kept_bytes)
-        select o.id, ${states + journals + events}::bigint from organizations o where o.id = ${organizationId}
-        on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = now()`);
-      await db.query(sql.nothing`
-        /* quotas.noteDuration */
-        update organization_usage set took_ms = ${Math.round(performance.now() - startedAt)}
-        where organization_id = ${organizationId}`);
+        insert into organization_usage as w (organization_id, kept_bytes, measured_at, took_ms)
+        select o.id, ${kept.states + kept.journals + kept.events}::bigint, ${at}::timestamptz, coalesce(${tookMs}::int, 0)
+        from organizations o where o.id = ${organizationId}
+        on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = excluded.measured_at,
+          took_ms = coalesce(${tookMs}::int, w.took_ms)`);
     },
   };
 }

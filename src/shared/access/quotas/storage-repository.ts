@@ -88,22 +88,17 @@ export function createStorageRepository(db: Queryable) {
 
     /** `isWhole`: reads all stacks. Throws the reason of `signal`. */
     measure: async (organizationId: string, signal?: AbortSignal, isWhole = false): Promise<void> => {
-      const startedAt = performance.now();
       const last = isWhole
         ? sql.fragment`null::timestamptz`
         : sql.fragment`(select max(measured_at) from organization_storage where organization_id = ${organizationId})`;
-      const { events, journals, states } = await createKeptBytesRepository(db).measure(organizationId, last, signal);
+      const { at, kept, tookMs } = await createKeptBytesRepository(db).measure(organizationId, last, signal);
       await db.query(sql.nothing`
         /* storage.measure */
-        insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes)
-        values (${organizationId}, (clock_timestamp() at time zone 'UTC')::date, ${states}, ${journals}, ${events})
+        insert into organization_storage as o (organization_id, day, state_bytes, journal_bytes, event_bytes, measured_at, took_ms)
+        values (${organizationId}, (clock_timestamp() at time zone 'UTC')::date, ${kept.states}, ${kept.journals}, ${kept.events},
+          ${at}::timestamptz, coalesce(${tookMs}::int, 0))
         on conflict (organization_id, day) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
-          event_bytes = excluded.event_bytes, measured_at = clock_timestamp()`);
-      await db.query(sql.nothing`
-        /* storage.noteDuration */
-        update organization_storage set took_ms = ${Math.round(performance.now() - startedAt)}
-        where organization_id = ${organizationId} and day >= (clock_timestamp() at time zone 'UTC')::date - 1
-          and measured_at >= clock_timestamp() - interval '1 minute'`);
+          event_bytes = excluded.event_bytes, measured_at = excluded.measured_at, took_ms = coalesce(${tookMs}::int, o.took_ms)`);
       await db.query(sql.nothing`
         /* storage.deleteOld */
         delete from organization_storage where organization_id = ${organizationId}

@@ -103,15 +103,15 @@ export class LockWaits {
   }
 
   /**
-   * Runs `attempt` until it gets its locks; it leaves nothing behind when it gets none, but what `progress` counts. Throws TableInUseError, and
+   * Runs `attempt` until it gets its locks; it leaves nothing behind when it gets none, but what `progress` tells. Throws TableInUseError, and
    * what it throws.
    */
   async repeat<T>(
     attempt: () => Promise<T>,
     recover: () => Promise<unknown> = async () => {},
-    progress: () => Promise<number> = async () => 0,
+    progress: () => Promise<string | number> = async () => 0,
   ): Promise<T> {
-    let last = { at: 0, done: -1 };
+    let last: { at: number; done: string | number } = { at: 0, done: -1 };
     for (let pauseMs = this.#patience.firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, this.#patience.maxPauseMs)) {
       try {
         return await attempt();
@@ -133,7 +133,7 @@ export class LockWaits {
     if (/^\s*begin\b/i.test(text)) this.#inTransaction = true;
     if (/^\s*(?:commit|rollback)\b/i.test(text)) this.#inTransaction = false;
     if (this.#inTransaction) return run();
-    if (!/\bindex\s+concurrently\b/i.test(text)) return this.repeat(run);
+    if (!/\bindex\s+concurrently\b/i.test(text)) return this.repeat(run, undefined, () => readReached(this.#client));
     await limit(this.#client, 0);
     const index = newIndex.exec(text)?.[1];
     // A deadlock leaves an invalid index.
@@ -173,6 +173,14 @@ export class LockWaits {
 
 function limit(client: pg.Client, lockMs: number): Promise<unknown> {
   return client.query(`set lock_timeout = ${lockMs}`);
+}
+
+/** How far a statement that commits batches has come, as it says itself. */
+async function readReached(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ reached: string | null }>(
+    `select current_setting('holdfast.migrated', true) as reached`,
+  );
+  return rows[0]?.reached ?? '';
 }
 
 /** The sessions that a session waits for, without the observer, whose snapshots an index waits for; null if there are none. Says nothing of their statements, which may contain secrets. */
