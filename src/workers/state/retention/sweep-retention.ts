@@ -22,6 +22,7 @@ export async function sweepRetention(
   let all = 0;
   for (const { organization, organizationId } of await rows.listRuled()) {
     const before = all;
+    const changed: string[] = [];
     let after: { project: string; stack: string } | null = null;
     do {
       const page = await rows.listStacks(organizationId, after, stacksAtOnce);
@@ -40,13 +41,18 @@ export async function sweepRetention(
           metrics.retentionDeleted.labels(kind).inc(count);
           all += count;
         }
-        if (Object.values(deleted).some((count) => count > 0)) await kept.forget([id]);
+        if (Object.values(deleted).some((count) => count > 0)) {
+          await kept.forget([id]);
+          changed.push(id);
+        }
       }
       after = page.length < stacksAtOnce ? null : (page.at(-1) ?? null);
     } while (after !== null);
     if (all === before) continue;
     // Of deleted states: those that no other version needs. Each deletion may leave the base of a chunk unneeded.
     while (!signal?.aborted && (await chunks.sweep(chunksAtOnce)) > 0);
+    // Again: they may have been measured with chunks that are gone by now.
+    for (let at = 0; at < changed.length; at += stacksAtOnce) await kept.forget(changed.slice(at, at + stacksAtOnce));
     await storage.measure(organizationId, signal).catch((error: unknown) => {
       if (!signal?.aborted) logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
     });
