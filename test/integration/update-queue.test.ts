@@ -271,8 +271,8 @@ test('the queue entry of another stack stays there, and the call gets a new one'
   await untilWaiting(1);
   const entries = await query<{ id: string; is_of_stack: boolean }>(
     apps[0],
-    `select w.id, w.stack_id = u.stack_id as is_of_stack from update_queue_waiters w, updates u where u.id = $1
-     order by w.number`,
+    `select w.id, w.stack_id = u.stack_id as is_of_stack from update_queue_waiters w join updates u using (token_id)
+     where u.id = $1 order by w.number`,
     [first.id],
   );
   expect(entries.map(({ is_of_stack }) => is_of_stack)).toEqual([true, false]);
