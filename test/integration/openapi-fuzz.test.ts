@@ -50,7 +50,8 @@ beforeAll(async () => {
   }
   directory = mkdtempSync(path.join(tmpdir(), 'holdfast-fuzz-'));
   app = await createTestApp({
-    settings: { HOLDFAST_DELETED_STACK_DAYS: '7' },
+    // Waits for events would outlast the leases of the updates.
+    settings: { HOLDFAST_DELETED_STACK_DAYS: '7', eventHoldMs: 0 },
     log: {
       write: (line) => {
         if (line.includes('"level":"error"')) faults.push(line);
