@@ -1,3 +1,4 @@
+import { createKeptBytesRepository } from '../../../shared/access/quotas/kept-bytes-repository.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import {
@@ -149,8 +150,11 @@ class LockedStack {
     this.#signal = signal;
   }
 
-  /** Throws StackSkipped if the stack is busy or held, or if the rule has changed, or the process stops. */
-  async change<T>(rule: ApplicableRule<RetentionKind>, work: (rows: RetentionRepository) => Promise<T>): Promise<T> {
+  /** Has the stack measured again if `work` returns a count. Throws StackSkipped if the stack is busy or held, or if the rule has changed, or the process stops. */
+  async change(
+    rule: ApplicableRule<RetentionKind>,
+    work: (rows: RetentionRepository) => Promise<number>,
+  ): Promise<number> {
     if (this.#signal?.aborted) throw new StackSkipped();
     return this.#db.inTransaction(async (tx: Queryable) => {
       const rules = createUpdateRuleRepository(tx);
@@ -158,7 +162,9 @@ class LockedStack {
       const stack = await rules.lockIdleStack(this.id);
       const present = stack?.updateRules.first(rule.kind);
       if (!present || JSON.stringify(present.settings) !== JSON.stringify(rule.settings)) throw new StackSkipped();
-      return work(createRetentionRepository(tx));
+      const count = await work(createRetentionRepository(tx));
+      if (count > 0) await createKeptBytesRepository(tx).forget([this.id]);
+      return count;
     });
   }
 }

@@ -41,21 +41,20 @@ export async function sweepRetention(
           metrics.retentionDeleted.labels(kind).inc(count);
           all += count;
         }
-        if (Object.values(deleted).some((count) => count > 0)) {
-          await kept.forget([id]);
-          changed.push(id);
-        }
+        if (Object.values(deleted).some((count) => count > 0)) changed.push(id);
       }
       after = page.length < stacksAtOnce ? null : (page.at(-1) ?? null);
     } while (after !== null);
     if (all === before) continue;
     // Of deleted states: those that no other version needs. Each deletion may leave the base of a chunk unneeded.
     while (!signal?.aborted && (await chunks.sweep(chunksAtOnce)) > 0);
-    // Again: they may have been measured with chunks that are gone by now.
-    for (let at = 0; at < changed.length; at += stacksAtOnce) await kept.forget(changed.slice(at, at + stacksAtOnce));
-    await storage.measure(organizationId, signal).catch((error: unknown) => {
+    try {
+      // They may have been measured with chunks that are gone by now.
+      for (let at = 0; at < changed.length; at += stacksAtOnce) await kept.forget(changed.slice(at, at + stacksAtOnce));
+      await storage.measure(organizationId, signal);
+    } catch (error) {
       if (!signal?.aborted) logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
-    });
+    }
   }
   return all;
 }
