@@ -8,6 +8,7 @@ import { noOverrides, type QuotaOverrides } from '../../src/shared/access/quotas
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import { measureUsage } from '../../src/workers/access/measure-usage.ts';
 import { runAdminCommand } from '../support/admin.ts';
+import { query } from '../support/database.ts';
 import { openGatedBlobs } from '../support/gated-blobs.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
@@ -123,9 +124,44 @@ test('bytes stored: nothing new starts above the limit; running updates are save
   expect(await exportedNames(app, named(stack, 'journaled'))).toHaveLength(1);
   for (const name of ['running', 'journaled'])
     await ok(app.call('DELETE', `${named(stack, name).path}?force=true`, { auth: stack.auth }));
-  const { id } = (await createIdentityRepository(app.context.db).findOrganization(stack.organization)) ?? {};
-  await createQuotaRepository(app.context.db).measure(id as string);
+  await query(app, 'update organization_usage set took_ms = 0');
+  await measureUsage(app.context);
   await ok(addStack(app, stack, 'more'));
+});
+
+test('bytes stored: an organization that nothing changes is measured once an hour, a changed or deleted stack at once', async () => {
+  const stack = await createStack(app);
+  await ok(addStack(app, stack, 'other'));
+  const update = await startUpdate(app, named(stack, 'other'));
+  await ok(saveState(app, update, 3));
+  await ok(complete(app, update));
+  await limit(stack, { keptBytes: 1_000_000 });
+  const quotas = createQuotaRepository(app.context.db);
+  const [row] = await query<{ id: string }>(app, 'select id from organizations where name = $1', [stack.organization]);
+  const id = row?.id as string;
+  const isDue = async (): Promise<boolean> => {
+    await query(app, 'update organization_usage set took_ms = 0');
+    return (await quotas.listMeasured(false)).includes(id);
+  };
+  const longAgo = (): Promise<unknown> =>
+    query(app, `update stack_changes set changed_at = changed_at - interval '3 hours' where organization_id = $1`, [
+      id,
+    ]);
+  expect(await isDue()).toBe(true);
+  await quotas.measure(id);
+  expect(await isDue()).toBe(true);
+  await longAgo();
+  expect(await isDue()).toBe(false);
+  await query(
+    app,
+    `update organization_usage set measured_at = measured_at - interval '61 minutes' where organization_id = $1`,
+    [id],
+  );
+  expect(await isDue()).toBe(true);
+  await quotas.measure(id);
+  expect(await isDue()).toBe(false);
+  await ok(app.call('DELETE', `${named(stack, 'other').path}?force=true`, { auth: stack.auth }));
+  expect(await isDue()).toBe(true);
 });
 
 test('requests per second: 429 with a delay for one organization; a running update loses nothing', async () => {

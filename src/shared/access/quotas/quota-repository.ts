@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import { createKeptBytesRepository } from './kept-bytes-repository.ts';
 import type { QuotaOverrides } from './quotas.ts';
-import { countStacks, isSettled } from './storage-repository.ts';
+import { countStacks, idleSeconds, isSettled } from './storage-repository.ts';
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -113,7 +113,7 @@ export function createQuotaRepository(db: Queryable) {
 
     /**
      * Returns the organizations whose kept bytes are due for measurement: all, or only organizations with their own limit.
-     * Excludes organizations whose last measurement took more than 1% of the time since then.
+     * Excludes organizations whose last measurement took more than 1% of the time since then, and for an hour those that nothing has changed.
      */
     listMeasured: async (all: boolean): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
@@ -122,7 +122,13 @@ export function createQuotaRepository(db: Queryable) {
         left join organization_quotas q on q.organization_id = o.id
         left join organization_usage w on w.organization_id = o.id
         where coalesce(q.kept_bytes > 0, ${all})
-          and coalesce(w.measured_at + make_interval(secs => w.took_ms * 100 / 1000.0) <= now(), true)`);
+          and (w.measured_at is null or w.measured_at + make_interval(secs => w.took_ms * 100 / 1000.0) <= now() and (
+            w.measured_at <= clock_timestamp() - make_interval(secs => ${idleSeconds}::int)
+            or not ${isSettled(sql.fragment`w.measured_at`)}
+            or exists (select 1 from stack_storage k where k.organization_id = o.id and k.measured_at = '-infinity')
+            or w.kept_bytes <> (
+              select coalesce(sum(n.state_bytes + n.journal_bytes + n.event_bytes), 0) from stack_counts n
+              where n.organization_id = o.id)))`);
       return rows.map(({ id }) => id);
     },
 

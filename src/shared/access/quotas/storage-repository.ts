@@ -45,7 +45,7 @@ const DatabaseRow = Type.Object({ bytes: Type.Number() });
 /** Minimum age of a measurement before the next one, if a stack has changed; it must also be at least 100 times as old as it took. */
 const everySeconds = 60;
 /** The same if none has. */
-const idleSeconds = 3600;
+export const idleSeconds = 3600;
 const comparedDays = 30;
 const keptDays = 400;
 
