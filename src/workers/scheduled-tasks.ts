@@ -7,7 +7,6 @@ import { createJobRepository } from '../shared/jobs/job-repository.ts';
 import { createJobResultRepository } from '../shared/jobs/job-result-repository.ts';
 import { createScheduledTaskRepository } from '../shared/platform/maintenance/scheduled-task-repository.ts';
 import { measureStorage } from './access/measure-storage.ts';
-import { measureUsage } from './access/measure-usage.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/audit-retention.ts';
 import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
 import { exportAudit } from './audit/export-audit.ts';
@@ -105,7 +104,6 @@ export function startScheduledTasks(context: AppContext): void {
     { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
     { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
     { name: 'measure-storage', everySeconds: 60, run: (signal) => measureStorage(context, signal) },
-    { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
     ...(config.encoding.bytesPerSecond > 0 ? [encodeInSlices(context)] : []),
     ...(config.backup.to === null
       ? []

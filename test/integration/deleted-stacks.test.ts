@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
+import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { DeletedStackRestorer } from '../../src/shared/state/deleted-stack-restorer.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
@@ -469,14 +471,11 @@ test('it is not counted among the stacks, and its bytes are; a restore needs a p
   await using own = await createTestApp({ settings: limited, database: app.database, dataDir: app.dataDir });
   await importState(stack, 3);
   const measured = async () => {
-    const { quotas } = {
-      quotas: (await import('../../src/shared/access/quotas/quota-repository.ts')).createQuotaRepository,
-    };
     const { id: organizationId } = (
       await query<{ id: string }>(app, 'select id from organizations where name = $1', [stack.organization])
     )[0] as { id: string };
-    await quotas(app.context.db).measure(organizationId);
-    return quotas(app.context.db).findKeptBytes(stack.organization);
+    await createStorageRepository(app.context.db).measure(organizationId);
+    return createQuotaRepository(app.context.db).findKeptBytes(stack.organization);
   };
   const before = await measured();
   expect(before).toBeGreaterThan(0);

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { type FindingKind, type FsckReport, findingKinds } from '../../src/cli/fsck/finding.ts';
 import { fsck } from '../../src/cli/fsck/fsck.ts';
 import { mainKinds } from '../../src/cli/fsck/main-kinds.ts';
-import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
+import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { runAdminWith } from '../support/admin.ts';
 import { insertEvents, pack, sampleEvent } from '../support/archived-events.ts';
 import { chainAll } from '../support/chain-all.ts';
@@ -445,14 +445,6 @@ const damages: Record<string, Damage & { readonly kind: FindingKind }> = {
     make: () => sql(`update stack_resources set key = 'ghost', digest = 'ghost' where ${ofOther()}`),
     object: /org.*\/proj\/dev, version 2$/,
   },
-  'measured bytes that are wrong': {
-    kind: 'usage',
-    make: async () => {
-      await sql(`update stack_changes set changed_at = changed_at - interval '1 day'`);
-      await sql(`update organization_usage set kept_bytes = kept_bytes * 1.05 + 1024`);
-    },
-    object: /^org/,
-  },
 };
 
 test('a sound installation has no findings, whatever runs in it', async () => {
@@ -474,7 +466,7 @@ test('a sound installation has no findings, whatever runs in it', async () => {
 
 async function measure(): Promise<void> {
   const [row] = await sql('select id from organizations where name = $1', [twin.organization]);
-  await createQuotaRepository(app.context.db).measure(String(row?.['id']));
+  await createStorageRepository(app.context.db).measure(String(row?.['id']));
 }
 
 test('every kind of finding has its damage here, but for those of whole runs', () => {

@@ -5,8 +5,9 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { noOverrides, type QuotaOverrides } from '../../src/shared/access/quotas/quotas.ts';
+import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
-import { measureUsage } from '../../src/workers/access/measure-usage.ts';
+import { measureStorage } from '../../src/workers/access/measure-storage.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { openGatedBlobs } from '../support/gated-blobs.ts';
@@ -108,7 +109,7 @@ test('bytes stored: nothing new starts above the limit; running updates are save
   const journaled = await startUpdate(app, named(stack, 'journaled'), { journal: true });
   await ok(saveState(app, update, 200, randomBytes(20).toString('hex')));
   await limit(stack, { keptBytes: 1_000 });
-  await measureUsage(app.context);
+  await measureStorage(app.context);
   const begin = (kind: string) => app.call('POST', `${stack.path}/${kind}`, { auth: stack.auth, body: {} });
   const refused = await begin('update');
   expect([refused.status, refused.json.message]).toEqual([409, expect.stringContaining('may store 1000 bytes')]);
@@ -124,8 +125,8 @@ test('bytes stored: nothing new starts above the limit; running updates are save
   expect(await exportedNames(app, named(stack, 'journaled'))).toHaveLength(1);
   for (const name of ['running', 'journaled'])
     await ok(app.call('DELETE', `${named(stack, name).path}?force=true`, { auth: stack.auth }));
-  await query(app, 'update organization_usage set took_ms = 0');
-  await measureUsage(app.context);
+  await query(app, `update organization_storage set took_ms = 0, measured_at = measured_at - interval '2 minutes'`);
+  await measureStorage(app.context);
   await ok(addStack(app, stack, 'more'));
 });
 
@@ -136,29 +137,29 @@ test('bytes stored: an organization that nothing changes is measured once an hou
   await ok(saveState(app, update, 3));
   await ok(complete(app, update));
   await limit(stack, { keptBytes: 1_000_000 });
-  const quotas = createQuotaRepository(app.context.db);
+  const storage = createStorageRepository(app.context.db);
   const [row] = await query<{ id: string }>(app, 'select id from organizations where name = $1', [stack.organization]);
   const id = row?.id as string;
   const isDue = async (): Promise<boolean> => {
-    await query(app, 'update organization_usage set took_ms = 0');
-    return (await quotas.listMeasured(false)).includes(id);
+    await query(app, `update organization_storage set took_ms = 0, measured_at = measured_at - interval '1 minute'`);
+    return (await storage.listDue(50)).includes(id);
   };
   const longAgo = (): Promise<unknown> =>
     query(app, `update stack_changes set changed_at = changed_at - interval '3 hours' where organization_id = $1`, [
       id,
     ]);
   expect(await isDue()).toBe(true);
-  await quotas.measure(id);
+  await storage.measure(id);
   expect(await isDue()).toBe(true);
   await longAgo();
   expect(await isDue()).toBe(false);
   await query(
     app,
-    `update organization_usage set measured_at = measured_at - interval '61 minutes' where organization_id = $1`,
+    `update organization_storage set measured_at = measured_at - interval '61 minutes' where organization_id = $1`,
     [id],
   );
   expect(await isDue()).toBe(true);
-  await quotas.measure(id);
+  await storage.measure(id);
   expect(await isDue()).toBe(false);
   await ok(app.call('DELETE', `${named(stack, 'other').path}?force=true`, { auth: stack.auth }));
   expect(await isDue()).toBe(true);

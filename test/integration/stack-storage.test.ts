@@ -1,7 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createKeptBytesRepository } from '../../src/shared/access/quotas/kept-bytes-repository.ts';
-import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { createProjectDayRepository } from '../../src/workers/statistics/project-day-repository.ts';
@@ -158,39 +157,34 @@ test('a stack that is deleted before it is measured counts while it can be resto
 });
 
 test('a whole measurement makes no later one wait, and each is as of its beginning', async () => {
-  const read = async (table: string) =>
+  const read = async () =>
     (
       await query<{ took: number; at: string }>(
         app,
-        `select took_ms as took, measured_at::text as at from ${table} where organization_id = $1`,
+        'select took_ms as took, measured_at::text as at from organization_storage where organization_id = $1',
         [organizationId],
       )
     )[0];
   const client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   try {
-    for (const table of ['organization_storage', 'organization_usage']) {
-      const repository =
-        table === 'organization_usage'
-          ? createQuotaRepository(app.context.db)
-          : createStorageRepository(app.context.db);
-      await query(app, `delete from ${table} where organization_id = $1`, [organizationId]);
-      await repository.measure(organizationId);
-      expect((await read(table))?.took).toBe(0);
-      await query(app, `update ${table} set took_ms = 123456 where organization_id = $1`, [organizationId]);
-      await repository.measure(organizationId, undefined, true);
-      expect((await read(table))?.took).toBe(123_456);
-      // A measurement that lasts until the transaction ends.
-      await client.query('begin');
-      await client.query('lock table stack_storage');
-      const measuring = repository.measure(organizationId);
-      await until(async () => (await query(app, waiting)).length > 0, 'the measurement waits');
-      const { rows } = await client.query<{ at: string }>('select clock_timestamp()::text as at');
-      await client.query('commit');
-      await measuring;
-      const found = await read(table);
-      expect([found?.at.localeCompare(rows[0]?.at as string), found?.took === 123_456]).toEqual([-1, false]);
-    }
+    const storage = createStorageRepository(app.context.db);
+    await query(app, 'delete from organization_storage where organization_id = $1', [organizationId]);
+    await storage.measure(organizationId);
+    expect((await read())?.took).toBe(0);
+    await query(app, 'update organization_storage set took_ms = 123456 where organization_id = $1', [organizationId]);
+    await storage.measure(organizationId, undefined, true);
+    expect((await read())?.took).toBe(123_456);
+    // A measurement that lasts until the transaction ends.
+    await client.query('begin');
+    await client.query('lock table stack_storage');
+    const measuring = storage.measure(organizationId);
+    await until(async () => (await query(app, waiting)).length > 0, 'the measurement waits');
+    const { rows } = await client.query<{ at: string }>('select clock_timestamp()::text as at');
+    await client.query('commit');
+    await measuring;
+    const found = await read();
+    expect([found?.at.localeCompare(rows[0]?.at as string), found?.took === 123_456]).toEqual([-1, false]);
   } finally {
     await client.end();
   }

@@ -99,7 +99,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   policy_pack_versions: ['retention', 'policy packs that were never published are deleted'],
   ...Object.fromEntries(
     [
-      'organization_usage organization_access organization_quotas managed_objects audit_chains',
+      'organization_access organization_quotas managed_objects audit_chains',
       'blob_places maintenance_runs installation audit_chaining audit_sending holdfast_migrations master_keys',
       'organizations users user_identities user_passwords memberships mapped_memberships mapped_team_members teams team_members',
       'scim_users scim_groups scim_waiting_members trusted_issuers trust_policies update_rules policy_groups policy_group_packs',

@@ -330,7 +330,12 @@ test('limits are shown with what is used', async () => {
   await query(app, 'insert into organization_quotas (organization_id, stacks, updates) values ($1, 7, 0)', [
     organizationId,
   ]);
-  await query(app, 'insert into organization_usage (organization_id, kept_bytes) values ($1, 12345)', [organizationId]);
+  await query(
+    app,
+    `insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes, measured_at, took_ms)
+     values ($1, current_date, 12000, 300, 45, now(), 0)`,
+    [organizationId],
+  );
   // Limits are a few seconds old.
   await pollUntil('the limits are read', async () => (await get('limits.get')).items[0].limit === 7, {
     timeoutMs: 120_000,

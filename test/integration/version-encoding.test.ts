@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
+import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { decodeDocument } from '../../src/shared/state/checkpoints/document-codec.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
@@ -141,7 +142,7 @@ test('bytes stored count what chunks take', async () => {
     stack.organization,
   ]);
   const measure = async (): Promise<number> => {
-    await quotas.measure(organization?.id as string);
+    await createStorageRepository(app.context.db).measure(organization?.id as string);
     return quotas.findKeptBytes(stack.organization);
   };
   const before = await measure();

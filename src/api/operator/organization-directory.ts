@@ -1,5 +1,6 @@
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import { noOverrides, type QuotaName, type QuotaOverrides, quotaNames } from '../../shared/access/quotas/quotas.ts';
+import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
@@ -82,7 +83,7 @@ export class OrganizationDirectory {
     if (!organization) throw noOrganization(name);
     const after: QuotaOverrides = { ...noOverrides, ...request };
     // Before the limit applies, which is compared with the last measurement.
-    if (after.keptBytes !== null && after.keptBytes > 0) await createQuotaRepository(db).measure(organization.id);
+    if (after.keptBytes !== null && after.keptBytes > 0) await createStorageRepository(db).measure(organization.id);
     await db.inTransaction(async (tx) => {
       await lockOperator(tx, caller);
       // It may have been deleted meanwhile; from now on, it is not.

@@ -8,6 +8,7 @@ import {
   quotaNames,
   quotaOptions,
 } from '../../shared/access/quotas/quotas.ts';
+import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
@@ -77,7 +78,7 @@ async function setQuota(db: Database, name: string, values: Values): Promise<voi
     const event = { organization: name, object: name, details: { before: pick(before), after } };
     await createAuditRepository(tx).insert(operatorSource(operator()), { action: 'organization.quota', ...event });
   });
-  if (after.keptBytes !== null && after.keptBytes > 0) await quotas.measure(organization.id);
+  if (after.keptBytes !== null && after.keptBytes > 0) await createStorageRepository(db).measure(organization.id);
   console.log(`Organization ${name}: ${describe(after)}. It takes effect within 5 s.`);
 }
 

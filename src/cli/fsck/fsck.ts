@@ -5,7 +5,7 @@ import type { FsckReport } from './finding.ts';
 import { type FsckOptions, FsckRun } from './fsck-run.ts';
 import { checkRows, checkTable } from './row-checks.ts';
 import { checkSchema } from './schema-checks.ts';
-import { checkAllKeys, checkAudit, checkBlobs, checkUsage } from './store-checks.ts';
+import { checkAllKeys, checkAudit, checkBlobs, checkStorage } from './store-checks.ts';
 import { organizationChecks } from './tables/organization-check-repository.ts';
 import { projectDayChecks } from './tables/project-day-check-repository.ts';
 import { queueChecks } from './tables/queue-check-repository.ts';
@@ -38,6 +38,6 @@ export async function fsck(context: AppContext, options: FsckOptions): Promise<F
   await run.item('documents', '', () => checkStoredDocuments(run));
   await run.item('heads', '', () => checkHeads(run));
   await run.item('audit log', '', () => checkAudit(run));
-  await run.item('usage', '', () => checkUsage(run));
+  await run.item('storage', '', () => checkStorage(run));
   return run.report;
 }

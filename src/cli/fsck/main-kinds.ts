@@ -155,11 +155,6 @@ export const mainKinds = {
     remedy: derived,
     repair: 'indexes the stack again',
   },
-  usage: {
-    means: 'The measured bytes of an organization, which its quota limits, are wrong.',
-    remedy: 'Servers measure every minute: see the log of the task measure-usage.',
-    repair: 'measures again',
-  },
   'not-checked': {
     means: 'A check could not be done.',
     remedy: 'Remove the cause and run the command again.',

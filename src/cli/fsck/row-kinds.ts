@@ -67,7 +67,7 @@ export const rowKinds = {
   },
   storage: {
     means: 'The noted bytes of an organization differ by more than 2 % from its rows.',
-    remedy: 'Workers measure every hour: see the log of the task measure-storage.',
+    remedy: 'Workers measure it within a minute of a change: see the log of the task measure-storage.',
     repair: 'measures again',
   },
   lease: {

@@ -1,9 +1,4 @@
-import {
-  createKeptBytesRepository,
-  isMismeasured,
-  type KeptBytes,
-} from '../../shared/access/quotas/kept-bytes-repository.ts';
-import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
+import { createKeptBytesRepository, isMismeasured } from '../../shared/access/quotas/kept-bytes-repository.ts';
 import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import { serverId } from '../../shared/audit/audit-repository.ts';
 import { verifyAudit } from '../../shared/audit/verify-audit.ts';
@@ -72,26 +67,11 @@ export async function checkAudit(run: FsckRun): Promise<void> {
  * Compares the measured bytes of organizations with their rows, which are read a page at a time: a measurement is wrong only if nothing has
  * changed meanwhile, either.
  */
-export async function checkUsage(run: FsckRun): Promise<void> {
-  const { config, db } = run.context;
-  const sums = new Map<string, Promise<KeptBytes>>();
-  const keptBy = (id: string): Promise<KeptBytes> => {
-    const sum = sums.get(id) ?? createKeptBytesRepository(db).sum(id);
-    sums.set(id, sum);
-    return sum;
-  };
-  const quotas = createQuotaRepository(db);
-  const hasLimit = config.quotas.keptBytes > 0;
-  for (const { id, measured, organization } of await quotas.listSettled(hasLimit, null)) {
-    const { events, journals, states } = await keptBy(id);
-    const kept = states + journals + events;
-    if (!isMismeasured(measured, kept) || (await quotas.listSettled(hasLimit, id))[0]?.measured !== measured) continue;
-    if (run.fixes) await quotas.measure(id, undefined, true);
-    run.report.add('usage', organization, { detail: `${measured} instead of ${kept}`, isFixed: run.fixes });
-  }
+export async function checkStorage(run: FsckRun): Promise<void> {
+  const { db } = run.context;
   const storage = createStorageRepository(db);
   for (const { id, organization, ...measured } of await storage.listSettled(null)) {
-    const kept = await keptBy(id);
+    const kept = await createKeptBytesRepository(db).sum(id);
     const wrong = keptKinds.filter((kind) => isMismeasured(measured[kind], kept[kind]));
     if (wrong.length === 0) continue;
     const [now] = await storage.listSettled(id);

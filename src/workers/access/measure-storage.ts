@@ -13,15 +13,19 @@ export async function measureStorage(
 ): Promise<number> {
   const storage = createStorageRepository(db);
   let measured = 0;
-  for (const organizationId of await storage.listDue(organizationsAtOnce)) {
-    if (signal?.aborted) break;
-    try {
-      await storage.measure(organizationId, signal);
-      measured++;
-    } catch (error) {
-      if (signal?.aborted) break;
-      logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
+  for (;;) {
+    const due = await storage.listDue(organizationsAtOnce);
+    const before = measured;
+    for (const organizationId of due) {
+      if (signal?.aborted) return measured;
+      try {
+        await storage.measure(organizationId, signal);
+        measured++;
+      } catch (error) {
+        if (signal?.aborted) return measured;
+        logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
+      }
     }
+    if (due.length < organizationsAtOnce || measured === before) return measured;
   }
-  return measured;
 }

@@ -1,9 +1,8 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
-import { createKeptBytesRepository } from './kept-bytes-repository.ts';
 import type { QuotaOverrides } from './quotas.ts';
-import { countStacks, idleSeconds, isSettled } from './storage-repository.ts';
+import { countStacks } from './storage-repository.ts';
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -26,16 +25,18 @@ const UsageRow = Type.Object({
 });
 export type UsageRow = Row<typeof UsageRow>;
 
-const SettledRow = Type.Object({ id: Type.String(), organization: Type.String(), measured: Type.Number() });
-
 const CountRow = Type.Object({ used: Type.Integer() });
-const IdRow = Type.Object({ id: Type.String() });
+const KeptRow = Type.Object({ used: Limit });
 
 /** Limits and usage of organizations. Active updates are counted by each statement. */
 export function createQuotaRepository(db: Queryable) {
   const columns = sql.fragment`
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
     q.requests_per_second as "requestsPerSecond"`;
+  const measured = sql.fragment`
+    left join lateral (
+      select m.state_bytes + m.journal_bytes + m.event_bytes as kept_bytes, m.measured_at from organization_storage m
+      where m.organization_id = o.id order by m.day desc limit 1) w on true`;
   const stackCount = countStacks(sql.fragment`o.id`);
   // The deletion of a stack ends its updates.
   const updateCount = sql.fragment`(
@@ -85,10 +86,9 @@ export function createQuotaRepository(db: Queryable) {
 
     /** Returns the bytes kept as of the last measurement; 0 if never measured. */
     findKeptBytes: async (organization: string): Promise<number> => {
-      const row = await db.maybeOne(sql.rows(CountRow)`
+      const row = await db.maybeOne(sql.rows(KeptRow)`
         /* quotas.findKeptBytes */
-        select w.kept_bytes as used from organization_usage w join organizations o on o.id = w.organization_id
-        where o.name = ${organization}`);
+        select w.kept_bytes as used from organizations o ${measured} where o.name = ${organization}`);
       return row?.used ?? 0;
     },
 
@@ -98,7 +98,7 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.listUsage */
         select o.id as "organizationId", o.name as organization, ${stackCount} as stacks, ${updateCount} as updates,
                w.kept_bytes as "keptBytes", w.measured_at as "measuredAt"
-        from organizations o left join organization_usage w on w.organization_id = o.id
+        from organizations o ${measured}
         left join organization_quotas q on q.organization_id = o.id
         where not ${options.onlyOwnLimits} or q.organization_id is not null
         order by q.organization_id is null, o.name limit ${options.limit}`),
@@ -109,57 +109,6 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.findUsage */
         select o.id as "organizationId", o.name as organization, ${stackCount} as stacks, ${updateCount} as updates,
                w.kept_bytes as "keptBytes", w.measured_at as "measuredAt"
-        from organizations o left join organization_usage w on w.organization_id = o.id where o.name = ${organization}`),
-
-    /**
-     * Returns the organizations whose kept bytes are due for measurement: all, or only organizations with their own limit.
-     * Excludes organizations whose last measurement took more than 1% of the time since then, and for an hour those that nothing has changed.
-     */
-    listMeasured: async (all: boolean): Promise<string[]> => {
-      const rows = await db.any(sql.rows(IdRow)`
-        /* quotas.listMeasured */
-        select o.id from organizations o
-        left join organization_quotas q on q.organization_id = o.id
-        left join organization_usage w on w.organization_id = o.id
-        where coalesce(q.kept_bytes > 0, ${all})
-          and (w.measured_at is null or w.measured_at + make_interval(secs => w.took_ms * 100 / 1000.0) <= now() and (
-            w.measured_at <= clock_timestamp() - make_interval(secs => ${idleSeconds}::int)
-            or not ${isSettled(sql.fragment`w.measured_at`)}
-            or exists (select 1 from stack_storage k where k.organization_id = o.id and k.measured_at = '-infinity')
-            or w.kept_bytes <> (
-              select coalesce(sum(n.state_bytes + n.journal_bytes + n.event_bytes), 0) from stack_counts n
-              where n.organization_id = o.id)))`);
-      return rows.map(({ id }) => id);
-    },
-
-    /**
-     * The last measurements of organizations with a limit of kept bytes, or of one, after which nothing has changed what they keep. `all`: there
-     * is a limit for all organizations.
-     */
-    listSettled: (all: boolean, organizationId: string | null) =>
-      db.any(sql.rows(SettledRow)`
-        /* quotas.listSettled */
-        select o.id, o.name as organization, w.kept_bytes::float8 as measured
-        from organization_usage w join organizations o on o.id = w.organization_id
-        left join organization_quotas q on q.organization_id = o.id
-        where coalesce(q.kept_bytes > 0, ${all})
-          and ${organizationId === null ? sql.fragment`true` : sql.fragment`o.id = ${organizationId}`}
-          and ${isSettled(sql.fragment`w.measured_at`)}
-        order by o.name`),
-
-    /** Measures what the stacks of an organization keep; `isWhole`: reads all. Throws the reason of `signal`. */
-    measure: async (organizationId: string, signal?: AbortSignal, isWhole = false): Promise<void> => {
-      const last = isWhole
-        ? sql.fragment`null::timestamptz`
-        : sql.fragment`(select measured_at from organization_usage where organization_id = ${organizationId})`;
-      const { at, kept, tookMs } = await createKeptBytesRepository(db).measure(organizationId, last, signal);
-      await db.query(sql.nothing`
-        /* quotas.measure */
-        insert into organization_usage as w (organization_id, kept_bytes, measured_at, took_ms)
-        select o.id, ${kept.states + kept.journals + kept.events}::bigint, ${at}::timestamptz, coalesce(${tookMs}::int, 0)
-        from organizations o where o.id = ${organizationId}
-        on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = excluded.measured_at,
-          took_ms = coalesce(${tookMs}::int, w.took_ms)`);
-    },
+        from organizations o ${measured} where o.name = ${organization}`),
   };
 }

@@ -42,10 +42,10 @@ const DayRow = Type.Object({
 const TableRow = Type.Object({ name: Type.String(), bytes: Type.Number(), rows: Type.Number() });
 const DatabaseRow = Type.Object({ bytes: Type.Number() });
 
-/** Minimum age of a measurement before the next one, if a stack has changed; it must also be at least 100 times as old as it took. */
+/** Minimum age of a measurement before the next one, if something has changed; it must also be at least 100 times as old as it took. */
 const everySeconds = 60;
-/** The same if none has. */
-export const idleSeconds = 3600;
+/** The same if nothing has. */
+const idleSeconds = 3600;
 const comparedDays = 30;
 const keptDays = 400;
 
@@ -75,11 +75,15 @@ export function createStorageRepository(db: Queryable) {
         /* storage.listDue */
         select o.id from organizations o
         left join lateral (
-          select measured_at, took_ms from organization_storage where organization_id = o.id order by day desc limit 1) m on true
+          select measured_at, took_ms, state_bytes + journal_bytes + event_bytes as kept from organization_storage
+          where organization_id = o.id order by day desc limit 1) m on true
         where m.measured_at is null
-          or m.measured_at <= clock_timestamp() - make_interval(secs => greatest(m.took_ms / 10.0, case when exists (
-            select 1 from stack_changes c where c.organization_id = o.id
-              and c.changed_at > m.measured_at - make_interval(secs => ${settlingSeconds}::int))
+          or m.measured_at <= clock_timestamp() - make_interval(secs => greatest(m.took_ms / 10.0, case
+            when not ${isSettled(sql.fragment`m.measured_at`)}
+              or exists (select 1 from stack_storage k where k.organization_id = o.id and k.measured_at = '-infinity')
+              or m.kept <> (
+                select coalesce(sum(n.state_bytes + n.journal_bytes + n.event_bytes), 0) from stack_counts n
+                where n.organization_id = o.id)
             then ${everySeconds}::int else ${idleSeconds}::int end))
           or m.measured_at > clock_timestamp() + interval '1 hour'
         order by m.measured_at nulls first limit ${limit}`);
