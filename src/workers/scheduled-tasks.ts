@@ -44,6 +44,9 @@ const jobResultLifeSeconds = 24 * 3600;
 /** Longer than it takes any counter to drain to zero. */
 const rateCounterLifeSeconds = 600;
 
+/** Of all blobs that may be uploaded in parts. Backups, bundles and other programs may be in the same bucket. */
+const uploadPrefixes = ['checkpoints/', 'audit/'];
+
 /** How many exchanges of id tokens are deleted at once. */
 const exchangesAtOnce = 5_000;
 
@@ -76,8 +79,10 @@ export function startScheduledTasks(context: AppContext): void {
     { name: 'retention', everySeconds: 3600, run: (signal) => sweepRetention(context, signal) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
     ...(context.mirror ? secondStoreTasks(context, context.mirror) : []),
-    // Removes unfinished uploads of killed workers.
-    { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
+    {
+      name: 'sweep-uploads',
+      run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000, uploadPrefixes),
+    },
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
     { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(rateCounterLifeSeconds) },

@@ -34,7 +34,7 @@ describe('metered blob store', () => {
     expect(await store.stat('a/b')).toMatchObject({ storedBytes: 200_000 });
     expect((await store.list('a/')).blobs).toHaveLength(1);
     await store.delete('a/b');
-    expect(await store.sweepUnfinished(0)).toBe(0);
+    expect(await store.sweepUnfinished(0, [''])).toBe(0);
     await store.check(60_000);
     const text = await metrics.registry.metrics();
     for (const op of ['put', 'open', 'stat', 'list', 'delete', 'sweep', 'check'])

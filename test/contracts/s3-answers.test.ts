@@ -55,7 +55,7 @@ describe('invalid S3 responses', () => {
       () => store.stat('some/key'),
       () => store.delete('some/key'),
       () => store.list('some/'),
-      () => store.sweepUnfinished(0),
+      () => store.sweepUnfinished(0, ['']),
       () => store.check(1_000),
       () => store.createBucketIfMissing(),
       () => store.put('some/key', chunksOf(Buffer.from('x'))),
@@ -93,8 +93,27 @@ describe('invalid S3 responses', () => {
         response.writeHead(204).end();
       }
     });
-    await expect(store.sweepUnfinished(0)).rejects.toMatchObject({ fault: 'denied' });
+    await expect(store.sweepUnfinished(0, [''])).rejects.toMatchObject({ fault: 'denied' });
     expect(removed).toEqual([expect.stringContaining('second')]);
+  });
+
+  it('sweeps no unfinished uploads of others in its bucket', async () => {
+    const keys = ['backups-prefix/backups/1/tables/updates.zst', 'foreign/film', 'checkpoints/aa/bb', 'checkpoints'];
+    const uploads = keys.map(
+      (key) =>
+        `<Upload><Key>${key}</Key><UploadId>u</UploadId><Initiated>2020-01-01T00:00:00.000Z</Initiated></Upload>`,
+    );
+    const removed: string[] = [];
+    const { store } = await start((response, operation, { url = '' }) => {
+      if (operation === 'List') {
+        response.end(`<ListMultipartUploadsResult>${uploads.join('')}</ListMultipartUploadsResult>`);
+        return;
+      }
+      removed.push(url);
+      response.writeHead(204).end();
+    });
+    expect(await store.sweepUnfinished(0, ['checkpoints/', 'audit/'])).toBe(1);
+    expect(removed).toEqual([expect.stringContaining('/checkpoints/aa/bb?')]);
   });
 
   it('retries after a transient fault', async () => {

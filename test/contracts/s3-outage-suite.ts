@@ -49,7 +49,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
         'stat of what is not there': () => on.stat('not/there'),
         delete: () => on.delete('not/there'),
         list: () => on.list(''),
-        sweep: () => on.sweepUnfinished(3_600_000),
+        sweep: () => on.sweepUnfinished(3_600_000, ['']),
         check: () => on.check(60_000),
         'put of one part': () => on.put('new', chunksOf(Buffer.from('x'))),
         'put of many parts': () => on.put('new', chunksOf(Buffer.alloc(12 * mib))),
@@ -96,8 +96,8 @@ export function describeOutages(name: string, server: () => S3Server): void {
       const patient = newStore(patience);
       expect(await patient.stat('hung')).toBeNull();
       // The server may have read the abort request from its socket meanwhile.
-      await patient.sweepUnfinished(-60_000);
-      expect(await patient.sweepUnfinished(-60_000)).toBe(0);
+      await patient.sweepUnfinished(-60_000, ['']);
+      expect(await patient.sweepUnfinished(-60_000, [''])).toBe(0);
     });
 
     it('a server that hangs during a read is an error, not an end', async () => {
@@ -137,7 +137,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
       const source = waitingBody(Buffer.alloc(12 * mib));
       const done = other.put('key', source.body);
       await source.waiting;
-      expect(await mine.sweepUnfinished(-60_000)).toBe(0);
+      expect(await mine.sweepUnfinished(-60_000, [''])).toBe(0);
       source.letGo();
       await done;
       expect((await mine.list('')).blobs).toEqual([]);

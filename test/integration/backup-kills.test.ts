@@ -52,7 +52,7 @@ function changing(store: BlobStore, before: (key: string) => Promise<void>): Blo
     stat: (key) => store.stat(key),
     list: (prefix, after) => store.list(prefix, after),
     findAbsent: (keys) => store.findAbsent(keys),
-    sweepUnfinished: (olderThanMs) => store.sweepUnfinished(olderThanMs),
+    sweepUnfinished: (olderThanMs, prefixes) => store.sweepUnfinished(olderThanMs, prefixes),
     check: (timeoutMs) => store.check(timeoutMs),
     close: () => store.close(),
   };

@@ -9,7 +9,7 @@ export function withPut(store: BlobStore, put: BlobStore['put']): BlobStore {
     delete: (key) => store.delete(key),
     list: (prefix, after) => store.list(prefix, after),
     findAbsent: (keys) => store.findAbsent(keys),
-    sweepUnfinished: (olderThanMs) => store.sweepUnfinished(olderThanMs),
+    sweepUnfinished: (olderThanMs, prefixes) => store.sweepUnfinished(olderThanMs, prefixes),
     check: (timeoutMs) => store.check(timeoutMs),
     close: () => store.close(),
   };

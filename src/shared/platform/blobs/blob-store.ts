@@ -60,8 +60,11 @@ export interface BlobStore {
   list(prefix: string, after?: string): Promise<BlobPage>;
   /** Returns the `keys` (up to a few thousand) that the store is certain do not exist. */
   findAbsent(keys: readonly string[]): Promise<string[]>;
-  /** Removes unfinished puts older than `olderThanMs`, left by dead processes. Returns how many were removed. Throws the first fault after trying others. */
-  sweepUnfinished(olderThanMs: number): Promise<number>;
+  /**
+   * Removes unfinished puts older than `olderThanMs`, left by dead processes: in a bucket, which others may write to, only of keys with one of
+   * `prefixes`. Returns how many were removed. Throws the first fault after trying others.
+   */
+  sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number>;
   /** Checks within `timeoutMs` that the store is reachable. Throws BlobStoreUnavailableError. */
   check(timeoutMs: number): Promise<void>;
   /** Closes all connections, idle or not. */

@@ -25,9 +25,9 @@ export class FencedBlobStore implements BlobStore {
     return this.#store.delete(key);
   }
 
-  async sweepUnfinished(olderThanMs: number): Promise<number> {
+  async sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number> {
     this.#readOnly.assertNotFenced();
-    return this.#store.sweepUnfinished(olderThanMs);
+    return this.#store.sweepUnfinished(olderThanMs, prefixes);
   }
 
   open(key: string, options?: { signal?: AbortSignal; range?: BlobRange }): Promise<AsyncIterable<Buffer>> {

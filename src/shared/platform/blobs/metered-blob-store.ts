@@ -38,8 +38,8 @@ export class MeteredBlobStore implements BlobStore {
     return this.#measure('list', () => this.#store.findAbsent(keys));
   }
 
-  sweepUnfinished(olderThanMs: number): Promise<number> {
-    return this.#measure('sweep', () => this.#store.sweepUnfinished(olderThanMs));
+  sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number> {
+    return this.#measure('sweep', () => this.#store.sweepUnfinished(olderThanMs, prefixes));
   }
 
   check(timeoutMs: number): Promise<void> {

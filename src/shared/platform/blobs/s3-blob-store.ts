@@ -154,7 +154,8 @@ export class S3BlobStore implements BlobStore {
     );
   }
 
-  async sweepUnfinished(olderThanMs: number): Promise<number> {
+  async sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number> {
+    const isOwn = (key: string): boolean => prefixes.some((prefix) => key.startsWith(this.#prefix + prefix));
     const limit = Date.now() - olderThanMs;
     const { bucket: Bucket } = this.#options;
     let swept = 0;
@@ -169,7 +170,7 @@ export class S3BlobStore implements BlobStore {
       });
       page = await orUnavailable('sweep', () => this.#clients.requests.send(command));
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
-        if (!Key?.startsWith(this.#prefix) || Initiated === undefined || Initiated.getTime() > limit) continue;
+        if (!Key || !isOwn(Key) || Initiated === undefined || Initiated.getTime() > limit) continue;
         try {
           if (await this.#abortUpload({ Bucket, Key, UploadId })) swept++;
         } catch (error) {

@@ -137,9 +137,9 @@ export class LocatedBlobStore implements BlobStore {
     return [...absent];
   }
 
-  async sweepUnfinished(olderThanMs: number): Promise<number> {
+  async sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number> {
     let swept = 0;
-    for (const store of await this.#written()) swept += await store.sweepUnfinished(olderThanMs);
+    for (const store of await this.#written()) swept += await store.sweepUnfinished(olderThanMs, prefixes);
     return swept;
   }
 

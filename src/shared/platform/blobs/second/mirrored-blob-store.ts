@@ -151,9 +151,9 @@ export class MirroredBlobStore implements BlobStore {
     return absent.length === 0 ? absent : this.#second.findAbsent(absent);
   }
 
-  async sweepUnfinished(olderThanMs: number): Promise<number> {
-    const swept = await this.#main.sweepUnfinished(olderThanMs);
-    return swept + (await this.#second.sweepUnfinished(olderThanMs).catch(() => 0));
+  async sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number> {
+    const swept = await this.#main.sweepUnfinished(olderThanMs, prefixes);
+    return swept + (await this.#second.sweepUnfinished(olderThanMs, prefixes).catch(() => 0));
   }
 
   check(timeoutMs: number): Promise<void> {
