@@ -1,6 +1,15 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
@@ -94,6 +103,16 @@ test('the blobs that an interrupted backup copied are not copied again', async (
   await plainBackup(target);
   expect(await target.list(backupKeys.blobs)).toEqual(copied);
   expect(await damageOf(target)).toEqual([]);
+}, 120_000);
+
+test('a backup removes what one that was killed days ago was uploading', async () => {
+  const target = await openStore('uploads');
+  const [old, recent] = ['old', 'recent'].map((name) => path.join(home, 'uploads', 'unfinished', `${name}.part`));
+  if (!old || !recent) throw new Error('there are two');
+  for (const file of [old, recent]) writeFileSync(file, 'half');
+  utimesSync(old, new Date(), new Date(Date.now() - 49 * 3_600_000));
+  await plainBackup(target);
+  expect([old, recent].map((file) => existsSync(file))).toEqual([false, true]);
 }, 120_000);
 
 test('a prune that ends before any of its deletions leaves each complete backup whole, and the next one goes on', async () => {

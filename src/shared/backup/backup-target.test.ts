@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals';
+import { MemoryBlobs } from '../../../test/support/memory-blobs.ts';
+import { BlobStoreUnavailableError } from '../platform/blobs/blob-store.ts';
 import { parseConfig } from '../platform/config/config.ts';
-import { openTarget } from './backup-target.ts';
+import { openTarget, sweepUploads } from './backup-target.ts';
 
 test.each([
   ['/srv/holdfast/blobs', 'belongs elsewhere', { HOLDFAST_DATA_DIR: '/srv/holdfast' }],
@@ -8,4 +10,17 @@ test.each([
   ['s3://states', 'is the bucket of the blob store', { HOLDFAST_S3_BUCKET: 'states' }],
 ])('backups in %s, where the blobs are, are refused', async (location, reason, settings) => {
   await expect(openTarget(location, parseConfig(settings))).rejects.toThrow(reason);
+});
+
+test.each([
+  ['denied', null],
+  ['unreachable', 'no answer'],
+] as const)('a listing of uploads that is %s fails with: %s', async (fault, message) => {
+  const target = new MemoryBlobs();
+  target.sweepUnfinished = () => Promise.reject(new BlobStoreUnavailableError(fault, 'no answer'));
+  const failure = await sweepUploads(target).then(
+    () => null,
+    (error: Error) => error.message,
+  );
+  expect(failure).toBe(message);
 });

@@ -1,11 +1,15 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import { type BlobStore, BlobStoreUnavailableError } from '../platform/blobs/blob-store.ts';
 import { openBlobStore } from '../platform/blobs/blob-stores.ts';
 import { parseLocation } from '../platform/blobs/locations/location-url.ts';
 import type { S3Options } from '../platform/blobs/s3-client.ts';
 import type { Config } from '../platform/config/config.ts';
 import { BackupError } from './backup-error.ts';
+import { backupKeys } from './manifest.ts';
+
+/** Longer than a backup may take, and so each of its uploads. */
+const leftoverAgeMs = 48 * 3600 * 1000;
 
 /**
  * Opens the location of backups, as `parseLocation` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what is written to a bucket. A
@@ -29,6 +33,16 @@ export async function openTarget(
   if (isOwn && target.prefix === '')
     throw new BackupError(`${location} is the bucket of the blob store: add a prefix, or better use another bucket`);
   return openBlobStore({ ...target, lock: readLock(location, new URL(location).searchParams.get('lock')) });
+}
+
+/** Removes what killed backups were uploading. */
+export async function sweepUploads(target: BlobStore): Promise<void> {
+  try {
+    await target.sweepUnfinished(leftoverAgeMs, [backupKeys.root, backupKeys.blobs]);
+  } catch (error) {
+    // A lifecycle rule may remove them instead.
+    if (!(error instanceof BlobStoreUnavailableError && error.fault === 'denied')) throw error;
+  }
 }
 
 function readLock(location: string, text: string | null): NonNullable<S3Options['lock']> | null {

@@ -8,6 +8,7 @@ import { listBlobs } from './backup-content.ts';
 import { type BackupEncryption, blobPrefix } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
 import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
+import { sweepUploads } from './backup-target.ts';
 import { type BackupSource, openChecked } from './checked-blob.ts';
 import {
   type BlobCopy,
@@ -89,6 +90,7 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
 async function copyAll(parts: BackupParts, id: string): Promise<Manifest> {
   const { copies, encryption, source, target } = parts;
   const recipients = [...encryption.recipients];
+  await sweepUploads(target);
   // From now on, a prune deletes no blobs.
   await target.put(backupKeys.start(id), once(Buffer.from('\n')));
   const known = await readKnownBlobs(target);
