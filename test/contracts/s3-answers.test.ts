@@ -241,6 +241,12 @@ describe('failing S3 puts', () => {
     expect(operations).not.toContain('Complete');
   });
 
+  it('larger bodies are put in larger parts', async () => {
+    const { store, operations } = await start((response, operation) => sendPutAnswer(response, operation, 12 * mib));
+    await store.put('some/key', chunksOf(Buffer.alloc(12 * mib)), { expectedBytes: 40_000 * mib });
+    expect(operations.filter((operation) => operation === 'Part')).toHaveLength(2);
+  });
+
   it('a part that fails ends the put although the body waits', async () => {
     const { store, operations } = await start((response, operation) =>
       operation === 'Part' ? sendError(response, 403, 'AccessDenied') : sendPutAnswer(response, operation),

@@ -105,6 +105,22 @@ test('the blobs that an interrupted backup copied are not copied again', async (
   expect(await damageOf(target)).toEqual([]);
 }, 120_000);
 
+test('a backup tells the store how large each table is, which chooses its parts', async () => {
+  const store = await openStore('sizes');
+  const sizes = new Map<string, number | undefined>();
+  const target: BlobStore = {
+    ...changing(store, async () => {}),
+    put: (key, body, options) => {
+      if (key.includes('/tables/')) sizes.set(path.basename(key), options?.expectedBytes);
+      return store.put(key, body, options);
+    },
+  };
+  await plainBackup(target);
+  expect(sizes.get('checkpoints.zst')).toBeGreaterThan(8_192);
+  expect(sizes.get('audit_events.zst')).toBeGreaterThan(8_192);
+  expect([...sizes.values()].filter((bytes) => !Number.isInteger(bytes))).toEqual([]);
+}, 120_000);
+
 test('a backup removes what one that was killed days ago was uploading', async () => {
   const target = await openStore('uploads');
   const [old, recent] = ['old', 'recent'].map((name) => path.join(home, 'uploads', 'unfinished', `${name}.part`));

@@ -136,12 +136,13 @@ async function copyTables(
   let bytes = 0;
   for (const shape of shapes) {
     signal.throwIfAborted();
+    const expectedBytes = await copies.estimateBytes(shape);
     const { rows, text } = copies.read(shape);
     const packed = createZstdCompress();
     // Its errors end `packed`, and reach the reader there if one is left.
     pipeline(text, packed).catch(() => {});
     const body = pace.pass(encryption.encrypt(packed));
-    const object = await store(target, backupKeys.table(id, shape.name.replaceAll('"', '')), body);
+    const object = await store(target, backupKeys.table(id, shape.name.replaceAll('"', '')), body, { expectedBytes });
     tables.push({ ...shape, rows: rows(), object });
     bytes += object.bytes;
     onProgress({ step: 'tables', done: tables.length, total: shapes.length, bytes });

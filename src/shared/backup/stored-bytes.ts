@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
-import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import type { BlobStore, PutOptions } from '../platform/blobs/blob-store.ts';
 
 /** An object of a backup, as it is stored. */
 export const StoredObject = Type.Object({
@@ -13,9 +13,14 @@ export const StoredObject = Type.Object({
 export type StoredObject = Static<typeof StoredObject>;
 
 /** Stores `body` under `key` and returns what was stored. */
-export async function store(target: BlobStore, key: string, body: AsyncIterable<Buffer>): Promise<StoredObject> {
+export async function store(
+  target: BlobStore,
+  key: string,
+  body: AsyncIterable<Buffer>,
+  options: PutOptions = {},
+): Promise<StoredObject> {
   const meter = new Meter();
-  await target.put(key, meter.pass(body));
+  await target.put(key, meter.pass(body), options);
   return { key, bytes: meter.bytes, sha256: meter.sha256 };
 }
 

@@ -84,6 +84,17 @@ export function createTableCopyRepository(client: pg.Client) {
             from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = c.oid), '[]') as partitions
         ${tables} ${withLocations ? '' : `and c.relname <> '${locationsTable}'`} order by c.relname`),
 
+    /** About how large the compressed copy may be. */
+    estimateBytes: async ({ name }: TableShape): Promise<number> => {
+      const [row] = await run<{ bytes: string }>(
+        `/* tableCopies.estimateBytes */
+         select coalesce(pg_table_size($1::regclass), 0) + coalesce((select sum(pg_table_size(i.inhrelid))
+           from pg_inherits i where i.inhparent = $1::regclass), 0) as bytes`,
+        [name],
+      );
+      return Number(row?.bytes);
+    },
+
     /** The last values of sequences that were used. */
     listSequences: () =>
       run<SequenceValue>(`

@@ -25,6 +25,12 @@ export interface BlobPage {
   readonly next: string | null;
 }
 
+export interface PutOptions {
+  readonly signal?: AbortSignal;
+  /** About how large the body is, if it may have more than 40 GiB: buckets limit the number of parts. */
+  readonly expectedBytes?: number;
+}
+
 /**
  * Stores bytes by key. Every method throws TypeError for a key that `assertBlobKey` rejects, and
  * BlobStoreUnavailableError when the store fails. Errors from the caller's own body or signal are rethrown unchanged.
@@ -38,7 +44,7 @@ export interface BlobStore {
    * After BlobStoreUnavailableError the complete blob may exist, or may still appear later, even after a delete:
    * the response may have been lost, or the request may still be in flight.
    */
-  put(key: string, body: AsyncIterable<Buffer>, options?: { signal?: AbortSignal }): Promise<{ storedBytes: number }>;
+  put(key: string, body: AsyncIterable<Buffer>, options?: PutOptions): Promise<{ storedBytes: number }>;
   /**
    * Opens a blob for one read at the reader's own pace. Iterate it to the end, leave the loop, or fire `signal`;
    * otherwise a socket or descriptor stays open. Throws BlobNotFoundError only if the store is certain that the blob

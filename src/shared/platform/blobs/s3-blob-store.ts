@@ -23,6 +23,7 @@ import {
   type BlobStore,
   BlobStoreUnavailableError,
   isBlobKey,
+  type PutOptions,
 } from './blob-store.ts';
 import { OpenedBlob, withDeadline } from './blob-streams.ts';
 import { createS3Clients, type S3Clients, type S3Options } from './s3-client.ts';
@@ -51,13 +52,9 @@ export class S3BlobStore implements BlobStore {
     this.#clients = createS3Clients(options);
   }
 
-  async put(
-    key: string,
-    body: AsyncIterable<Buffer>,
-    options: { signal?: AbortSignal } = {},
-  ): Promise<{ storedBytes: number }> {
+  async put(key: string, body: AsyncIterable<Buffer>, options: PutOptions = {}): Promise<{ storedBytes: number }> {
     assertBlobKey(key);
-    return uploadToS3(this.#clients.requests, { ...this.#object(key), ...this.#lock() }, body, options.signal);
+    return uploadToS3(this.#clients.requests, { ...this.#object(key), ...this.#lock() }, body, options);
   }
 
   async open(key: string, options: { signal?: AbortSignal; range?: BlobRange } = {}): Promise<AsyncIterable<Buffer>> {

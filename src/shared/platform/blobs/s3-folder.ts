@@ -61,7 +61,7 @@ export class S3Folder implements Folder {
 
   async write(name: string, body: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<void> {
     const target = { Bucket: this.#options.bucket, Key: this.#prefix + name };
-    await uploadToS3(this.#clients.requests, target, body, signal);
+    await uploadToS3(this.#clients.requests, target, body, signal ? { signal } : {});
   }
 
   async delete(name: string): Promise<void> {

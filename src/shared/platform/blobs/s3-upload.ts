@@ -9,13 +9,22 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import { BlobStoreUnavailableError } from './blob-store.ts';
+import { BlobStoreUnavailableError, type PutOptions } from './blob-store.ts';
 import { PutBody } from './blob-streams.ts';
 import { toUnavailable } from './s3-errors.ts';
 
-const partBytes = 5 * 1024 * 1024;
+const mib = 1024 * 1024;
+/** The least that S3 takes. */
+const smallestPart = 5 * mib;
+/** Half of what S3 takes, because sizes are estimates. */
+const expectedParts = 5_000;
 /** Concurrent part uploads. With the part being filled and its copy, one put holds about four parts in memory. */
 const concurrentParts = 2;
+
+/** The size of the parts of an upload of about `expectedBytes`. */
+export function partBytesOf(expectedBytes: number): number {
+  return Math.max(smallestPart, Math.ceil(expectedBytes / expectedParts / mib) * mib);
+}
 
 /**
  * Stores `body` at `target`: with one PutObject if it fits into a part, otherwise as a multipart upload. Resolves with
@@ -32,7 +41,7 @@ export async function uploadToS3(
   client: S3Client,
   target: Omit<PutObjectCommandInput, 'Body'>,
   body: AsyncIterable<Buffer>,
-  signal: AbortSignal | undefined,
+  { expectedBytes = 0, signal }: PutOptions,
 ): Promise<{ storedBytes: number }> {
   signal?.throwIfAborted();
   const stop = new AbortController();
@@ -42,7 +51,7 @@ export async function uploadToS3(
   const upload = new Upload({
     client: stoppableClient(client, stop, (etag) => assertWhole(client, target, { bytes: chunks.bytes, etag })),
     params: { ...target, Body: Readable.from(chunks, { highWaterMark: 1 }) },
-    partSize: partBytes,
+    partSize: partBytesOf(expectedBytes),
     queueSize: concurrentParts,
     leavePartsOnError: false,
   });
