@@ -266,6 +266,23 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     ]);
   });
 
+  test('say of a site that was replaced only that, and not what it may no longer do', async () => {
+    const waiting = [
+      gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'chain', instance: 'old' }),
+      gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'send', instance: 'old' }),
+      gauge('holdfast_bundle_behind', 9_000, { measure: 'seconds', instance: 'old' }),
+      gauge('holdfast_maintenance_failing', 1, { name: 'sweep', instance: 'old' }),
+      gauge('holdfast_webhook_deliveries_due', 9_000, { measure: 'seconds', instance: 'old' }),
+    ];
+    const fenced = (instance: string): Sample => gauge('holdfast_site_fenced', 1, { instance });
+    const [replaced, writing] = await firing(
+      { samples: [...working, ...waiting, fenced('old')], at: 20 },
+      { samples: [...working, ...waiting, fenced('other')], at: 20 },
+    );
+    expect(replaced).toEqual(['HoldfastSiteReplaced']);
+    expect(writing).toHaveLength(6);
+  });
+
   test('notice a task that runs every six hours and postpones the same item each time', async () => {
     const sweep = step('holdfast_maintenance_postponed_total', 6 * hour, { name: 'sweep' });
     expect(await firing({ samples: [...working, sweep], at: 14 * hour })).toEqual([['HoldfastItemsPostponed']]);

@@ -404,3 +404,23 @@ test('backups that are all younger than a week are verified weekly, too, and the
   }
   expect(verifiedOn).toEqual([9, 16, 23]);
 }, 120_000);
+
+test('a process reports no backups as missing before it has looked, and none while its site is replaced', async () => {
+  const { db, readOnly } = app.context;
+  const metrics = createMetrics();
+  let isFenced = false;
+  const site = Object.create(readOnly, { isFenced: { get: () => isFenced } });
+  const runs = createScheduledTaskRepository(db);
+  const to = path.join(home, 'replaced');
+  const task = backUpOnSchedule({ ...app.context, metrics, readOnly: site }, to, runs);
+  const values = async (): Promise<string[]> =>
+    [...(await metrics.registry.metrics()).matchAll(/^holdfast_backup_\w+_seconds (\S+)$/gm)].map(
+      ([, value = '']) => value,
+    );
+  expect(await values()).toEqual(['Nan', 'Nan', 'Nan']);
+  await runs.saveResult(task.name, 'null');
+  await task.observe?.();
+  expect(await values()).toEqual(['+Inf', '+Inf', '+Inf']);
+  isFenced = true;
+  expect(await values()).toEqual(['Nan', 'Nan', 'Nan']);
+});

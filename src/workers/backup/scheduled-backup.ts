@@ -30,32 +30,36 @@ type Failures = Pick<Backups, 'failure' | 'pruneFailure'>;
 
 /** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
 export function backUpOnSchedule(
-  context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics'>,
+  context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics' | 'readOnly'>,
   location: string,
   runs: ScheduledTaskRepository,
   now = Date.now,
 ): Maintenance {
-  const { config, logger, metrics } = context;
+  const { config, logger, readOnly } = context;
   const { keep, recipients, schedule } = config.backup;
-  let known: Backups | null = null;
+  /** Undefined until it was read. */
+  let known: Backups | null | undefined;
+  /** Without a value until then, and at a site that was replaced, which makes no backups. */
+  const gauge = (name: string, help: string, read: (backups: Backups | null) => number) =>
+    context.metrics.gauge(name, help, () => (known === undefined || readOnly.isFenced ? Number.NaN : read(known)));
   const age = (at: number | null): number => (at === null ? Number.POSITIVE_INFINITY : (now() - at) / 1000);
-  metrics.gauge(
+  gauge(
     'holdfast_backup_last_success_age_seconds',
     'Age of the newest complete backup in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
-    () => age(takenAt(known?.backups[0])),
+    (backups) => age(takenAt(backups?.backups[0])),
   );
-  metrics.gauge(
+  gauge(
     'holdfast_backup_overdue_seconds',
     'How long HOLDFAST_BACKUP_SCHEDULE has wanted a newer backup than the newest in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
-    () => {
-      const newest = takenAt(known?.backups[0]);
+    (backups) => {
+      const newest = takenAt(backups?.backups[0]);
       return newest === null ? Number.POSITIVE_INFINITY : overdueMs(schedule, new Date(newest), new Date(now())) / 1000;
     },
   );
-  metrics.gauge(
+  gauge(
     'holdfast_backup_last_verified_age_seconds',
     'Time since a backup in HOLDFAST_BACKUP_TO was last verified without faults or, if none was, age of the first, in seconds.',
-    () => age(known && unverifiedSince(known)),
+    (backups) => age(backups && unverifiedSince(backups)),
   );
   const heads = new Map<string, ManifestHead>();
   const save = (backups: readonly KnownBackup[], failures: Failures = {}): Promise<void> =>
