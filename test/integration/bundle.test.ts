@@ -231,7 +231,11 @@ test('a stack whose import has not ended comes into the bundle when it has', asy
        where p.id = s.project_id and o.name = $2`,
       [isUnfinished, stack.organization],
     );
+  const lag = async () => (await createBundleRepository(app.context.db).readLag()).stacks;
+  const behind = await lag();
   await leave(true);
+  // Nobody is to write it now.
+  expect(await lag()).toBe(behind - 1);
   await run();
   expect(await countOf(directory, stack)).toBe(1);
   await leave(false);

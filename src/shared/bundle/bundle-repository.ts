@@ -67,6 +67,7 @@ export function createBundleRepository(db: Queryable) {
   const sameAddress = sql.fragment`b.organization = o.name and b.project = c.project_name and b.stack = c.stack_name`;
   const isChanged = sql.fragment`(b.stack_id is distinct from c.stack_id or b.changed_at is distinct from c.changed_at)`;
   const isOutdated = sql.fragment`(b.stack_version is not null and ${isChanged})`;
+  const isImported = sql.fragment`not exists (select 1 from stacks s where s.id = c.stack_id and s.import_unfinished)`;
   /** The bundle of a restored database may still be that of another. */
   const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()))`;
 
@@ -114,7 +115,7 @@ export function createBundleRepository(db: Queryable) {
         from ${live} left join bundled_stacks b on ${sameAddress}
         where ${isReady} and (${isChanged} or (b.attempts <> '{}'
           and coalesce(b.checked_at, b.attempted_at) < clock_timestamp() - make_interval(secs => ${recheckSeconds})))
-          and not exists (select 1 from stacks s where s.id = c.stack_id and s.import_unfinished)
+          and ${isImported}
         order by row_number() over (partition by ${isOutdated} order by c.changed_at)
           / case when ${isOutdated} then ${changesFirst}::float8 else 1 end, c.changed_at limit ${limit}`),
 
@@ -225,13 +226,13 @@ export function createBundleRepository(db: Queryable) {
           entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null, tags = null,
           postponed_until = null, error = null`),
 
-    /** How far the bundle is behind. */
+    /** How far the bundle is behind with what `listDue` lists. */
     readLag: () =>
       db.one(sql.rows(LagRow)`
         /* bundledStacks.readLag */
         select count(*)::integer as stacks,
           coalesce(ceil(extract(epoch from clock_timestamp() - min(coalesce(b.behind_since, c.changed_at)))), 0)::integer as seconds,
           (select count(*)::integer from bundled_stacks where error is not null) as errors
-        from ${live} left join bundled_stacks b on ${sameAddress} where ${isChanged}`),
+        from ${live} left join bundled_stacks b on ${sameAddress} where ${isChanged} and ${isImported}`),
   };
 }
