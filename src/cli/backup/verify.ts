@@ -1,5 +1,4 @@
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { verifyAudit } from '../../shared/audit/verify-audit.ts';
 import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
@@ -15,6 +14,7 @@ import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
 import { stopOrphan } from '../../shared/platform/db/postgres-processes.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { largeTemporaryFolder } from '../../shared/platform/files/temporary-folder.ts';
 import { exitCodeOf, onEndSignal } from '../../shared/platform/lifecycle/end-signals.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
@@ -56,8 +56,9 @@ export async function verify(call: BackupCall, id: string | null, identity: stri
   const problems = await findDamage(target, manifest, (done, total) => progress.report('objects', done, total));
   if (problems.length > 0)
     return { backup: manifest.id, problems, text: `Backup ${manifest.id} has faults; it was not restored for a test.` };
-  await removeLeftovers(call.session.logger);
-  const home = await mkdtemp(path.join(tmpdir(), `${homePrefix}${process.pid}-`));
+  const folder = await largeTemporaryFolder();
+  await removeLeftovers(folder, call.session.logger);
+  const home = await mkdtemp(path.join(folder, `${homePrefix}${process.pid}-`));
   const forget = endAfter(() => removeHome(home, call.session.logger));
   try {
     const verification = await verifyRestored(call, backup, home);
@@ -156,11 +157,11 @@ async function readRestored(
 }
 
 /** Stops what a killed verification of this user has left: its Postgres goes on running. */
-async function removeLeftovers(logger: Logger): Promise<void> {
-  for (const name of await readdir(tmpdir())) {
+async function removeLeftovers(folder: string, logger: Logger): Promise<void> {
+  for (const name of await readdir(folder)) {
     const pid = Number(new RegExp(`^${homePrefix}(\\d+)-`).exec(name)?.[1] ?? Number.NaN);
     if (Number.isNaN(pid) || isAlive(pid)) continue;
-    const home = path.join(tmpdir(), name);
+    const home = path.join(folder, name);
     try {
       const { uid } = await lstat(home);
       if (uid === process.geteuid?.()) await removeHome(home, logger);

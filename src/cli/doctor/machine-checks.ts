@@ -7,13 +7,13 @@ import { createSecureContext } from 'node:tls';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { listExposures } from '../../shared/platform/config/exposure.ts';
+import { tmpfs } from '../../shared/platform/files/temporary-folder.ts';
 import { leftOf } from './certificate-days.ts';
 import { type Check, fail, type Outcome, ok, warn } from './check.ts';
 
 const neededNode = 24;
 const warnFreeBytes = 1024 ** 3;
 const failFreeBytes = 64 * 1024 ** 2;
-const tmpfs = 0x01021994;
 
 /** What is tested without any other process. */
 export function machineChecks(config: Config): Check[] {
