@@ -1,6 +1,7 @@
 import type { BlobStat, BlobStore } from '../platform/blobs/blob-store.ts';
 import { listBlobs } from './backup-content.ts';
 import { BackupError } from './backup-error.ts';
+import { KeySet } from './key-set.ts';
 import { backupKeys, type ManifestHead, readManifestHead } from './manifest.ts';
 import { readSmall } from './stored-bytes.ts';
 
@@ -82,18 +83,17 @@ export async function pruneBackups(
       kept.add(backup.id);
     } else ended.push(backup);
   }
-  const needed = new Set<string>();
-  for (const id of kept) for (const key of await listNeeded(target, id)) needed.add(key);
+  const needed = new KeySet();
+  for (const id of kept) await addNeeded(target, id, needed);
   const backups = await deleteBackups(target, ended);
   const isLater = ({ id }: FoundBackup): boolean => id > newest || !all.some((each) => each.id === id);
   return { backups, blobs: await deleteBlobs(target, needed, { isLater, now }), locked };
 }
 
-/** The blobs that a backup needs. */
-async function listNeeded(target: BlobStore, id: string): Promise<string[]> {
+/** Adds the blobs that a backup needs. */
+async function addNeeded(target: BlobStore, id: string, needed: KeySet): Promise<void> {
   try {
-    const blobs = listBlobs(target, await openBackup(target, id));
-    return await Array.fromAsync(blobs, ({ key }) => key);
+    for await (const { key } of listBlobs(target, await openBackup(target, id))) needed.add(key);
   } catch (error) {
     if (!(error instanceof BackupError)) throw error;
     throw new BackupError(
@@ -125,7 +125,7 @@ async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[])
 /** Stops when a backup has begun, which relies on all blobs that it finds, even if it is complete by now. */
 async function deleteBlobs(
   target: BlobStore,
-  needed: ReadonlySet<string>,
+  needed: KeySet,
   { isLater, now }: { readonly isLater: (backup: FoundBackup) => boolean; readonly now: Date },
 ): Promise<number> {
   let deleted = 0;

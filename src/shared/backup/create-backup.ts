@@ -4,22 +4,14 @@ import { createZstdCompress } from 'node:zlib';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { once } from '../platform/blobs/blob-streams.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
-import { listBlobs } from './backup-content.ts';
 import { type BackupEncryption, blobPrefix } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
-import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
 import { sweepUploads } from './backup-target.ts';
 import { type BackupSource, openChecked } from './checked-blob.ts';
-import {
-  type BlobCopy,
-  backupKeys,
-  type Manifest,
-  readBlobList,
-  type TableCopy,
-  writeBlobList,
-  writeManifest,
-} from './manifest.ts';
-import { Meter, type RateLimiter, readSmall, type StoredObject, store } from './stored-bytes.ts';
+import { KeyPages } from './key-pages.ts';
+import { KnownBlobs } from './known-blobs.ts';
+import { type BlobCopy, backupKeys, type Manifest, type TableCopy, writeBlobList, writeManifest } from './manifest.ts';
+import { Meter, type RateLimiter, type StoredObject, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
 /** What a backup has done so far. */
@@ -93,22 +85,22 @@ async function copyAll(parts: BackupParts, id: string): Promise<Manifest> {
   await sweepUploads(target);
   // From now on, a prune deletes no blobs.
   await target.put(backupKeys.start(id), once(Buffer.from('\n')));
-  const known = await readKnownBlobs(target);
+  const known = await KnownBlobs.open(target);
   await copies.beginSnapshot();
   const about = await copies.describe();
   const position = await copies.readPosition();
   const migrations = await copies.listMigrations();
   const tables = await copyTables(parts, id);
-  const needed: string[] = [];
+  const needed = new KeyPages();
   for (let page: string[], after = ''; ; after = page.at(-1) as string) {
     page = await copies.listReferencedBlobs(after, keysAtOnce);
-    needed.push(...page);
+    needed.push(page);
     if (page.length < keysAtOnce) break;
   }
   // Sequences have no snapshot: read last, they are past all rows.
   const sequences = await copies.listSequences();
   await copies.end();
-  for await (const key of listOthers(source.blobs)) needed.push(key);
+  for await (const keys of listOthers(source.blobs)) needed.push(keys);
   const copied = await new BlobCopies(parts, id, known).run(needed);
   const manifest: Manifest = {
     ...{ format: 1, id, takenAt: about.takenAt.toISOString(), finishedAt: new Date().toISOString() },
@@ -160,56 +152,33 @@ async function deleteTables(target: BlobStore, id: string): Promise<void> {
 }
 
 /** Blobs without a row: heads and exports of the audit log. Not what else is in the bucket, which may be the backups themselves. */
-async function* listOthers(blobs: BlobStore): AsyncGenerator<string> {
+async function* listOthers(blobs: BlobStore): AsyncGenerator<string[]> {
   for (let after: string | undefined; ; ) {
     const page = await blobs.list(auditPrefix, after);
-    for (const { key } of page.blobs) yield key;
+    yield page.blobs.map(({ key }) => key);
     if (page.next === null) return;
     after = page.next;
   }
-}
-
-/**
- * The blobs that the newest complete backup has, and what interrupted ones have copied since, by key in the target. Blobs of a
- * damaged list are copied anew.
- */
-async function readKnownBlobs(target: BlobStore): Promise<Map<string, BlobCopy>> {
-  const known = new Map<string, BlobCopy>();
-  const backups = await findBackups(target);
-  const newest = backups.findLastIndex(({ isComplete }) => isComplete);
-  for (const backup of backups.slice(Math.max(newest, 0))) {
-    try {
-      for await (const blob of listCopied(target, backup)) known.set(blob.key, blob);
-    } catch (error) {
-      if (!(error instanceof BackupError)) throw error;
-    }
-  }
-  return known;
-}
-
-async function* listCopied(target: BlobStore, { blobLists, id, isComplete }: FoundBackup): AsyncGenerator<BlobCopy> {
-  if (isComplete) yield* listBlobs(target, await openBackup(target, id));
-  else for (const key of blobLists) yield* readBlobList(key, await readSmall(target, key));
 }
 
 class BlobCopies {
   readonly #parts: BackupParts;
   readonly #id: string;
   readonly #prefix: string;
-  readonly #known: ReadonlyMap<string, BlobCopy>;
+  readonly #known: KnownBlobs;
   readonly #lists: StoredObject[] = [];
   readonly #missing: string[] = [];
   readonly #wrong: string[] = [];
   #unchecked = 0;
   /** Keys in the target of the blobs that this backup has copied. */
-  readonly #fresh: string[] = [];
+  readonly #fresh = new KeyPages();
   #list: BlobCopy[] = [];
   #count = 0;
   #bytes = 0;
   #written = 0;
   #unlisted = 0;
 
-  constructor(parts: BackupParts, id: string, known: ReadonlyMap<string, BlobCopy>) {
+  constructor(parts: BackupParts, id: string, known: KnownBlobs) {
     this.#parts = parts;
     this.#id = id;
     this.#prefix = blobPrefix(parts.encryption.recipients);
@@ -217,21 +186,9 @@ class BlobCopies {
   }
 
   async run(
-    keys: readonly string[],
+    keys: KeyPages,
   ): Promise<Pick<Manifest, 'blobLists' | 'blobs' | 'missingBlobs' | 'wrongBlobs' | 'uncheckedBlobs'>> {
-    let next = 0;
-    const copyNext = async (): Promise<void> => {
-      try {
-        while (next < keys.length) await this.#copy(keys[next++] as string, keys.length);
-      } catch (error) {
-        // The others end with the blob that they copy.
-        next = keys.length;
-        throw error;
-      }
-    };
-    const copies = Array.from({ length: blobsAtOnce }, copyNext);
-    await Promise.allSettled(copies);
-    await Promise.all(copies);
+    for (const page of keys.pages()) await this.#copyPage(page, keys.length);
     await this.#writeList();
     await this.#assertKept();
     return {
@@ -243,9 +200,30 @@ class BlobCopies {
     };
   }
 
-  async #copy(key: string, total: number): Promise<void> {
+  async #copyPage(keys: readonly string[], total: number): Promise<void> {
     this.#parts.signal.throwIfAborted();
-    const copied = (await this.#findCopy(key)) ?? (await this.#copyAnew(key));
+    const known = await this.#known.find(keys.map((key) => this.#prefix + key));
+    let next = 0;
+    const copyNext = async (): Promise<void> => {
+      try {
+        while (next < keys.length) {
+          const key = keys[next++] as string;
+          await this.#copy(key, known.get(this.#prefix + key), total);
+        }
+      } catch (error) {
+        // The others end with the blob that they copy.
+        next = keys.length;
+        throw error;
+      }
+    };
+    const copies = Array.from({ length: blobsAtOnce }, copyNext);
+    await Promise.allSettled(copies);
+    await Promise.all(copies);
+  }
+
+  async #copy(key: string, known: BlobCopy | undefined, total: number): Promise<void> {
+    this.#parts.signal.throwIfAborted();
+    const copied = (known && (await this.#stillThere(known))) ?? (await this.#copyAnew(key));
     if (copied !== null) {
       this.#list.push(copied);
       this.#count++;
@@ -255,10 +233,8 @@ class BlobCopies {
     this.#parts.onProgress({ step: 'blobs', done: this.#count, total, bytes: this.#written });
   }
 
-  /** The copy that an earlier backup has made, if it is still there. */
-  async #findCopy(key: string): Promise<BlobCopy | null> {
-    const copy = this.#known.get(this.#prefix + key);
-    if (!copy) return null;
+  /** The copy that an earlier backup has made, unless it is gone. */
+  async #stillThere(copy: BlobCopy): Promise<BlobCopy | null> {
     const { target } = this.#parts;
     const found = await target.stat(copy.key);
     if (found?.storedBytes !== copy.bytes) return null;
@@ -278,7 +254,7 @@ class BlobCopies {
     const meter = new Meter();
     const targetKey = this.#prefix + key;
     const stored = await store(target, targetKey, pace.pass(encryption.encrypt(meter.pass(checked.body))));
-    this.#fresh.push(targetKey);
+    this.#fresh.push([targetKey]);
     this.#written += stored.bytes;
     this.#unlisted += stored.bytes;
     return { ...stored, size: meter.bytes };
@@ -286,9 +262,8 @@ class BlobCopies {
 
   /** A prune that listed a blob before this backup began may have deleted the new copy. */
   async #assertKept(): Promise<void> {
-    const fresh = this.#fresh.sort();
-    for (let at = 0; at < fresh.length; at += keysAtOnce) {
-      const [gone] = await this.#parts.target.findAbsent(fresh.slice(at, at + keysAtOnce));
+    for (const fresh of this.#fresh.pages()) {
+      const [gone] = await this.#parts.target.findAbsent(fresh);
       if (gone !== undefined) throw new BackupError(`A prune has deleted ${gone} meanwhile: repeat the backup`);
     }
   }
