@@ -131,7 +131,10 @@ const faults: Readonly<
     faulty: [step('holdfast_jobs_ended_total', 8, { outcome: 'failed' })],
     right: [counter('holdfast_jobs_ended_total', 1, { outcome: 'committed' })],
   },
-  HoldfastRedisDown: { faulty: [gauge('holdfast_redis_up', 0)], right: [gauge('holdfast_redis_up', 1)] },
+  HoldfastRedisDown: {
+    faulty: [gauge('holdfast_redis_up', 0), gauge('holdfast_redis_up', 1, { instance: 'api' })],
+    right: [gauge('holdfast_redis_up', 1)],
+  },
   HoldfastRedisFull: {
     faulty: [gauge('holdfast_redis_memory_bytes', 86), gauge('holdfast_redis_memory_limit_bytes', 100)],
     right: [gauge('holdfast_redis_memory_bytes', 86), gauge('holdfast_redis_memory_limit_bytes', 0)],
