@@ -18,12 +18,14 @@ const mib = 1024 * 1024;
 const smallestPart = 5 * mib;
 /** Half of what S3 takes, because sizes are estimates. */
 const expectedParts = 5_000;
+/** Bounds memory: objects can be as large as 625 GiB. */
+const largestPart = 64 * mib;
 /** Concurrent part uploads. With the part being filled and its copy, one put holds about four parts in memory. */
 const concurrentParts = 2;
 
 /** The size of the parts of an upload of about `expectedBytes`. */
 export function partBytesOf(expectedBytes: number): number {
-  return Math.max(smallestPart, Math.ceil(expectedBytes / expectedParts / mib) * mib);
+  return Math.min(Math.max(smallestPart, Math.ceil(expectedBytes / expectedParts / mib) * mib), largestPart);
 }
 
 /**
