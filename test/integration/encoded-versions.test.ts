@@ -91,6 +91,25 @@ test('a damaged chunk makes its chain unreadable, and nothing else; later versio
   expect(checked.unrepaired.length).toBe(10 - left.length);
 });
 
+test('a damaged chunk that never changes makes the versions up to the next that stands alone unreadable, and no others', async () => {
+  await createApp();
+  const stack = await createStack(app);
+  // The same state comes back, and most of it is in all versions.
+  const texts = Array.from({ length: 21 }, (_, at) => stateOf(60, { 3: `v${at % 10 === 0 ? 0 : at}` }));
+  for (const text of texts) await importVersion(app, stack, text);
+  await encodeAll(app);
+  const [common] = await query<Chunk>(
+    app,
+    `select p.id, p.inline_bytes, p.blob_key from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
+     where p.stack_id = (select stack_id from checkpoints where id = $1) group by p.id order by count(*) desc, p.id limit 1`,
+    [(await versionsOf(app, stack))[0]?.id],
+  );
+  await damage(common as Chunk);
+  const left = await readable(stack, texts.length);
+  expect(left).toHaveLength(texts.length - 8);
+  for (const version of left) expect(await exportVersion(app, stack, version)).toBe(texts[version - 1]);
+});
+
 test('a damaged chunk is replaced from a copy of its version, and versions that refer to it are readable again', async () => {
   await createApp();
   const stack = await createStack(app);
