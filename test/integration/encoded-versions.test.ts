@@ -2,10 +2,12 @@ import { writeFile } from 'node:fs/promises';
 import { afterEach, expect, test } from '@jest/globals';
 import { VersionRestorer } from '../../src/cli/admin/version-restorer.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
+import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { blobFile, flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
 import {
+  createEncoder,
   encodeAll,
   exportVersion,
   exportVersions,
@@ -125,6 +127,13 @@ test('a damaged chunk is replaced from a copy of its version, and versions that 
   await letChecksBeDue();
   expect(await exportVersions(app, stack, 8)).toEqual(texts);
   expect((await checkDocuments(app.context, null)).unrepaired).toEqual([]);
+  const codecs = async () => (await versionsOf(app, stack)).map(({ codec }) => codec);
+  expect(await codecs()).toContain('zstd');
+  // What was repaired is encoded again, ten minutes later.
+  await query(app, `update checkpoints set encode_at = encode_at - interval '10 minutes'`);
+  await encodeVersions(app.context, { encoder: createEncoder(app) });
+  expect(await codecs()).toEqual([...Array(7).fill('chunks'), 'zstd']);
+  expect(await exportVersions(app, stack, 8)).toEqual(texts);
 });
 
 test('a state is rebuilt from its journal over an encoded version', async () => {
