@@ -34,6 +34,23 @@ const makeReplayable = (update: RunningUpdate, sequenceId: number, kind = 1) =>
     [update.id, sequenceId, `"kind":${kind}`],
   );
 
+const checkpointOf = async ({ id }: RunningUpdate) => (await app.context.updates.find(id))?.checkpointId ?? null;
+
+/** Version 1 has `one`, and `two` since it was recompacted after version 2, which changed nothing. */
+async function createSkipped(): Promise<{ stack: TestStack; update: RunningUpdate; next: RunningUpdate }> {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  const [begin, success] = creation(3, 'two', stack) as [object, object];
+  await ok(append(app, update, [...creation(1, 'one', stack), begin, { ...success, kind: 77 }]));
+  await ok(complete(app, update));
+  const next = await startUpdate(app, stack, { journal: true });
+  await ok(complete(app, next));
+  await makeReplayable(update, 4);
+  const run = await runAdminCommand(app, 'recompact', ref(stack));
+  expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('Newer versions')]);
+  return { stack, update, next };
+}
+
 async function takesUpdates(stack: TestStack): Promise<void> {
   expect((await getStack(app, stack)).journalError).toBeUndefined();
   expect((await exportState(app, stack)).headers['x-pulumi-warning']).toBeUndefined();
@@ -91,9 +108,31 @@ describe('recompact', () => {
     expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
     expect(await exportedNames(app, stack, 2)).toEqual(['three']);
     // The base of the newer version is still stored.
-    await app.context.compactor.rebuild(next.id);
+    expect(await app.context.compactor.rebuild(next.id, await checkpointOf(next))).toBe(true);
     expect(await exportedNames(app, stack)).toEqual(['three']);
     await takesUpdates(stack);
+  });
+
+  test('leaves newer versions that changed nothing as they are, and the newest one the newest', async () => {
+    const { next, stack, update } = await createSkipped();
+    expect(await exportedNames(app, stack)).toEqual(['one']);
+    expect(await exportedNames(app, stack, 2)).toEqual(['one']);
+    expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
+    expect(await checkpointOf(next)).not.toBe(await checkpointOf(update));
+    expect((await runAdminCommand(app, 'restore', ref(stack), '1')).code).toBe(0);
+    expect(await exportedNames(app, stack)).toEqual(['one', 'two']);
+  });
+
+  test('a damaged state that newer versions still have is not repaired by replacing the one that came after it', async () => {
+    const { next, stack, update } = await createSkipped();
+    const [damaged, intact] = [await checkpointOf(next), await checkpointOf(update)];
+    await query(app, `update checkpoints set inline_bytes = '\\x00' where id = $1`, [damaged]);
+    for (const _ of [1, 2]) {
+      const { status } = await app.call('GET', `${stack.path}/export/2`, { auth: stack.auth });
+      expect([status, await app.context.verifier.check(damaged as string)]).toEqual([500, 'damaged']);
+    }
+    expect(await checkpointOf(update)).toBe(intact);
+    expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
   });
 });
 

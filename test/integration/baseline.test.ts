@@ -15,6 +15,7 @@ import {
   readFixture,
   renewLeases,
 } from '../support/baseline.ts';
+import { query } from '../support/database.ts';
 import { createEmptyDatabase, type EmptyDatabase } from '../support/empty-database.ts';
 import { appRole, asApp } from '../support/global-setup.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -100,6 +101,8 @@ test('updates that ran during the migration continue under their leases', async 
     const { json } = await ok(app.call('GET', `${stack}/export`, { auth }));
     return json.deployment.resources.map(({ urn }: { urn: string }) => urn.split('::').at(-1));
   };
+  const first = await query(app, 'select checkpoint_sequence as number from updates where id = $1', [journal.id]);
+  expect(first).toEqual([{ number: -1 }]);
   await ok(saveChange(app, documents, 3, [deployment(2), deployment(3)]));
   await ok(append(app, journal, creation(3, 'after', { project: 'proj', stack: 'journal' })));
   await ok(complete(app, documents));

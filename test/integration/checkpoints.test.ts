@@ -1,9 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, type RunningUpdate, startUpdate } from '../support/state.ts';
 import { cliAccept, contractAccept, testApp } from '../support/test-app.ts';
+import { cancel, complete, saveVerbatim } from '../support/update-calls.ts';
 
 const app = testApp();
 
@@ -71,6 +73,20 @@ describe('verbatim checkpoints of the contract', () => {
     expect((await save(update, contract, cliAccept)).status).toBe(400);
     expect((await save(update, cli, contractAccept)).status).toBe(400);
     expect((await save(update, cli, cliAccept)).status).toBe(204);
+  });
+
+  test.each(['small', 'large'])('the first %s deployment may have the number 0, which then is used', async (size) => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const kept = size === 'large' ? large() : oddDeployment;
+    const bodyOf = (deployment: string, number: number) =>
+      `{"deployment":${deployment},"sequenceNumber":${number},"version":3}`;
+    const exported = async () => (await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }))).text;
+    for (const deployment of [kept, '{"resources":[]}'])
+      expect((await save(update, bodyOf(deployment, 0))).status).toBe(204);
+    expect((await exported()) === `{"version":3,"deployment":${kept}}`).toBe(true);
+    expect((await save(update, bodyOf('{"resources":null}', 1))).status).toBe(204);
+    expect(await exported()).toBe('{"version":3,"deployment":{"resources":null}}');
   });
 
   test('a delta refers to the document that export returns', async () => {
@@ -152,6 +168,47 @@ describe('delta checkpoints', () => {
     await ok(app.call('PATCH', `${update.path}/checkpointdelta`, { auth: update.lease, body: delta(sha256(next), 2) }));
     expect((await app.call('GET', `${stack.path}/export`, { auth: stack.auth })).text).toBe(next);
   });
+});
+
+test.each([
+  { numbers: [], checkpoints: 0 },
+  { numbers: [0], checkpoints: 1 },
+  { numbers: [1, 2], checkpoints: 2 },
+])('the end of an update with the numbers $numbers is recorded with $checkpoints checkpoints', async (expected) => {
+  for (const action of ['update.end', 'update.cancel']) {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    for (const number of expected.numbers) await ok(saveVerbatim(app, update, number));
+    await ok(action === 'update.end' ? complete(app, update) : cancel(app, stack, update));
+    const events = await query<{ details: string }>(
+      app,
+      'select details from audit_events where update_id = $1 and action = $2',
+      [update.id, action],
+    );
+    expect(events.map(({ details }) => JSON.parse(details))).toMatchObject([{ checkpoints: expected.checkpoints }]);
+  }
+});
+
+test('the first delta after a full checkpoint may have the number 0, which then is used', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack);
+  const base = '{"version":3,"deployment":{"resources":[],"x":"old"}}';
+  await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: base }));
+  const start = base.indexOf('old');
+  const send = (newText: string, sequenceNumber: number) => {
+    const body = {
+      version: 3,
+      checkpointHash: sha256(base.replace('old', newText)),
+      sequenceNumber,
+      deploymentDelta: [{ Span: { start: { offset: start }, end: { offset: start + 3 } }, NewText: newText }],
+    };
+    return app.call('PATCH', `${update.path}/checkpointdelta`, { auth: update.lease, body });
+  };
+  const exported = async () => (await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }))).text;
+  await ok(send('new', 0));
+  expect(await exported()).toBe(base.replace('old', 'new'));
+  await ok(send('late', 0));
+  expect(await exported()).toBe(base.replace('old', 'new'));
 });
 
 describe('full checkpoints', () => {

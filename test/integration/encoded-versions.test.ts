@@ -2,10 +2,12 @@ import { writeFile } from 'node:fs/promises';
 import { afterEach, expect, test } from '@jest/globals';
 import { VersionRestorer } from '../../src/cli/admin/version-restorer.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
+import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { blobFile, flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
 import {
+  createEncoder,
   encodeAll,
   exportVersion,
   exportVersions,
@@ -91,6 +93,26 @@ test('a damaged chunk makes its chain unreadable, and nothing else; later versio
   expect(checked.unrepaired.length).toBe(10 - left.length);
 });
 
+test('a damaged chunk that never changes makes the versions up to the next that stands alone unreadable, and no others', async () => {
+  await createApp();
+  const stack = await createStack(app);
+  // The same state comes back, and most of it is in all versions.
+  const texts = Array.from({ length: 21 }, (_, at) => stateOf(60, { 3: `v${at % 10 === 0 ? 0 : at}` }));
+  for (const text of texts) await importVersion(app, stack, text);
+  await encodeAll(app);
+  const [common] = await query<Chunk>(
+    app,
+    `select p.id, p.inline_bytes, p.blob_key from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
+     where p.stack_id = (select stack_id from checkpoints where id = $1) group by p.id order by count(*) desc, p.id limit 1`,
+    [(await versionsOf(app, stack))[0]?.id],
+  );
+  await damage(common as Chunk);
+  const left = await readable(stack, texts.length);
+  expect(left.slice(-13)).toEqual(texts.slice(8).map((_, at) => at + 9));
+  expect(left.length).toBeLessThan(15);
+  for (const version of left) expect(await exportVersion(app, stack, version)).toBe(texts[version - 1]);
+});
+
 test('a damaged chunk is replaced from a copy of its version, and versions that refer to it are readable again', async () => {
   await createApp();
   const stack = await createStack(app);
@@ -106,6 +128,13 @@ test('a damaged chunk is replaced from a copy of its version, and versions that 
   await letChecksBeDue();
   expect(await exportVersions(app, stack, 8)).toEqual(texts);
   expect((await checkDocuments(app.context, null)).unrepaired).toEqual([]);
+  const codecs = async () => (await versionsOf(app, stack)).map(({ codec }) => codec);
+  expect(await codecs()).toContain('zstd');
+  // What was repaired is encoded again, ten minutes later.
+  await query(app, `update checkpoints set encode_at = encode_at - interval '10 minutes'`);
+  await encodeVersions(app.context, { encoder: createEncoder(app) });
+  expect(await codecs()).toEqual([...Array(7).fill('chunks'), 'zstd']);
+  expect(await exportVersions(app, stack, 8)).toEqual(texts);
 });
 
 test('a state is rebuilt from its journal over an encoded version', async () => {

@@ -37,6 +37,10 @@ async function updated(app: TestApp): Promise<{ stack: TestStack; update: Runnin
   return { stack, update };
 }
 
+async function rebuild({ context }: TestApp, { id }: RunningUpdate): Promise<boolean> {
+  return context.compactor.rebuild(id, (await context.updates.find(id))?.checkpointId ?? null);
+}
+
 /** Makes the update's checkpoint unreadable, as a power cut may do to a file that was not synced. */
 async function damage(app: TestApp, update: RunningUpdate): Promise<void> {
   const [row] = await query<{ blob_key: string }>(
@@ -91,7 +95,7 @@ test('a damaged state is rebuilt from its base and its journal, wherever the sta
   const next = await startUpdate(app, stack, { journal: true });
   await ok(append(app, next, [beginning(1, 1), removal(2, 1, 1)]));
   await damage(app, update);
-  expect(await app.context.compactor.rebuild(update.id)).toBe(true);
+  expect(await rebuild(app, update)).toBe(true);
   expect(await exportedNames(app, stack, 2)).toEqual(['new', 'r1']);
   await ok(complete(app, next));
   expect(await exportedNames(app, stack)).toEqual(['new']);
@@ -111,7 +115,7 @@ test('the newest state stays the newest after its repair; the state of a prefix 
   await ok(cancel(app, stack, update));
   await readBack(app, update);
   await damage(app, update);
-  expect(await app.context.compactor.rebuild(update.id)).toBe(true);
+  expect(await rebuild(app, update)).toBe(true);
   expect(await exportedNames(app, stack)).toEqual(['one']);
 });
 
@@ -120,10 +124,10 @@ test('a state is not rebuilt when the journal is gone or incomplete', async () =
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   await ok(append(app, update, creation(1, 'one', stack)));
-  expect(await app.context.compactor.rebuild(update.id)).toBe(false);
+  expect(await rebuild(app, update)).toBe(false);
   await ok(complete(app, update));
   await until(async () => (await query(app, 'select 1 from journals')).length === 0, 'journal deleted');
-  expect(await app.context.compactor.rebuild(update.id)).toBe(false);
+  expect(await rebuild(app, update)).toBe(false);
   expect(await exportedNames(app, stack)).toEqual(['one']);
 });
 

@@ -166,6 +166,21 @@ describe('versions', () => {
     expect(await readable(stack, 3)).toEqual([3]);
   });
 
+  test('that a preview runs on stay until it has ended', async () => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 1);
+    const preview = await startUpdate(app, stack, { kind: 'preview' });
+    await importVersion(app, stack, stateOf(9));
+    await age(stack, 1);
+    await setRule(app, stack, keepNewest(1));
+    expect(await sweep()).toBe(0);
+    expect(await readable(stack, 2)).toEqual([1, 2]);
+    await ok(complete(app, preview));
+    expect(await sweep()).toBe(1);
+    expect(await readable(stack, 2)).toEqual([2]);
+    expect(await query(app, 'select 1 from checkpoints where stack_id = $1', [await idOf(stack)])).toHaveLength(1);
+  });
+
   test('that share their state with a kept one stay, and go together', async () => {
     const stack = await createStack(app);
     await importVersions(app, stack, 2);

@@ -63,7 +63,7 @@ const committed = ({ owner }: Membership, tokenId: string) =>
     app,
     `select (select sum(j.entry_count)::int from journals j join updates u on u.id = j.update_id where u.token_id = $1) as entries,
        (select count(*)::int from engine_events e join updates u on u.id = e.update_id where u.token_id = $1) as events,
-       (select sum(full_committed + checkpoint_sequence)::int from updates where token_id = $1) as checkpoints,
+       (select sum(full_committed)::int from updates where token_id = $1) as checkpoints,
        (select count(*)::int from audit_events where token_id = $1 and outcome = 'done' and action <> 'token.revoke') as changes,
        (select count(*)::int from audit_events where organization = $2 and action = 'stack.import' and outcome = 'done') as imports`,
     [tokenId, owner.organization],

@@ -8,6 +8,7 @@ import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { checkSite } from '../../src/shared/platform/site/site-watch.ts';
+import { takeStore } from '../../src/shared/state/blobs/store-ownership.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { secondStoreTasks } from '../../src/workers/state/second-store-tasks.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -185,6 +186,40 @@ test('a blob that is written again after its deletion stays in both stores', asy
   const [copy] = secondStoreTasks(old.context, mirror);
   await copy?.run(new AbortController().signal, { position: null, holder: 'test' });
   expect([await mirror.main.findAbsent([key]), await mirror.second.findAbsent([key])]).toEqual([[], []]);
+});
+
+test('a copy of the database that does not own the stores deletes in neither what it has noted', async () => {
+  const age = `update installation set store_nonce_at = store_nonce_at - interval '2 minutes'`;
+  const key = 'audit/noted';
+  {
+    await using old = await openSite('old', oldDatabase);
+    await old.context.blobs.put(key, bytesOf(Buffer.from('needed'))());
+    await sweepBlobs(old.context);
+  }
+  newDatabase = await createTestDatabase(oldDatabase);
+  {
+    await using old = await openSite('old', oldDatabase);
+    await query(old, age);
+    await sweepBlobs(old.context);
+  }
+  await using copy = await openSite('old', newDatabase);
+  const { mirror } = copy.context;
+  if (!mirror) throw new Error('there is no second store');
+  await query(
+    copy,
+    `insert into blob_copies_due (key, is_deletion, bytes)
+     select $1, true, 0 union all select 'audit/gone-' || n, true, 0 from generate_series(1, 250) n`,
+    [key],
+  );
+  const [task] = secondStoreTasks(copy.context, mirror);
+  const settle = () => task?.run(new AbortController().signal, { position: null, holder: 'test' });
+  const absent = async () => [...(await mirror.main.findAbsent([key])), ...(await mirror.second.findAbsent([key]))];
+  expect(await settle()).toBe(0);
+  expect(await absent()).toEqual([]);
+  await takeStore(copy.context);
+  await query(copy, 'update blob_copies_due set try_at = now()');
+  expect(await settle()).toBe(251);
+  expect(await absent()).toEqual([key, key]);
 });
 
 test('with a strict second store, a write that needs a blob is refused while that store is away', async () => {

@@ -2,10 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { ownsStore, takeStore } from '../../src/shared/state/blobs/store-ownership.ts';
+import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
+import { dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
+import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
 import { exportState } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -82,6 +87,63 @@ test('a clone of the database deletes nothing that the original needs', async ()
   await exportState(app, stack);
   await deleteState(app, stack);
   expect(await sweepAll(app)).toBeGreaterThan(0);
+});
+
+test('a sweep during which another copy takes the store over ends with its batch', async () => {
+  await using app = await openApp(original);
+  await query(
+    app,
+    `insert into blobs (key, stored_bytes, pending_deletion_since, delete_at)
+     select 'checkpoints/' || n, 1, now(), now() - interval '1 minute' from generate_series(1, 450) n`,
+  );
+  expect(await ownsStore(app.context)).toBe(true);
+  const [owner] = (await app.context.blobs.list('owners/')).blobs;
+  const deleted: string[] = [];
+  const { blobs } = app.context;
+  const takenOver: BlobStore = new Proxy(blobs, {
+    get: (_, name: keyof BlobStore) =>
+      name !== 'delete'
+        ? blobs[name]?.bind(blobs)
+        : async (key: string) => {
+            if (deleted.length === 0) await blobs.put(owner?.key ?? '', bytesOf(Buffer.from('another'))());
+            deleted.push(key);
+          },
+  });
+  expect(await sweepBlobs({ ...app.context, blobs: takenOver })).toBe(deleted.length);
+  expect(deleted).toHaveLength(200);
+});
+
+test('a clone drops its own audit events, and leaves the heads of the original', async () => {
+  {
+    await using app = await openApp(original);
+    const { auth, path: stackPath } = await createStack(app);
+    for (const at of ['1', '2', '3']) {
+      await ok(app.call('PATCH', `${stackPath}/tags`, { auth, body: { at } }));
+      await chainAll(app);
+      await storeAuditHeads(app.context);
+    }
+  }
+  await writeAndClone();
+  const isOld = `update audit_batches set month = date_trunc('month', now() at time zone 'UTC' - interval '4 months')::date`;
+  const dropAll = async (app: TestApp): Promise<{ before: number; after: number }> => {
+    const { config } = app.context;
+    await query(app, 'delete from audit_events');
+    await query(app, isOld);
+    const heads = async () => (await app.context.blobs.list('audit/heads/')).blobs.length;
+    const before = await heads();
+    await dropOldAudit({ ...app.context, config: { ...config, audit: { ...config.audit, retentionDays: 45 } } });
+    expect(await query(app, 'select 1 from audit_batches')).toEqual([]);
+    return { before, after: await heads() };
+  };
+  {
+    await using app = await openApp(clone as TestDatabase);
+    const { after, before } = await dropAll(app);
+    expect(before).toBeGreaterThan(1);
+    expect(after).toBe(before);
+  }
+  await using app = await openApp(original);
+  const { after, before } = await dropAll(app);
+  expect(after).toBeLessThan(before);
 });
 
 test('the command lets the clone delete, and the original no longer', async () => {

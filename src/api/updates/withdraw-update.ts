@@ -15,7 +15,7 @@ export interface UnknownLease {
 /** Whether the update still has this lease, and nobody has renewed it or written with it. */
 function isUnused(update: UpdateRow, { expiresAt, hash }: UnknownLease): boolean {
   const isRenewed = expiresAt !== undefined && update.expiresAt > expiresAt;
-  const written = update.entryCount + update.checkpointSequence + update.fullCommitted;
+  const written = update.entryCount + update.checkpointCount;
   return update.leaseHash?.equals(hash) === true && !isRenewed && written === 0;
 }
 
@@ -45,8 +45,8 @@ export async function withdrawUpdate(
 /** The event of an update that ends, with what it has written. */
 export function endOf(locked: LockedUpdate, details: Readonly<Record<string, unknown>>) {
   const { stack, update } = locked;
-  const { dryRun, entryCount, id, kind, stackVersion } = update;
-  const written = { journalEntries: entryCount, checkpoints: update.checkpointSequence + update.fullCommitted };
+  const { checkpointCount, dryRun, entryCount, id, kind, stackVersion } = update;
+  const written = { journalEntries: entryCount, checkpoints: checkpointCount };
   return {
     organization: stack.organization,
     object: formatStackRef(stack),

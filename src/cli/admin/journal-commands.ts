@@ -86,7 +86,9 @@ async function recompact(context: AppContext, stack: StackRow): Promise<void> {
     } else {
       console.log(`${version} now has all ${compacted.entries} entries of its journal.`);
       if (fault.stackVersion !== null && fault.stackVersion < stack.stackVersion)
-        console.log('Newer versions were built on its earlier state. They were not changed.');
+        console.log(
+          `Newer versions were built on its earlier state. They were not changed: if they did nothing, run \`holdfast admin restore ${formatStackRef(stack)} ${fault.stackVersion}\`.`,
+        );
     }
   }
   if (problems.length > 0) throw refused(problems.join('\n  '));

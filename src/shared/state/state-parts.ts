@@ -18,7 +18,7 @@ import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
 import { createChunkRepository } from './checkpoints/chunks/chunk-repository.ts';
 import { createDocumentCheckRepository } from './checkpoints/document-check-repository.ts';
 import { type CopySource, DocumentCopies } from './checkpoints/document-copies.ts';
-import { DocumentRepair } from './checkpoints/document-repair.ts';
+import { DocumentRepair, type RebuildState } from './checkpoints/document-repair.ts';
 import { DocumentStore } from './checkpoints/document-store.ts';
 import { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { DeploymentImporter } from './deployment-importer.ts';
@@ -116,7 +116,7 @@ export function createStateParts(
     logger,
   });
   // The compactor needs the verifier; the verifier calls the compactor only once a document is damaged.
-  const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
+  const rebuild: RebuildState = (updateId, damagedId) => compactor.rebuild(updateId, damagedId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
   const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, copies, repair, readOnly, logger });
   const replayThread = new ThreadedReplayRunner();

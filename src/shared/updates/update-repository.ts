@@ -35,7 +35,10 @@ export const UpdateRow = Type.Object({
   hasPendingEntries: Type.Boolean(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
+  /** The highest accepted number; -1 before the first. */
   checkpointSequence: Type.Integer(),
+  /** How many checkpoints it has written, as far as their numbers say. */
+  checkpointCount: Type.Integer(),
   entryCount: Type.Integer(),
   compactedEntries: Type.Integer(),
   /** Why the entries after the first `compactedEntries` could not be replayed. */
@@ -101,6 +104,7 @@ export const updateColumns = sql.fragment`
   extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
   u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
   u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
+  count_checkpoints(u.checkpoint_sequence, u.full_committed) as "checkpointCount",
   u.is_limited as "isLimited", u.state_deleted_at is not null as "isStateDeleted",
   j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.compacted_entries and j.compaction_error is null, false) as "hasPendingEntries",
   coalesce(j.entry_count, 0) as "entryCount", coalesce(j.compacted_entries, 0) as "compactedEntries", j.compaction_error as "compactionError",

@@ -1,6 +1,7 @@
 import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
 import { listHeads } from '../../shared/audit/verify-audit.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import { createAuditExportRepository } from './audit-export-repository.ts';
 import { createAuditRetentionRepository } from './audit-retention-repository.ts';
@@ -27,7 +28,7 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
 
 /**
  * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are chained and, if they are to be, exported;
- * and the heads of batches that were dropped with them. The chains remain verifiable from the last dropped batch. Returns how many
+ * and, if this database owns the blob store, the heads of batches that were dropped with them. The chains remain verifiable from the last dropped batch. Returns how many
  * partitions were dropped. The error of a head that cannot be deleted is thrown after the others are done.
  */
 export async function dropOldAudit(
@@ -53,6 +54,7 @@ export async function dropOldAudit(
   for (const { baseBatch, organizationId } of await createAuditChainRepository(db).listChains()) {
     if (baseBatch === 0) continue;
     try {
+      if (!(await ownsStore({ blobs, db }))) break;
       for await (const { batch, key } of listHeads(blobs, organizationId)) {
         if (signal?.aborted) return dropped;
         if (batch < baseBatch) await blobs.delete(key);

@@ -2,6 +2,7 @@ import { findBlobReader } from '../../shared/backup/blob-reader.ts';
 import { inParallel } from '../../shared/blob-moves/compare-locations.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
+import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { settleCopy } from '../../shared/state/checkpoints/settle-copy.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
@@ -29,14 +30,22 @@ export function secondStoreTasks(context: AppContext, mirror: Mirror): Maintenan
   ];
 }
 
-/** Copies or deletes the noted blobs, oldest first, and postpones those that fail. Returns how many. Throws if a store cannot be reached. */
+/**
+ * Copies or deletes the noted blobs, oldest first, and postpones those that fail, and deletions while another copy of the database owns the
+ * stores. Returns how many. Throws if a store cannot be reached.
+ */
 async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
-  const { blobRows, db, logger, metrics } = context;
+  const { blobRows, blobs, db, logger, metrics } = context;
   const queue = createCopyQueueRepository(db);
   let done = 0;
   for (;;) {
     const due = await queue.listDue(batchSize);
+    const mayDelete = !due.some(({ isDeletion }) => isDeletion) || (await ownsStore({ blobs, db }));
     await inParallel(due, signal, async (blob) => {
+      if (blob.isDeletion && !mayDelete) {
+        await queue.postpone(blob.key);
+        return;
+      }
       try {
         if (await settleCopy({ ...mirror, blobRows }, blob)) await repairCopy(context, blob.key);
       } catch (error) {

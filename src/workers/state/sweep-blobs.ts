@@ -18,15 +18,8 @@ const faultPauseSeconds = 60;
  * first fault after trying the others.
  */
 export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
-  const { blobRows, blobs, config, db, logger, metrics } = context;
-  if (!(await checkSite(context))) return 0;
-  if (!(await ownsStore({ blobs, db }))) {
-    metrics.blobSweepsRefused.inc();
-    logger.error(
-      'another copy of this database owns the blob store: nothing is deleted; if this one is the right one, run `holdfast admin take-over`',
-    );
-    return 0;
-  }
+  const { blobRows, blobs, config, db, metrics } = context;
+  if (!(await checkSite(context)) || !(await mayDelete(context))) return 0;
   const { blobGraceSeconds, blobRetentionSeconds } = config;
   await blobRows.clipWaits(Math.max(blobGraceSeconds, faultPauseSeconds));
   await markUnreferenced(db, Math.max(blobGraceSeconds, blobRetentionSeconds), signal);
@@ -61,7 +54,18 @@ export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Pro
     if (faults.length > 0 && (consecutiveFaults >= faultLimit || deletions.length < batchSize)) throw faults[0];
     // Every write of a large state leaves the previous blob behind. Delete all of them, or they pile up under load.
     if (signal?.aborted || deletions.length < batchSize) return swept;
+    // A restored database may have taken over, and put objects back.
+    if (!(await mayDelete(context))) return swept;
   }
+}
+
+async function mayDelete({ blobs, db, logger, metrics }: AppContext): Promise<boolean> {
+  if (await ownsStore({ blobs, db })) return true;
+  metrics.blobSweepsRefused.inc();
+  logger.error(
+    'another copy of this database owns the blob store: nothing is deleted; if this one is the right one, run `holdfast admin take-over`',
+  );
+  return false;
 }
 
 async function markUnreferenced(db: AppContext['db'], seconds: number, signal: AbortSignal | undefined): Promise<void> {

@@ -25,7 +25,7 @@ import type {
 
 /** The references between versions, and their chunking. */
 export interface EncodingShape {
-  /** One version in this many is compressed alone. A damaged one makes at most as many unreadable. */
+  /** One version in this many is compressed alone, and those up to the next share bytes only with each other. Damage makes no more unreadable. */
   readonly keyEvery: number;
   /**
    * A version refers to the one before it, except that one in this many refers to the last such version; of these, one in this many
@@ -135,9 +135,12 @@ export class VersionEncoder {
     const checkpoint = await this.#checkpoints.find(version.id);
     if (!checkpoint || checkpoint.codec === chunksCodec) return 'settled';
     try {
-      const same = await this.#sameText(version);
+      const first = this.#blockOf(await this.#versions.nextNumber(version.stackId));
+      const same = await this.#sameText(version, first);
       const chunks = same ?? (await this.#cutAndStore(version, checkpoint, signal));
       const number = await this.#versions.nextNumber(version.stackId);
+      // Another process has ended the block.
+      if (this.#blockOf(number) !== first) return 'busy';
       const isDone = await this.#versions.encode({ ...checkpoint, stackId: version.stackId }, number, chunks);
       if (!isDone) return 'busy';
       return same ? 'shared' : 'encoded';
@@ -149,9 +152,14 @@ export class VersionEncoder {
     }
   }
 
-  /** The chunks of a version with the same text, read back; null if there is none. */
-  async #sameText(version: VersionRow): Promise<NewChunk[] | null> {
-    const same = await this.#versions.findSame(version);
+  /** The number of the first version that the one with this number may share bytes with. */
+  #blockOf(number: number): number {
+    return number - (number % this.#shape.keyEvery);
+  }
+
+  /** The chunks of a version with the same text, from this number on, read back; null if there is none. */
+  async #sameText(version: VersionRow, first: number): Promise<NewChunk[] | null> {
+    const same = await this.#versions.findSame(version, first);
     const found = same && (await this.#checkpoints.find(same.id));
     if (!found || (await this.#verifier.check(found.id)) !== 'intact') return null;
     const chunks = await this.#chunks.list(found.id);
@@ -173,7 +181,7 @@ export class VersionEncoder {
     const texts = this.#documents.open(checkpoint);
     for await (const chunk of cutAtResources(texts, checkpoint.sizeBytes, counterparts.keys, this.#shape.sizes)) {
       signal?.throwIfAborted();
-      chunks.push(await this.#storeChunk(version, chunk, counterparts.of(chunk.cutKey), base?.id ?? null));
+      chunks.push(await this.#storeChunk(version, chunk, counterparts.of(chunk.cutKey), base));
     }
     const ids = await this.#chunks.reserveIds(chunks.filter((chunk) => !('id' in chunk)).length);
     return chunks.map((chunk) =>
@@ -182,25 +190,29 @@ export class VersionEncoder {
   }
 
   /** The version that the next one of the stack refers to. */
-  async #findBase(stackId: string): Promise<{ id: string; chunks: readonly ChunkRow[] } | null> {
-    const number = baseNumber(await this.#versions.nextNumber(stackId), this.#shape);
-    const base = number === null ? null : await this.#versions.findEncoded(stackId, number);
-    return base && { id: base.id, chunks: await this.#chunks.list(base.id) };
+  async #findBase(stackId: string): Promise<Base | null> {
+    const next = await this.#versions.nextNumber(stackId);
+    const number = baseNumber(next, this.#shape);
+    const first = this.#blockOf(next);
+    const base = number === null ? null : await this.#versions.findEncoded(stackId, number, first);
+    if (!base) return null;
+    const firstChunkId = await this.#chunks.findFirst(stackId, first);
+    return firstChunkId === null ? null : { id: base.id, chunks: await this.#chunks.list(base.id), firstChunkId };
   }
 
-  /** Returns a chunk with this text, from which the text was read back. */
+  /** Returns a chunk with this text, from which the text was read back: an existing one only if the version has a base. */
   async #storeChunk(
     version: VersionRow,
     { text, cutKey }: TextChunk,
     counterpart: ChunkRow | null,
-    baseId: string | null,
+    from: Base | null,
   ): Promise<ChunkRow | Unsaved> {
     const digest = { sha256: await hashInSlices(text), sizeBytes: text.length };
-    const same = await this.#chunks.findText(version.stackId, digest);
+    const same = from && (await this.#chunks.findText(version.stackId, from.firstChunkId, digest));
     if (same && (await this.#readChunk(same, null))) return same;
 
     let base = counterpart && counterpart.depth < this.#maxDepth ? counterpart : null;
-    let dictionary = base && (await this.#readChunk(base, baseId));
+    let dictionary = base && (await this.#readChunk(base, from?.id ?? null));
     let bytes = await encodeChunk(text, dictionary);
     const expectedBytes = (version.storedBytes / version.sizeBytes) * text.length;
     if (!dictionary || bytes.length > worthwhileShare * expectedBytes) {
@@ -237,6 +249,14 @@ export class VersionEncoder {
 }
 
 type Unsaved = NonNullable<NewChunk['added']>;
+
+/** A version that another one refers to. */
+interface Base {
+  readonly id: string;
+  readonly chunks: readonly ChunkRow[];
+  /** The first chunk that the other one may share. */
+  readonly firstChunkId: number;
+}
 
 /** The version to which the version with this number refers; null if it is compressed alone. */
 export function baseNumber(

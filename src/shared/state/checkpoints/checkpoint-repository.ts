@@ -141,8 +141,8 @@ export function createCheckpointRepository(db: Queryable) {
     /**
      * Commits the compaction of an update's journal: this checkpoint includes the first `compactedEntries` entries. Requires
      * that the update still has the checkpoint that the compaction started from. Works for ended updates too, as their journal
-     * was accepted before. Moves the stack's head if it was this update's state, and releases the claim on the compaction. Keeps
-     * the previous checkpoint as long as other updates of the stack refer to it.
+     * was accepted before. Moves the stack's head if it was this update's state and there is no newer version, and releases the claim on the
+     * compaction. Keeps the previous checkpoint as long as other updates of the stack refer to it.
      * Unless the outcome is new, the commit does not wait for the disk. It acknowledges nothing: the commits that do, such as the end of the
      * update, are later in the log, and after a crash of Postgres before them the journal still has the entries.
      */
@@ -168,7 +168,7 @@ export function createCheckpointRepository(db: Queryable) {
         stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         ${withBlob}
         fenced as (
-          select u.id, u.stack_id, u.checkpoint_id, u.missing_entries
+          select u.id, u.stack_id, u.checkpoint_id, u.stack_version, u.missing_entries
           from planned_once, quick, updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
             and case when ${compaction.outcome.isNew} then ${noneRuns} else j.compacted_entries < ${compaction.compactedEntries} end ${hasBlob}
@@ -193,7 +193,7 @@ export function createCheckpointRepository(db: Queryable) {
         ),
         head as (
           update stacks s set checkpoint_id = w.id, updated_at = now() from written w, fenced f
-          where s.id = f.stack_id and s.checkpoint_id is not distinct from f.checkpoint_id
+          where s.id = f.stack_id and s.checkpoint_id is not distinct from f.checkpoint_id and s.stack_version <= f.stack_version
         ),
         superseded as (
           delete from checkpoints c using fenced f, written w where c.update_id = f.id and c.id <> w.id

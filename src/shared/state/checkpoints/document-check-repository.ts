@@ -165,7 +165,8 @@ export function createDocumentCheckRepository(db: Queryable) {
         )
         update checkpoints c set encoded_number = null, stored_bytes = ${document.storedBytes}::bigint, codec = ${document.codec},
           inline_bytes = ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea,
-          blob_key = ${document.blobKey}::text, damaged_at = null, checked_at = now()
+          blob_key = ${document.blobKey}::text, damaged_at = null, checked_at = now(),
+          encode_at = case when c.codec = ${chunksCodec} then now() + interval '10 minutes' else c.encode_at end
         where ${sameBytes(damaged)} and c.damaged_at is not null
           and c.sha256 = ${sql.binary(document.sha256)}
           and (${document.blobKey}::text is null or exists (select 1 from blob))

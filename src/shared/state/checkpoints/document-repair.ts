@@ -8,9 +8,9 @@ import { chunksCodec, type DocumentStore } from './document-store.ts';
 
 /**
  * Rebuilds the state of an update from the previous version and its journal, and replaces the damaged one wherever it is
- * referenced. Returns false if it cannot.
+ * referenced. Returns false if it cannot, or if the update has another one by now.
  */
-export type RebuildState = (updateId: string) => Promise<boolean>;
+export type RebuildState = (updateId: string, damagedId: string) => Promise<boolean>;
 
 /** Maximum number of copies to try. */
 const maxCopies = 5;
@@ -45,7 +45,7 @@ export class DocumentRepair {
     const chunks = damaged.codec === chunksCodec ? await this.#chunks.list(damaged.id) : [];
     const ways: Record<string, () => Promise<boolean>> = {
       copy: () => this.#copy(damaged),
-      journal: async () => damaged.updateId !== null && this.#rebuild(damaged.updateId),
+      journal: async () => damaged.updateId !== null && this.#rebuild(damaged.updateId, damaged.id),
     };
     for (const [way, run] of Object.entries(ways)) {
       try {

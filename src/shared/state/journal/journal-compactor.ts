@@ -186,13 +186,13 @@ export class JournalCompactor {
 
   /**
    * Rebuilds an update's state from its base and its journal, and replaces the damaged checkpoint everywhere the stack refers to
-   * it, also of a deleted stack that can be restored. Returns false if the journal is gone or contributed nothing to the state, or if another
-   * process is compacting it.
+   * it, also of a deleted stack that can be restored. Returns false if the journal is gone or contributed nothing to the state, if the update has
+   * another checkpoint than `damagedId` by now, or if another process is compacting it.
    */
-  async rebuild(updateId: string): Promise<boolean> {
+  async rebuild(updateId: string, damagedId: string | null): Promise<boolean> {
     let rebuilt = false;
     const work = async (claimed: ClaimedRow): Promise<boolean> => {
-      rebuilt = await this.#rebuilder.rebuild(claimed);
+      rebuilt = claimed.checkpointId === damagedId && (await this.#rebuilder.rebuild(claimed));
       return false;
     };
     await this.#claims.run(updateId, work, { deletedToo: true });

@@ -50,7 +50,7 @@ export function createRetentionRepository(db: Queryable) {
   const isPreview = sql.fragment`(u.dry_run or u.kind = 'preview')`;
   const hasEnded = sql.fragment`u.status not in ('not started', 'running')`;
   /**
-   * States that are read to run an update or to rebuild a state: the newest, and those of the update that holds the stack and of updates with a
+   * States that are read to run an update or to rebuild a state: the newest, and those of updates and previews that run and of updates with a
    * journal. Few, however many versions and previews the stack has.
    */
   const inUse = (stackId: string) => sql.fragment`
@@ -58,7 +58,8 @@ export function createRetentionRepository(db: Queryable) {
       select unnest(array[s.checkpoint_id, s.deleted_checkpoint_id]) as id from stacks s where s.id = ${stackId}
       union
       select unnest(array[r.checkpoint_id, r.base_checkpoint_id]) from updates r
-      where r.stack_id = ${stackId} and r.exclusive and r.status in ('not started', 'running')
+      where r.organization_id = (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = ${stackId})
+        and r.stack_id = ${stackId} and r.status in ('not started', 'running')
       union
       select unnest(array[r.checkpoint_id, r.base_checkpoint_id]) from journals j join updates r on r.id = j.update_id
       where j.stack_id = ${stackId}

@@ -106,20 +106,20 @@ export function createVersionRepository(db: Queryable) {
           where stack_id = ${stackId} and encoded_number is not null`)
         .then(({ number }) => number),
 
-    /** The encoded version with this number or, if there is none any more, the next lower one. Never a damaged one. */
-    findEncoded: (stackId: string, number: number) =>
+    /** The encoded version with this number or, if there is none any more, the next lower one from `first` on. Never a damaged one. */
+    findEncoded: (stackId: string, number: number, first: number) =>
       db.maybeOne(sql.rows(EncodedRow)`
         /* versions.findEncoded */
         select id, encoded_number as number from checkpoints
-        where stack_id = ${stackId} and encoded_number <= ${number}::integer and damaged_at is null
+        where stack_id = ${stackId} and encoded_number between ${first}::integer and ${number}::integer and damaged_at is null
         order by encoded_number desc limit 1`),
 
-    /** An encoded version of the stack with the same text. */
-    findSame: (version: VersionRow) =>
+    /** An encoded version of the stack with the same text, from this number on. */
+    findSame: (version: VersionRow, first: number) =>
       db.maybeOne(sql.rows(IdRow)`
         /* versions.findSame */
         select id from checkpoints
-        where sha256 = ${sql.binary(version.sha256)} and stack_id = ${version.stackId} and encoded_number is not null
+        where sha256 = ${sql.binary(version.sha256)} and stack_id = ${version.stackId} and encoded_number >= ${first}::integer
           and damaged_at is null limit 1`),
 
     /**

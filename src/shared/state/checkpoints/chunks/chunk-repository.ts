@@ -48,6 +48,18 @@ export function createChunkRepository(db: Queryable) {
         select ${columns} from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
         where c.checkpoint_id = ${checkpointId} order by c.place`),
 
+    /** The first chunk of the encoded versions from this number on. */
+    findFirst: async (stackId: string, fromNumber: number): Promise<number | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* chunks.findFirst */
+        select min(p.chunk_id) as id from checkpoint_chunks p
+        where p.checkpoint_id = (
+          select c.id from checkpoints c where c.stack_id = ${stackId} and c.encoded_number >= ${fromNumber}::integer
+          order by c.encoded_number limit 1)
+        having count(*) > 0`);
+      return row?.id ?? null;
+    },
+
     /** What must be decoded to open a chunk, in order: the chunk itself is the last. Empty if it is gone. Runs for each chunk of an export. */
     readChain: (id: number): Promise<readonly StoredChunkRow[]> =>
       db.any(sql.prepared('chunks_read_chain', StoredChunkRow)`
@@ -65,12 +77,17 @@ export function createChunkRepository(db: Queryable) {
       db.maybeOne(sql.rows(ChunkRow)`
         /* chunks.findStored */ select ${columns} from version_chunks p where p.blob_key = ${blobKey} limit 1`),
 
-    /** A chunk of the stack with this text. */
-    findText: (stackId: string, text: { sha256: Buffer; sizeBytes: number }): Promise<ChunkRow | null> =>
+    /** A chunk of the stack with this text, and at least this id. */
+    findText: (
+      stackId: string,
+      firstId: number,
+      text: { sha256: Buffer; sizeBytes: number },
+    ): Promise<ChunkRow | null> =>
       db.maybeOne(sql.rows(ChunkRow)`
         /* chunks.findText */
         select ${columns} from version_chunks p
         where p.stack_id = ${stackId} and p.sha256 = ${sql.binary(text.sha256)} and p.size_bytes = ${text.sizeBytes}
+          and p.id >= ${firstId}::bigint
         order by p.depth, p.id limit 1`),
 
     /** Ids for chunks that will be inserted later, in ascending order. */
