@@ -100,6 +100,36 @@ test('Team, TeamStackPermission and the tokens are created, read, changed and de
   await call('DELETE', `${orgs}/teams/blue`);
 });
 
+test('a token gets no more permissions than those of the role that it is created with', async () => {
+  const { auth, call, orgs } = await scene();
+  await call('POST', `${orgs}/teams/pulumi`, { name: 'blue' });
+  const role = { name: 'reader', uxPurpose: 'role', resourceType: 'global', details };
+  const { id } = await call('POST', `${orgs}/roles`, role);
+  const paths = ['/api/user/tokens', `${orgs}/tokens`, `${orgs}/teams/blue/tokens`];
+  const create = (path: string, body: object) =>
+    app.call('POST', path, { auth, body: { name: 'ci', description: 'd', ...body } });
+  const refused: [path: string, body: object][] = [
+    ...paths.map((path): [string, object] => [path, { admin: false, roleID: id }]),
+    [`${orgs}/tokens`, { roleID: 'viewer' }],
+    [`${orgs}/tokens`, { roleID: 'member', admin: true }],
+    [`${orgs}/tokens`, { roleID: 'member', service: true }],
+    [`${orgs}/teams/blue/tokens`, { roleID: 'member' }],
+  ];
+  for (const [path, body] of refused)
+    expect({ path, body, ...(await create(path, body)) }).toMatchObject({
+      status: 400,
+      json: { message: expect.stringMatching(/`scopes` limits a token/) },
+    });
+  for (const path of paths.slice(1)) expect((await call('GET', path)).tokens).toEqual([]);
+  for (const roleID of ['member', 'admin']) {
+    await ok(create(`${orgs}/tokens`, { name: roleID, admin: false, roleID }));
+    expect((await call('GET', `${orgs}/tokens`)).tokens).toContainEqual(
+      expect.objectContaining({ name: roleID, admin: roleID === 'admin' }),
+    );
+  }
+  await ok(create(`${orgs}/tokens`, { roleID: null }));
+});
+
 test.each(['organization', 'stack'])('a Webhook of the %s is created, read, changed and deleted', async (of) => {
   const { call, organization, orgs, path, project, stack } = await scene();
   const hooks = `${of === 'stack' ? path : orgs}/hooks`;

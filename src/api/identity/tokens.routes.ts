@@ -1,5 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import { writeScope } from '../../shared/identity/token-scopes.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { Access } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
@@ -100,8 +101,8 @@ function createToken(app: RouteScope, { tokens }: Services, { access, of, params
       },
     },
     async (request) => {
-      const made = await tokens.make(request.caller, ownerOf(request.params), toRequest(request.body), request.audit);
-      return toMade(made);
+      const owner = ownerOf(request.params);
+      return toMade(await tokens.make(request.caller, owner, toRequest(request.body, owner), request.audit));
     },
   );
 }
@@ -160,15 +161,26 @@ function withTokenId(params: TSchema): TSchema {
   return Type.Object({ ...properties, tokenId: Type.String() });
 }
 
-function toRequest(body: CreateTokenRequest): TokenRequest {
+/** Throws InvalidRequestError. */
+function toRequest(body: CreateTokenRequest, owner: TokenOwnerRef): TokenRequest {
   return {
     name: body.name || null,
     description: body.description ?? '',
     expires: body.expires ?? null,
     scopes: body.scopes ?? null,
-    admin: body.admin ?? false,
+    admin: isAdmin(body, owner),
     service: body.service ?? false,
   };
+}
+
+function isAdmin({ admin = false, roleID, service = false }: CreateTokenRequest, { of }: TokenOwnerRef): boolean {
+  if (!roleID) return admin;
+  const isRole = roleID === 'admin' || (roleID === 'member' && !admin);
+  if (of !== 'organization' || service || !isRole)
+    throw new InvalidRequestError(
+      'roleID is member or admin, and only for tokens of an organization. `scopes` limits a token to permissions and stacks; grants (POST /api/orgs/ORG/grants) give a role to a token with `service: true`',
+    );
+  return roleID === 'admin';
 }
 
 function toMade({ expiresAt, id, token }: CreatedToken) {

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { component } from '../platform/protocol/components.ts';
+import { Maybe } from '../platform/protocol/core.ts';
 
 /** How long the previous secret may stay valid after a rotation. */
 export const maxOverlapSeconds = 30 * 86_400;
@@ -14,6 +15,8 @@ export const CreateTokenRequest = component(
     description: Type.Optional(Type.String()),
     expires: Type.Optional(Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
     admin: Type.Optional(Type.Boolean()),
+    /** As Pulumi's provider sends it. */
+    roleID: Maybe(Type.String({ description: 'Of a token of an organization: member or admin' })),
     service: Type.Optional(Type.Boolean()),
     scopes: Type.Optional(Type.Union([Type.Array(Scope), Type.Null()])),
   }),
