@@ -394,6 +394,35 @@ describe('policy groups', () => {
     await rejected(change({}), 404);
   });
 
+  test('are not created or changed if a change would be left out', async () => {
+    await newStack('proj', 'prod');
+    await ok(calls.call('POST', 'policygroups', { name: 'group' }));
+    const read = async () => (await ok(calls.call('GET', 'policygroups'))).json.policyGroups;
+    const before = await read();
+    // As `pulumi policy group new|edit --stack-rule env=prod` sends it.
+    const rule = {
+      __type: 'PermissionExpressionEqual',
+      left: { __type: 'PermissionExpressionTag', context: { __type: 'PermissionExpressionStack' }, key: 'env' },
+      right: { __type: 'PermissionLiteralExpressionString', value: 'prod' },
+    };
+    const prod = { addStack: { name: 'prod', routingProject: 'proj' } };
+    const unserved: [object, RegExp][] = [
+      [{ stackMatchRule: rule }, /no match rules/],
+      [{ accountMatchRule: rule }, /Insights accounts/],
+      [{ agentPoolId: 'pool' }, /Audit groups/],
+    ];
+    for (const [part, why] of unserved) {
+      expect(await rejected(calls.call('POST', 'policygroups', { name: 'new', ...part }), 400)).toMatch(why);
+      expect(await rejected(calls.call('PATCH', 'policygroups/group', part), 400)).toMatch(why);
+      expect(await rejected(calls.call('PATCH', 'policygroups/group/batch', [prod, part]), 400)).toMatch(why);
+    }
+    const newer = calls.call('PATCH', 'policygroups/group/batch', [prod, { addCluster: 'a', newName: null }]);
+    expect(await rejected(newer, 400)).toMatch(/does not know this change.*addCluster/);
+    expect(await read()).toEqual(before);
+    for (const nothing of [{ removeStackMatchRule: true }, { removeAccountMatchRule: true }, { agentPoolId: '' }])
+      await ok(calls.call('PATCH', 'policygroups/group/batch', [nothing]));
+  });
+
   test('are limited by the bytes of configuration that updates of a stack get, in a group and in all groups of the stack', async () => {
     const policies = Array.from({ length: 7 }, (_, at) => ({ name: `p${at}` }));
     for (const name of ['first', 'second', 'third']) await calls.publish({ name, policies });

@@ -109,6 +109,9 @@ const PackReference = Type.Object({
 });
 export type PackReference = Type.Static<typeof PackReference>;
 
+/** Not supported: rules that choose the stacks and accounts of a group by their tags. */
+const matchRules = { stackMatchRule: Maybe(Type.Unknown()), accountMatchRule: Maybe(Type.Unknown()) };
+
 /** apitype.CreatePolicyGroupRequest. */
 export const CreatePolicyGroupRequest = component(
   'CreatePolicyGroupRequest',
@@ -117,6 +120,7 @@ export const CreatePolicyGroupRequest = component(
     entityType: Maybe(Type.String()),
     mode: Maybe(Type.String()),
     agentPoolId: Maybe(Type.String()),
+    ...matchRules,
   }),
 );
 export type CreatePolicyGroupRequest = Type.Static<typeof CreatePolicyGroupRequest>;
@@ -137,6 +141,10 @@ export const UpdatePolicyGroupRequest = component(
     addInsightsAccount: Maybe(AnyObject),
     removeInsightsAccount: Maybe(AnyObject),
     insightsAccounts: Maybe(Type.Array(Type.String(), { maxItems: 1_000 })),
+    agentPoolId: Maybe(Type.String()),
+    ...matchRules,
+    removeStackMatchRule: Maybe(Type.Boolean()),
+    removeAccountMatchRule: Maybe(Type.Boolean()),
   }),
   { addPolicyPack: { name: 'guardrails', versionTag: '1.2.0' } },
 );

@@ -4,7 +4,7 @@ import {
   NotFoundError,
   UnavailableError,
 } from '../../shared/platform/errors/errors.ts';
-import type { PackReference, UpdatePolicyGroupRequest } from './policies.schemas.ts';
+import { type CreatePolicyGroupRequest, type PackReference, UpdatePolicyGroupRequest } from './policies.schemas.ts';
 import { assertPolicyName } from './policies.ts';
 import type { PolicyGroupRepository, PolicyGroupRow } from './policy-group-repository.ts';
 
@@ -15,13 +15,26 @@ const maxStacks = 10_000;
 /** Of one call: each is looked up. */
 const maxPacks = 1_000;
 
-export const notServed = 'Insights accounts are another product of Pulumi, which this server does not provide';
+const noAccounts = 'Insights accounts are another product of Pulumi, which this server does not provide';
+const noAudits =
+  'Audit groups are another product of Pulumi, which this server does not provide. Policy groups here are preventative: policies run during updates';
+
+/** Throws InvalidRequestError for a group of another product. */
+export function assertGroupServed({ agentPoolId, entityType, mode, ...rules }: CreatePolicyGroupRequest): void {
+  if ((entityType ?? 'stacks') !== 'stacks') throw new InvalidRequestError(`${noAccounts}. Omit --entity-type`);
+  if ((mode || 'preventative') !== 'preventative' || agentPoolId) throw new InvalidRequestError(noAudits);
+  assertNoRules(rules);
+}
 
 /** Throws InvalidRequestError for changes of another product, names that are not valid, and too many changes at once. */
 export function assertServed(requests: readonly UpdatePolicyGroupRequest[]): void {
-  for (const { addInsightsAccount, insightsAccounts, newName, removeInsightsAccount } of requests) {
+  for (const request of requests) {
+    const { addInsightsAccount, agentPoolId, insightsAccounts, newName, removeInsightsAccount } = request;
     if (addInsightsAccount || removeInsightsAccount || (insightsAccounts ?? []).length > 0)
-      throw new InvalidRequestError(notServed);
+      throw new InvalidRequestError(noAccounts);
+    if (agentPoolId) throw new InvalidRequestError(noAudits);
+    assertNoRules(request);
+    assertKnown(request);
     if (typeof newName === 'string') assertPolicyName('policy group', newName);
   }
   const total = (count: (request: UpdatePolicyGroupRequest) => number) =>
@@ -31,6 +44,25 @@ export function assertServed(requests: readonly UpdatePolicyGroupRequest[]): voi
   if (stacks > maxStacks || packs > maxPacks)
     throw new InvalidRequestError(
       `A call names ${stacks} stacks and ${packs} policy packs; at most ${maxStacks} and ${maxPacks} are accepted`,
+    );
+}
+
+type MatchRules = Pick<UpdatePolicyGroupRequest, 'accountMatchRule' | 'stackMatchRule'>;
+
+function assertNoRules({ accountMatchRule, stackMatchRule }: MatchRules): void {
+  if (accountMatchRule) throw new InvalidRequestError(noAccounts);
+  if (stackMatchRule)
+    throw new InvalidRequestError(
+      'This server has no match rules (--stack-rule): add each stack to the policy group (pulumi policy group edit --add-stack). The default policy group has all stacks that are in no other',
+    );
+}
+
+/** A change that only newer clients know must not seem to be made. */
+function assertKnown(request: UpdatePolicyGroupRequest): void {
+  const given = Object.entries(request).flatMap(([name, value]) => (value === undefined || value === null ? [] : name));
+  if (given.length > 0 && !given.some((name) => Object.hasOwn(UpdatePolicyGroupRequest.properties, name)))
+    throw new InvalidRequestError(
+      `This server does not know this change of a policy group: ${given.join(', ').slice(0, 200)}`,
     );
 }
 

@@ -1,5 +1,5 @@
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { lockManagement } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -9,12 +9,12 @@ import type { CreatePolicyGroupRequest, PackReference, UpdatePolicyGroupRequest 
 import { assertConfigBytes, assertPolicyName, groupNotFound } from './policies.ts';
 import {
   addedPacks,
+  assertGroupServed,
   assertKept,
   assertServed,
   changeStacks,
   detailsOf,
   isAddition,
-  notServed,
   type PackConfigs,
   tagOf,
   withConfig,
@@ -73,14 +73,9 @@ export class PolicyGroupService {
     request: CreatePolicyGroupRequest,
     audit: AuditTrail,
   ): Promise<void> {
-    const { name, entityType, mode, agentPoolId } = request;
+    const { name } = request;
     assertPolicyName('policy group', name);
-    if ((entityType ?? 'stacks') !== 'stacks') throw new InvalidRequestError(`${notServed}. Omit --entity-type`);
-    if ((mode || 'preventative') !== 'preventative' || agentPoolId) {
-      throw new InvalidRequestError(
-        'Audit groups are another product of Pulumi, which this server does not provide. Policy groups here are preventative: policies run during updates',
-      );
-    }
+    assertGroupServed(request);
     await this.#context.db
       .inTransaction(async (tx) => {
         await lockManagement(tx, organization, caller);
