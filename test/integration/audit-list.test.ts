@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { defaultListBounds } from '../../src/api/audit/audit-service.ts';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { listEvents } from '../support/audit.ts';
@@ -110,6 +111,50 @@ describe('the list', () => {
     const path = `/api/orgs/${busy.organization}/auditlogs?user=busy&eventType=member.add`;
     const { json } = await ok(app.call('GET', path, { auth: busy.auth }));
     expect(json.auditLogEvents).toHaveLength(100);
+  });
+
+  test('is searched until a page is full: the CLI reads one, and ends at an empty one', async () => {
+    const busy = await createStack(app);
+    await query(
+      app,
+      `insert into audit_events (occurred_at, organization_id, organization, action, outcome, actor, login, token_name, sign_in, role,
+         granted_by, address, user_agent, ci_run, object, request_id, details)
+       select now() - interval '1 hour' + n * interval '700 microseconds', id, name, case when n in (1, 2, 5900) then 'token.create' else 'member.add' end, 'done', 'user',
+         'busy', '', '', '', '', '', '', '', '', '', '{}'
+       from organizations, generate_series(1, 12000) n where name = $1 order by n`,
+      [busy.organization],
+    );
+    const { organization } = busy;
+    for (const filters of [
+      'auditlogs?user=busy&eventType=token.create',
+      'auditlogs/v2?userFilter=busy&eventFilter=token.create',
+    ]) {
+      const { headers, json } = await ok(app.call('GET', `/api/orgs/${organization}/${filters}`, { auth: busy.auth }));
+      expect(json.auditLogEvents).toHaveLength(3);
+      expect(json.continuationToken).toBeUndefined();
+      expect(headers).not.toHaveProperty('x-pulumi-warning');
+    }
+
+    const { fillMs } = defaultListBounds;
+    try {
+      Object.assign(defaultListBounds, { fillMs: 0 });
+      const path = `/api/orgs/${organization}/auditlogs/v2?userFilter=busy&eventFilter=token.create`;
+      const none = await app.call('GET', path, { auth: busy.auth });
+      expect(none).toMatchObject({
+        status: 400,
+        json: { message: expect.stringMatching(/^No event since .*--end-time/) },
+      });
+      const [, since = ''] = /since (\S+Z) matches/.exec(none.json.message) ?? [];
+      const some = await ok(app.call('GET', `${path}&endTime=${since}`, { auth: busy.auth }));
+      expect(some.json.auditLogEvents).toHaveLength(1);
+      expect(some.headers['x-pulumi-warning']).toMatch(/may be more events/);
+      const { json } = await ok(
+        app.call('GET', `${path}&continuationToken=${some.json.continuationToken}`, { auth: busy.auth }),
+      );
+      expect([json.auditLogEvents.length, json.continuationToken]).toEqual([2, undefined]);
+    } finally {
+      Object.assign(defaultListBounds, { fillMs });
+    }
   });
 
   test('rejects filters that are not valid', async () => {

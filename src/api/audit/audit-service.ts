@@ -23,6 +23,14 @@ const exportedPart = 2_000;
 /** The number of events that are scanned for fields without an index. */
 const readAtOnce = 5_000;
 
+/** Limits of one list. */
+export interface ListBounds {
+  /** How long a page is filled from further scans, in ms. */
+  readonly fillMs: number;
+}
+
+export const defaultListBounds: ListBounds = { fillMs: 10_000 };
+
 /** The filters of a list. */
 export interface AuditQuery {
   readonly eventType?: string;
@@ -55,11 +63,16 @@ export class AuditService {
   readonly #db: Database;
   readonly #identity: IdentityRepository;
   readonly #readOnly: ReadOnlyMode;
+  readonly #bounds: ListBounds;
 
-  constructor({ db, identity, readOnly }: { db: Database; identity: IdentityRepository; readOnly: ReadOnlyMode }) {
+  constructor(
+    { db, identity, readOnly }: { db: Database; identity: IdentityRepository; readOnly: ReadOnlyMode },
+    bounds: ListBounds = defaultListBounds,
+  ) {
     this.#db = db;
     this.#identity = identity;
     this.#readOnly = readOnly;
+    this.#bounds = bounds;
   }
 
   /** Records a refused call, unless another site has taken over: the log is continued there. */
@@ -68,14 +81,31 @@ export class AuditService {
     await createAuditRepository(this.#db).insert(source, { ...event, outcome: 'refused' });
   }
 
-  /** A page, newest first, and the token of the next one, or null. Throws InvalidRequestError. */
+  /**
+   * A page, newest first, and the token of the next one, or null. Only the last page has fewer than `pageSize` events: the CLI reads a single
+   * page, and ends at an empty one. `isCut`: unless filling it takes too long. Throws InvalidRequestError, also if nothing is found until then.
+   */
   async listPage(
     organization: string,
     query: AuditQuery,
-  ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: string | null }> {
+    gone: AbortSignal | null = null,
+  ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: string | null; readonly isCut: boolean }> {
     const selection = selectionOf(query);
-    const { events, next } = await this.#read(await this.#getId(organization), selection, pageSize);
-    return { events, next: next && tokenOf(next) };
+    const id = await this.#getId(organization);
+    const until = performance.now() + this.#bounds.fillMs;
+    const events: ListedEventRow[] = [];
+    for (let { after } = selection; ; ) {
+      const page = await this.#read(id, { ...selection, after }, pageSize - events.length);
+      events.push(...page.events);
+      after = page.next;
+      if (after === null || events.length === pageSize) return { events, next: after && tokenOf(after), isCut: false };
+      if (performance.now() < until && !gone?.aborted) continue;
+      if (events.length === 0)
+        throw new InvalidRequestError(
+          `No event since ${new Date(Math.ceil(after.micros / 1_000)).toISOString()} matches, and searching the older ones takes too long in one call: begin there (--end-time)`,
+        );
+      return { events, next: tokenOf(after), isCut: true };
+    }
   }
 
   /**

@@ -2,10 +2,12 @@ import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { auditFormats } from '../../shared/audit/audit-formats.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
+import { clientGone } from '../platform/server/client-gone.ts';
 import { auditLogEvent } from './audit.mappers.ts';
 import {
   AuditExportQuery,
@@ -54,8 +56,13 @@ const exported = {
 
 /** The audit log of an organization, for its admins. */
 export function registerAuditRoutes(app: RouteScope, { audit: events }: Services): void {
-  const list = async (organization: string, query: AuditQuery): Promise<AuditLogsResponse> => {
-    const page = await events.listPage(organization, query);
+  const list = async (organization: string, query: AuditQuery, reply: FastifyReply): Promise<AuditLogsResponse> => {
+    const page = await events.listPage(organization, query, clientGone(reply));
+    if (page.isCut)
+      void reply.header(
+        warningHeader,
+        asHeader('There may be more events before these: the search took too long. Repeat it with --all'),
+      );
     // The CLI requests the next page as long as there is a token.
     const token = page.next === null ? {} : { continuationToken: page.next };
     return { auditLogEvents: page.events.map(auditLogEvent), ...token };
@@ -70,13 +77,13 @@ export function registerAuditRoutes(app: RouteScope, { audit: events }: Services
   app.get(
     path,
     { ...listed, schema: { ...listed.schema, querystring: AuditLogsQuery } },
-    ({ params: { organization }, query }) => list(organization, filtersOf(query)),
+    ({ params: { organization }, query }, reply) => list(organization, filtersOf(query), reply),
   );
   // CLI 3.276 calls v2.
   app.get(
     `${path}/v2`,
     { ...listed, schema: { ...listed.schema, querystring: AuditLogsQueryV2 } },
-    ({ params: { organization }, query }) => list(organization, filtersOfV2(query)),
+    ({ params: { organization }, query }, reply) => list(organization, filtersOfV2(query), reply),
   );
   app.get(
     `${path}/export`,
