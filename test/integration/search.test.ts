@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Type } from 'typebox';
 import type { Caller } from '../../src/api/platform/http/request.ts';
+import { defaultBounds } from '../../src/api/search/search-budget.ts';
 import { createSearchRepository } from '../../src/api/search/search-repository.ts';
 import { SearchService } from '../../src/api/search/search-service.ts';
 import { exportStacks } from '../../src/api/stacks/stack-export.ts';
@@ -380,6 +381,58 @@ test('the CLI searches by REST', async () => {
   const refused = await app.call('GET', `${at}?query=naem:x`, { auth: home.auth });
   expect([refused.status, refused.json.message]).toEqual([400, expect.stringMatching(/character 1: .*no field/)]);
   expect((await app.call('GET', at, { auth: other.auth })).status).toBe(404);
+  for (const [option, why] of [
+    ['sort=modified', /sorted by stack, type and name/],
+    ['sort=name&sort=type&asc=true', /sorted by stack, type and name/],
+    ['properties=true', /no values of properties/],
+  ] as const)
+    expect(await app.call('GET', `${at}v2?${option}`, { auth: home.auth })).toMatchObject({
+      status: 400,
+      json: { message: expect.stringMatching(why) },
+    });
+  await get(`${at}v2?properties=false&collapse=true&asc=true`);
+});
+
+test('what is missing in a response is said in the header that the CLI prints', async () => {
+  const { organization } = home;
+  const get = (search: string) =>
+    ok(app.call('GET', `/api/orgs/${organization}/search/resourcesv2?query=custom:true${search}`, { auth: home.auth }));
+  const all = await find(`custom:true`);
+  const warning = async (search: string) => (await get(search)).headers['x-pulumi-warning'];
+  expect(await warning('&size=1')).toBeUndefined();
+  const bounds = { ...defaultBounds };
+  try {
+    Object.assign(defaultBounds, { counted: 1 });
+    const cut = await get('&size=2');
+    expect(cut.headers['x-pulumi-warning']).toMatch(/^There are at least \d+ resources in total/);
+    expect(cut.json.total).toBeGreaterThanOrEqual(cut.json.resources.length);
+    // Nothing is left to count.
+    const whole = await get(`&size=${all.length}`);
+    expect([whole.headers['x-pulumi-warning'], whole.json.total]).toEqual([undefined, all.length]);
+    Object.assign(defaultBounds, { resources: 1 });
+    const first = await get('&size=100');
+    expect(first.headers['x-pulumi-warning']).toMatch(
+      /^The search took too long: .*pagination\.next\. There are at least/,
+    );
+    expect(first.json.total).toBeGreaterThanOrEqual(first.json.resources.length);
+  } finally {
+    Object.assign(defaultBounds, bounds);
+  }
+});
+
+test('an index that is behind for long is in the header that the CLI prints', async () => {
+  const stack = await createStack(app);
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: stateOf(stack, [{ name: 'new' }]) }));
+  const warning = async () => {
+    const path = `/api/orgs/${stack.organization}/search/resources`;
+    return (await ok(app.call('GET', path, { auth: stack.auth }))).headers['x-pulumi-warning'];
+  };
+  expect(await warning()).toBeUndefined();
+  const id = await stackId(app, stack);
+  await query(app, `update state_index_due set noted_at = now() - interval '2 minutes' where stack_id = $1`, [id]);
+  expect(await warning()).toMatch(/^The index is 1\d\d s behind: it lacks the newest state of 1 stack\(s\)$/);
+  await indexDue(app.context, { delaySeconds: 0, backlog: new BacklogPace(1e9) });
+  expect(await warning()).toBeUndefined();
 });
 
 test('a resource older than the index says so, in a form that the CLI can print', async () => {

@@ -1,5 +1,7 @@
+import type { FastifyReply } from 'fastify';
 import type { Static } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import { OrganizationParams } from '../audit/audit.schemas.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -8,7 +10,7 @@ import { clientGone } from '../platform/server/client-gone.ts';
 import type { FoundItem } from './found-item.ts';
 import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response } from './search.schemas.ts';
 import { decodeSearchCursor, encodeSearchCursor } from './search-cursor.ts';
-import type { SearchService } from './search-service.ts';
+import type { FromIndex, SearchPage, SearchService } from './search-service.ts';
 
 /** What the routes call. */
 export interface Services {
@@ -32,6 +34,8 @@ const common = {
 };
 const defaultSize = 25;
 const maxSize = 200;
+/** The CLI prints that the index is this much behind. */
+const warnedLagSeconds = 60;
 
 /** Search over all stacks, as `pulumi org search` and `pulumi insights resource search` call it. */
 export function registerSearchRoutes(app: RouteScope, services: Services): void {
@@ -39,7 +43,7 @@ export function registerSearchRoutes(app: RouteScope, services: Services): void 
     path,
     { config, schema: { ...common, response: { 200: ResourceSearchResponse } } },
     async (request, reply) => {
-      const { items, ...envelope } = await search(services, request, clientGone(reply), 'resources');
+      const { items, ...envelope } = await search(services, request, reply, 'resources');
       return {
         ...envelope,
         resources: items.map((item) => ({
@@ -56,7 +60,7 @@ export function registerSearchRoutes(app: RouteScope, services: Services): void 
     `${path}v2`,
     { config, schema: { ...common, response: { 200: ResourceSearchV2Response } } },
     async (request, reply) => {
-      const { items, ...envelope } = await search(services, request, clientGone(reply), 'resourcesv2');
+      const { items, ...envelope } = await search(services, request, reply, 'resourcesv2');
       return {
         ...envelope,
         resources: items.map((item) => ({
@@ -75,22 +79,27 @@ async function search(
   {
     caller,
     params: { organization },
-    query: { cursor = '', page = 1, query: text = '', size = defaultSize },
+    query: { cursor = '', page = 1, query: text = '', size = defaultSize, ...unsupported },
   }: {
     readonly caller: Caller;
     readonly params: Static<typeof OrganizationParams>;
     readonly query: Static<typeof ResourceSearchQuery>;
   },
-  gone: AbortSignal,
+  reply: FastifyReply,
   collection: 'resources' | 'resourcesv2',
 ) {
+  assertSupported(unsupported);
   if (page > 1 && cursor === '')
     throw new InvalidRequestError('Pages after the first have a cursor: follow pagination.next');
   const limit = Math.min(size, maxSize);
   const after = decodeSearchCursor(cursor === '' ? null : cursor);
+  const gone = clientGone(reply);
   const found = await searches.list(caller, { text, organization, after, limit }, gone);
-  const total =
-    after === null ? (await searches.count(caller, { text, organization, by: 'type' }, gone)).resources : undefined;
+  const isCounted = after === null && found.next !== null;
+  const counted = isCounted ? await searches.count(caller, { text, organization, by: 'type' }, gone) : null;
+  const total = after === null ? Math.max(counted?.resources ?? 0, found.items.length) : undefined;
+  const warnings = warningsOf(found, counted?.isCut ? total : undefined);
+  if (warnings.length > 0) void reply.header(warningHeader, asHeader(warnings.join('. ')));
   const pageOf = (from: string) => new URLSearchParams({ query: text, size: String(size), cursor: from });
   const next = found.next && `/api/orgs/${organization}/search/${collection}?${pageOf(encodeSearchCursor(found.next))}`;
   return {
@@ -101,6 +110,32 @@ async function search(
     trimmed: found.isTrimmed,
     behind: found.behind,
   };
+}
+
+/** Throws InvalidRequestError for options of the CLI that would be ignored. There is nothing to `collapse`. */
+function assertSupported({
+  properties,
+  sort = [],
+}: Pick<Static<typeof ResourceSearchQuery>, 'properties' | 'sort'>): void {
+  if (sort.length > 0)
+    throw new InvalidRequestError('Results are sorted by stack, type and name: other orders are not supported');
+  if (properties) throw new InvalidRequestError('The index has no values of properties: omit properties');
+}
+
+/** What the CLI prints: it does not know the members of the response for it. `atLeast`: a total that is too low. */
+function warningsOf({ behind, isCut }: SearchPage & FromIndex, atLeast: number | undefined): readonly string[] {
+  const warnings: string[] = [];
+  if (isCut)
+    warnings.push(
+      'The search took too long: there may be more resources. Add a type, a name or a project to it, or follow pagination.next',
+    );
+  if (atLeast !== undefined)
+    warnings.push(`There are at least ${atLeast} resources in total: counting them all took too long`);
+  if (behind !== null && behind.oldestSeconds >= warnedLagSeconds)
+    warnings.push(
+      `The index is ${behind.oldestSeconds} s behind: it lacks the newest state of ${behind.stacks} stack(s)`,
+    );
+  return warnings;
 }
 
 function resourceView({ changedAt, isCustom, isDeleted, name, project, protect, stack, type, urn }: FoundItem) {

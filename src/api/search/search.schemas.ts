@@ -13,6 +13,8 @@ export const ResourceSearchQuery = Type.Object({
   page: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Only the first page; use the cursor for others' }),
   ),
+  sort: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())], { description: 'Not supported' })),
+  properties: Type.Optional(Type.Boolean({ description: 'Not supported' })),
 });
 
 const Found = {
@@ -32,7 +34,7 @@ const Found = {
 };
 
 const Envelope = {
-  total: Type.Optional(Type.Integer({ description: 'On the first page' })),
+  total: Type.Optional(Type.Integer({ description: 'On the first page; too low if a warning says so' })),
   pagination: Type.Object({ next: Type.Optional(Type.String()), cursor: Type.Optional(Type.String()) }),
   cutShort: Type.Boolean({ description: 'The search took too long: there may be more, found with `pagination.next`' }),
   trimmed: Type.Boolean({ description: 'There may be stacks that the caller may not read' }),
