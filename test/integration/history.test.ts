@@ -104,7 +104,10 @@ test('pages count from 1; pages beyond the end are empty', async () => {
   expect(await versions('?pageSize=2&page=4')).toEqual([]);
   expect(await versions('?pageSize=2&page=999999')).toEqual([]);
   expect(await versions('?pageSize=0&page=1')).toEqual([5, 4, 3, 2, 1]);
-  for (const parameters of ['?pageSize=-1', '?pageSize=x', '?pageSize=2&page=-1', '?pageSize=1e3', '?pageSize=100000'])
+  // As scripts get all of them.
+  expect(await versions('?pageSize=100000&page=1')).toEqual([5, 4, 3, 2, 1]);
+  expect(await versions('?pageSize=100000&page=2')).toEqual([]);
+  for (const parameters of ['?pageSize=-1', '?pageSize=x', '?pageSize=2&page=-1', '?pageSize=1e3', '?pageSize=9999999'])
     expect((await get(stack, `updates${parameters}`)).status).toBe(400);
 });
 
@@ -125,4 +128,5 @@ test('the latest previews are listed separately', async () => {
     (await ok(get(stack, `updates/latest/previews${parameters}`))).json.updates;
   expect(await read('?asc=false&pageSize=1&page=1')).toEqual([{ updateID: previews[2] }]);
   expect(await read('?pageSize=2')).toEqual([{ updateID: previews[2] }, { updateID: previews[1] }]);
+  expect((await get(stack, 'updates/latest/previews?pageSize=1001')).status).toBe(400);
 });

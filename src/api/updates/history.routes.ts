@@ -14,6 +14,10 @@ export interface Services {
 }
 
 const common = { tags: ['history'], security: apiToken, params: StackParams };
+/** Of histories, which are sent in chunks: scripts name a large number to get all updates. */
+const maxUpdates = 1_000_000;
+/** Of lists that are in memory as a whole. */
+const maxPreviews = 1_000;
 const config = { access: { kind: 'stack', permission: 'read' }, rate: 'repeated' } as const;
 
 /** The history of a stack. Includes previews in the contract's dialect only. */
@@ -31,7 +35,7 @@ function listUpdates(app: RouteScope, { history, stacks }: Services): void {
       schema: { ...common, summary: 'List updates, newest first', querystring: HistoryQuery },
     },
     async ({ params, query, dialect }, reply) => {
-      const page = readPage(query);
+      const page = readPage(query, maxUpdates);
       const stackId = (await stacks.get(params)).id;
       return sendChunks(reply, listJson(history.json(stackId, page, historyView(dialect))));
     },
@@ -72,7 +76,7 @@ function listLatestPreviews(app: RouteScope, { history, stacks }: Services): voi
       },
     },
     async ({ params, query, dialect }, reply) => {
-      const page = readPage(query) ?? { limit: 1, offset: 0 };
+      const page = readPage(query, maxPreviews) ?? { limit: 1, offset: 0 };
       const { id } = await stacks.get(params);
       const view = { ...historyView(dialect), shown: 'previews' } as const;
       if (query['output-type'] === 'service') return sendChunks(reply, listJson(history.json(id, page, view)));
@@ -89,8 +93,11 @@ async function* listJson(updates: AsyncIterable<string>): AsyncGenerator<string>
 }
 
 /** Reads `pageSize` and `page` (from 1). Without `pageSize`, the first page contains everything (null). */
-function readPage(query: { pageSize?: string; page?: string }): { limit: number; offset: number } | null {
-  const limit = readCount('pageSize', query.pageSize, 1000);
+function readPage(
+  query: { pageSize?: string; page?: string },
+  maxSize: number,
+): { limit: number; offset: number } | null {
+  const limit = readCount('pageSize', query.pageSize, maxSize);
   const page = readCount('page', query.page) ?? 1;
   if (limit === null) return page === 1 ? null : { limit: 0, offset: 0 };
   return { limit, offset: Math.min(limit * (page - 1), Number.MAX_SAFE_INTEGER) };
