@@ -284,6 +284,23 @@ test('a PolicyGroup and its PolicyPacks are created, read, changed and deleted',
   expect((await call('GET', `${orgs}/policypacks`)).policyPacks).toEqual([]);
 });
 
+test('a PolicyPack of a PolicyGroup has its tag, even if that is a number', async () => {
+  const { auth, call, organization, orgs, path, project, stack } = await scene();
+  const policies = new PolicyCalls(app, { auth, organization, path, project, stack });
+  for (const tag of ['1.0.0', '7']) await policies.publish({ tag });
+  const group = `${orgs}/policygroups/production`;
+  await call('POST', `${orgs}/policygroups`, { name: 'production', entityType: 'stacks', mode: 'preventative' });
+  const pack = { name: 'pack', displayName: '', version: 0, versionTag: '7' };
+  await call('PATCH', `${group}/batch`, [{ addPolicyPack: pack }]);
+  const [applied] = (await call('GET', group)).appliedPolicyPacks;
+  expect(applied).toMatchObject({ name: 'pack', versionTag: '7' });
+  // CLIs until 3.260 compare it with what they read from `pack@7`.
+  const [ofCli] = (await ok(app.call('GET', group, { auth }))).json.appliedPolicyPacks;
+  expect(ofCli).toEqual({ name: 'pack', displayName: 'A pack', version: 7, config: {} });
+  await call('PATCH', `${group}/batch`, [{ removePolicyPack: applied }]);
+  expect((await call('GET', group)).appliedPolicyPacks).toEqual([]);
+});
+
 test('an OrganizationMember is added, adopted, read, changed and removed', async () => {
   const { auth, call, organization, orgs } = await scene();
   const { login } = await person(app, `${organization}-other`, 'viewer');

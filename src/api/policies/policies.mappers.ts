@@ -22,9 +22,12 @@ export function policyGroupSummary({
 
 /**
  * A pack has its version either as a tag or as a number, in the form that the CLI sends it: it compares both when it changes the list
- * (cmd/pulumi/policy/policy_group_edit.go).
+ * (cmd/pulumi/policy/policy_group_edit.go, until 3.260). The provider compares the tag only.
  */
-export function policyGroupResponse({ group, stacks, packs }: PolicyGroupView): Static<typeof PolicyGroupResponse> {
+export function policyGroupResponse(
+  { group, stacks, packs }: PolicyGroupView,
+  { isForProvider }: { readonly isForProvider: boolean },
+): Static<typeof PolicyGroupResponse> {
   return {
     name: group.name,
     isOrgDefault: group.isDefault,
@@ -33,9 +36,14 @@ export function policyGroupResponse({ group, stacks, packs }: PolicyGroupView): 
     appliedPolicyPacks: packs.map(({ name, displayName, versionTag, config }) => ({
       name,
       displayName,
-      ...(/^\d{1,9}$/.test(versionTag) ? { version: Number(versionTag) } : { versionTag }),
+      ...versionOf(versionTag, isForProvider),
       config: JSON.parse(config) as object,
     })),
     accounts: [],
   };
+}
+
+function versionOf(versionTag: string, isForProvider: boolean) {
+  if (!/^\d{1,9}$/.test(versionTag)) return { versionTag };
+  return { version: Number(versionTag), ...(isForProvider ? { versionTag } : {}) };
 }

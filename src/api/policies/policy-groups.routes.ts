@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { apiToken, policyGroupsPath } from '../platform/http/paths.ts';
+import { isPulumiProvider } from '../platform/http/pulumi-provider.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { policyGroupResponse, policyGroupSummary } from './policies.mappers.ts';
 import {
@@ -84,8 +85,11 @@ function getGroup(app: RouteScope, { policyGroups }: Services): void {
         response: { 200: PolicyGroupResponse },
       },
     },
-    async ({ params, caller }) =>
-      policyGroupResponse(await policyGroups.get(params.organization, caller, params.group)),
+    async (request) => {
+      const { params, caller } = request;
+      const view = await policyGroups.get(params.organization, caller, params.group);
+      return policyGroupResponse(view, { isForProvider: isPulumiProvider(request) });
+    },
   );
 }
 
