@@ -180,11 +180,46 @@ test('an OidcIssuer and its policies are created, read, changed and deleted', as
   const { rules } = definition;
   expect(changed).toMatchObject({
     id: policy.id,
-    policies: [{ decision: 'allow', tokenType: 'organization', authorizedPermissions: [], rules }],
+    policies: [{ decision: 'allow', tokenType: 'organization', authorizedPermissions: ['standard'], rules }],
   });
   expect((await call('GET', `${orgs}/auth/policies/oidcissuers/${id}`)).version).toBeGreaterThan(policy.version);
   await call('DELETE', `${issuers}/${id}`);
   expect((await app.call('GET', `${issuers}/${id}`, { auth })).status).toBe(404);
+});
+
+test('an OidcIssuer whose policies have parts that the provider does not know can be read, and written back unchanged', async () => {
+  const { auth, call, orgs } = await scene();
+  const issuer = { name: 'github', url: 'https://token.actions.githubusercontent.com' };
+  const { id } = await call('POST', `${orgs}/oidc/issuers`, issuer);
+  const path = `${orgs}/auth/policies/oidcissuers/${id}`;
+  const read = async () => (await ok(app.call('GET', path, { auth }))).json.policies;
+  const set = (policies: readonly object[]) =>
+    ok(app.call('PATCH', `${orgs}/auth/policies/${id}`, { auth, body: { policies } }));
+  const allow = { decision: 'allow', tokenType: 'organization' };
+  const rules = { sub: ['repo:acme/a:*', 'repo:acme/b:*'], ref: ['main', 'next'] };
+  await set([{ ...allow, rules, scopes: [{ permissions: ['write'], stacks: 'web/*' }], maxExpiration: 60 }]);
+  const before = await read();
+  expect(before).toMatchObject([{ rules }]);
+
+  const { policies } = await call('GET', path);
+  expect(policies.map((policy: { rules: object }) => policy.rules)).toEqual(
+    rules.ref.flatMap((ref) => rules.sub.map((sub) => ({ sub, ref }))),
+  );
+  const known = policies.map(({ decision, tokenType, authorizedPermissions, rules }: Record<string, unknown>) => ({
+    ...{ decision, tokenType, authorizedPermissions, rules },
+  }));
+  const denial = { decision: 'deny', tokenType: 'organization', authorizedPermissions: [], rules: { sub: 'repo:b/*' } };
+  const changed = await call('PATCH', `${orgs}/auth/policies/${id}`, { policies: [denial, ...known] });
+  expect(changed.policies.slice(1)).toEqual(policies);
+  // The same one, so its tokens stay valid.
+  expect((await read()).slice(1)).toEqual(before);
+
+  const many = Array.from({ length: 11 }, (_, at) => `p${at}`);
+  await set([{ ...allow, rules: { sub: many, ref: many } }]);
+  expect(await app.call('GET', path, { auth, headers: { 'x-pulumi-source': 'provider' } })).toMatchObject({
+    status: 409,
+    json: { message: expect.stringMatching(/several patterns for a claim/) },
+  });
 });
 
 test('a PolicyGroup and its PolicyPacks are created, read, changed and deleted', async () => {

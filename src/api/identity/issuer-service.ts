@@ -1,4 +1,5 @@
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import { joinAlternatives, splitAlternatives } from '../../shared/identity/trust/alternatives.ts';
 import { audienceOf, checkIssuer, parseKeySet, parseReplay } from '../../shared/identity/trust/issuer.ts';
 import {
   createIssuerRepository,
@@ -9,10 +10,12 @@ import {
 import { replacePolicies } from '../../shared/identity/trust/replace-policies.ts';
 import {
   checkLife,
+  maxPolicies,
   parsePolicies,
   type WrittenPolicy,
   writePolicy,
 } from '../../shared/identity/trust/trust-definitions.ts';
+import type { TrustPolicy } from '../../shared/identity/trust/trust-policy.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
@@ -156,9 +159,14 @@ export class IssuerService {
     return { issuer, policies: await createIssuerRepository(this.#context.db).listPolicies(id) };
   }
 
+  /** The same with one pattern for each claim. Throws NotFoundError, and ConflictError if this needs too many policies. */
+  async getSplitPolicies(organization: string, id: string): Promise<IssuerPolicies> {
+    return splitPolicies(await this.getPolicies(organization, id));
+  }
+
   /**
-   * Replaces all policies of an issuer. `seen`: revisions of its policies. Throws NotFoundError, InvalidRequestError, ForbiddenError,
-   * EditConflictError.
+   * Replaces all policies of an issuer. `seen`: revisions of its policies. `isSplit`: by a client that reads split policies, and gets them.
+   * Throws NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError.
    */
   async setPolicies(
     caller: Caller,
@@ -166,9 +174,9 @@ export class IssuerService {
     id: string,
     written: readonly WrittenPolicy[],
     audit: AuditTrail,
-    seen: SeenRevisions = null,
+    { isSplit = false, seen = null }: { readonly isSplit?: boolean; readonly seen?: SeenRevisions } = {},
   ): Promise<IssuerPolicies> {
-    const wanted = parsePolicies(written);
+    const asWritten = parsePolicies(written);
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await lockManagement(tx, organization, caller);
@@ -177,15 +185,32 @@ export class IssuerService {
         findLastEdit(tx, issuer.organizationId, 'issuer.policies', ({ object }) => object === issuer.name),
       );
       const maker = { userId: caller.userId, actsFor: caller.userId };
+      const wanted = isSplit ? joinAlternatives(asWritten, await listPresent(tx, id)) : asWritten;
       const policies = await replacePolicies(tx, issuer, wanted, maker);
       await audit.record(tx, {
         organization,
         object: issuer.name,
         details: { policies: policies.map((policy) => ({ id: policy.id, ...writePolicy(policy) })) },
       });
-      return { issuer: await getIssuer(createIssuerRepository(tx), issuer.organizationId, id), policies };
+      const changed = { issuer: await getIssuer(createIssuerRepository(tx), issuer.organizationId, id), policies };
+      return isSplit ? splitPolicies(changed) : changed;
     });
   }
+}
+
+/** Throws ConflictError. */
+function splitPolicies({ issuer, policies }: IssuerPolicies): IssuerPolicies {
+  const split = splitAlternatives(policies);
+  if (split === null)
+    throw new ConflictError(
+      `The policies of issuer ${issuer.name} have alternatives, several patterns for a claim, which Pulumi's provider does not know: they would be more than ${maxPolicies} policies without`,
+    );
+  return { issuer, policies: split };
+}
+
+async function listPresent(tx: Queryable, id: string): Promise<readonly TrustPolicy[]> {
+  const rows = await createIssuerRepository(tx).listPolicies(id);
+  return rows.map(({ id: _id, teamId: _teamId, userId: _userId, ...policy }) => policy);
 }
 
 /** Of what `update` sets. */

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { writePolicy } from '../../shared/identity/trust/trust-definitions.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken } from '../platform/http/paths.ts';
+import { isPulumiProvider } from '../platform/http/pulumi-provider.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { OrganizationParams } from '../platform/protocol/core.ts';
 import { IfMatchHeaders } from '../platform/protocol/edits.ts';
@@ -146,7 +147,7 @@ function getPolicies(app: RouteScope, { issuers }: Services): void {
   app.get(
     `${policiesPath}/oidcissuers/:issuerId`,
     {
-      config: { access, rate: 'held' },
+      config: { access, rate: 'held', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Get the policies of an issuer',
@@ -155,8 +156,11 @@ function getPolicies(app: RouteScope, { issuers }: Services): void {
         response: { 200: PoliciesResponse },
       },
     },
-    async ({ params }, reply) => {
-      const policies = await issuers.getPolicies(params.organization, params.issuerId);
+    async (request, reply) => {
+      const { organization, issuerId } = request.params;
+      const policies = await (isPulumiProvider(request)
+        ? issuers.getSplitPolicies(organization, issuerId)
+        : issuers.getPolicies(organization, issuerId));
       void reply.header('etag', tagOf(revisionOfPolicies(policies.issuer)));
       return toPolicies(policies);
     },
@@ -178,10 +182,15 @@ function updatePolicies(app: RouteScope, { issuers }: Services): void {
         response: { 200: PoliciesResponse },
       },
     },
-    async ({ audit, body, caller, headers, params }, reply) => {
+    async (request, reply) => {
+      const { audit, body, caller, headers, params } = request;
       const { organization, policyId } = params;
       const seen = seenByHeader(headers['if-match']);
-      const policies = await issuers.setPolicies(caller, organization, policyId, body.policies, audit, seen);
+      const isSplit = isPulumiProvider(request);
+      const policies = await issuers.setPolicies(caller, organization, policyId, body.policies, audit, {
+        isSplit,
+        seen,
+      });
       void reply.header('etag', tagOf(revisionOfPolicies(policies.issuer)));
       return toPolicies(policies);
     },

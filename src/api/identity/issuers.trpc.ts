@@ -103,7 +103,9 @@ export const issuersRouter = router({
     )
     .mutation(async ({ ctx: { audit, caller, services }, input: { id, organization, policies, version } }) =>
       toPolicies(
-        await services.issuers.setPolicies(caller, organization, id, policies.map(toWritten), audit, [String(version)]),
+        await services.issuers.setPolicies(caller, organization, id, policies.map(toWritten), audit, {
+          seen: [String(version)],
+        }),
       ),
     ),
 

@@ -11,7 +11,7 @@ const Policy = Type.Object(
     tokenType: Type.Optional(Type.Enum(['organization', 'team', 'personal', 'service', 'any'])),
     teamName: Type.Optional(Type.String()),
     userLogin: Type.Optional(Type.String()),
-    authorizedPermissions: Type.Optional(Type.Array(Type.Enum(['admin']))),
+    authorizedPermissions: Type.Optional(Type.Array(Type.Enum(['admin', 'standard']))),
     rules: Type.Unsafe<Record<string, string | string[]>>(
       Type.Object(
         {},

@@ -27,7 +27,8 @@ export const defaultLifeSeconds = 7_200;
 const maxRules = 20;
 const maxPatterns = 50;
 const maxPatternChars = 500;
-const maxPolicies = 100;
+/** Of an issuer. */
+export const maxPolicies = 100;
 /** Claims that all tokens of an issuer for an organization share, so a rule for them limits nothing. */
 const commonClaims = ['aud', 'iss'];
 
@@ -48,7 +49,6 @@ function parsePolicy(written: WrittenPolicy): TrustPolicy {
     throw new InvalidRequestError(
       `A policy for tokens of type ${tokenKind} needs a ${tokenKind === 'team' ? 'teamName' : 'userLogin'}`,
     );
-  // The vendor's provider says `standard` for what is the default.
   const unknown = (authorizedPermissions ?? []).find((name) => name !== 'admin' && name !== 'standard');
   if (unknown !== undefined)
     throw new InvalidRequestError(
@@ -111,13 +111,13 @@ export function checkLife(seconds: number): void {
 
 /** As it is written in responses and lists. */
 export function writePolicy(policy: TrustPolicy) {
-  const { decision, isAdmin, maxSeconds, owner, rules, scopes, tokenKind } = policy;
+  const { decision, maxSeconds, owner, rules, scopes, tokenKind } = policy;
   return {
     decision,
     tokenType: tokenKind as string,
     ...(owner !== null && tokenKind === 'team' ? { teamName: owner } : {}),
     ...(owner !== null && tokenKind === 'personal' ? { userLogin: owner } : {}),
-    authorizedPermissions: isAdmin ? ['admin'] : [],
+    authorizedPermissions: permissionsOf(policy),
     rules: Object.fromEntries(
       Object.entries(rules).map(([path, patterns]) => [
         path,
@@ -133,4 +133,10 @@ export function writePolicy(policy: TrustPolicy) {
         }),
     ...(maxSeconds === null ? {} : { maxExpiration: maxSeconds }),
   };
+}
+
+/** For tokens of organizations, the vendor's provider expects one of its words. */
+function permissionsOf({ decision, isAdmin, tokenKind }: TrustPolicy): string[] {
+  if (isAdmin) return ['admin'];
+  return decision === 'allow' && tokenKind === 'organization' ? ['standard'] : [];
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { joinAlternatives, splitAlternatives } from './alternatives.ts';
 import { parsePolicies } from './trust-definitions.ts';
 import { type Claims, decideTrust, rulesMatch, type TrustPolicy, type TrustRequest } from './trust-policy.ts';
 
@@ -114,6 +115,44 @@ test('for any policies, no token is issued that no policy allows or that one den
     }),
     { numRuns: 3_000 },
   );
+});
+
+describe('without alternatives', () => {
+  test('policies decide the same, and are the same ones when they are written back', () => {
+    fc.assert(
+      fc.property(fc.array(Policy, { maxLength: 4 }), AnyClaims, Asked, (policies, given, asked) => {
+        const split = splitAlternatives(policies) ?? [];
+        expect(split.flatMap(({ rules }) => Object.values(rules)).every(({ length }) => length === 1)).toBe(true);
+        const outcome = (of: readonly TrustPolicy[]) =>
+          Object.entries(decideTrust(of, given, asked)).map(([key, by]) => [key, by && { ...by, rules: null }]);
+        expect(outcome(split)).toEqual(outcome(policies));
+        expect(joinAlternatives(split, policies)).toEqual(policies);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('policies keep what their client does not know, while it changes others', () => {
+    const rules = { sub: ['repo:acme/a', 'repo:acme/b'] };
+    const scopes = [{ permissions: ['write'], stacks: 'web/*' }];
+    const present = parsePolicies([
+      { decision: 'allow', tokenType: 'organization', rules, scopes, maxExpiration: 60 },
+      { decision: 'allow', tokenType: 'organization', authorizedPermissions: ['admin'], rules },
+    ]);
+    const [a, b, adminA, adminB] = splitAlternatives(present) as [TrustPolicy, TrustPolicy, TrustPolicy, TrustPolicy];
+    const bare = (policy: TrustPolicy): TrustPolicy => ({ ...policy, scopes: null, maxSeconds: null });
+    const [other] = parsePolicies([{ decision: 'deny', rules: { sub: 'repo:evil/*' } }]) as [TrustPolicy];
+    expect(joinAlternatives([other, bare(a), bare(b), adminB], present)).toEqual([other, present[0], adminB]);
+    expect(joinAlternatives([bare(b), adminA, adminB], present)).toEqual([bare(b), present[1]]);
+  });
+
+  test('policies are not split into more than an issuer can have', () => {
+    const patterns = Array.from({ length: 11 }, (_, at) => `p${at}`);
+    const policies = (rules: Record<string, string[]>) =>
+      parsePolicies([{ decision: 'allow', tokenType: 'organization', rules }]);
+    expect(splitAlternatives(policies({ a: patterns, b: patterns }))).toBeNull();
+    expect(splitAlternatives(policies({ a: patterns, b: patterns.slice(2) }))).toHaveLength(99);
+  });
 });
 
 test('a denial that names no kind refuses every kind, even if another policy allows it', () => {
