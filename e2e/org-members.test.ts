@@ -16,7 +16,7 @@ await suite('pulumi org member', { ownServer: true }, () => {
       const { workspace } = scenario;
       await workspace.writeProgram({ name: scenario.project, runtime: 'yaml', resources: {}, outputs: { a: '1' } });
       await runAdmin(holdfast, 'create-user', 'mia', '--organization', organization);
-      const mia = { env: { PULUMI_ACCESS_TOKEN: (await runAdmin(holdfast, 'create-token', 'mia')).trim() } };
+      const mia = { env: { PULUMI_ACCESS_TOKEN: (await runAdmin(holdfast, 'user', 'create-token', 'mia')).trim() } };
       const at = ['--org', organization] as const;
       const member = (...args: string[]) => workspace.runOk(['org', 'member', ...args, ...at]);
       await workspace.runOk(['up', ...unattended], mia);

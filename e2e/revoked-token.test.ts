@@ -21,7 +21,7 @@ await suite('a revoked token', { ownServer: true }, () => {
       };
       await workspace.writeProgram(thingProgram({ project, things }));
       await runAdmin(holdfast, 'create-user', 'mia', '--organization', holdfast.organization);
-      const token = (await runAdmin(holdfast, 'create-token', 'mia')).trim();
+      const token = (await runAdmin(holdfast, 'user', 'create-token', 'mia')).trim();
       await workspace.cloud.control({ slowMs: { 'b.create': 600_000 } });
       const cli = await workspace.spawn(['up', ...unattended], { env: { PULUMI_ACCESS_TOKEN: token } });
       await workspace.cloud.waitStarted('b', 'create', 120_000);

@@ -56,7 +56,7 @@ test('creates organizations, users and tokens, and does not change existing ones
   expect(await runOk('create-user', 'ada', '--organization', 'acme', '--role', 'admin', '--site-admin')).toBe(
     'Created user ada, site admin, admin in acme.\n',
   );
-  const token = (await runOk('create-token', 'ada', '--description', 'laptop')).trim();
+  const token = (await runOk('user', 'create-token', 'ada', '--description', 'laptop')).trim();
   expect(await status(token)).toBe(200);
   expect(await runOk('create-user', 'ada', '--organization', 'acme')).toBe('User ada exists.\n');
   expect(await roleOf('ada', 'acme')).toBe('admin');
@@ -107,7 +107,7 @@ test('a deactivated user is rejected with every token, gets no new token, and is
   const token = await app.createUser('deactivation', 'viewer', 'dan');
   await runOk('deactivate-user', 'dan');
   expect(await status(token)).toBe(401);
-  expect(await runRejected(1, 'create-token', 'dan')).toContain('holdfast admin reactivate-user dan');
+  expect(await runRejected(1, 'user', 'create-token', 'dan')).toContain('holdfast admin reactivate-user dan');
   expect(await runRejected(1, 'create-user', 'dan')).toContain('is deactivated');
   expect(await runOk('list', '--user', 'dan')).toMatch(/deactivation {2}dan {2}viewer\n(.*\n)*.*dan {2}deactivated/);
   await runOk('reactivate-user', 'dan');
@@ -143,7 +143,7 @@ test('roles are changed by name; the last admin and the last site admin are remo
 test('exits with 2 for an invalid command line and with 1 for a failed command', async () => {
   const [misspelt, unknown] = [
     await runAdminCommand(app, 'remove-member', '--organization', 'acme'),
-    await runAdminCommand(app, 'create-token', 'nobody'),
+    await runAdminCommand(app, 'user', 'create-token', 'nobody'),
   ];
   expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining("missing required argument 'login'")]);
   expect([unknown.code, unknown.stderr]).toEqual([1, 'holdfast: there is no user "nobody"\n']);
@@ -172,7 +172,7 @@ test('each change is an event in the audit log of its organization, in the same 
   await runOk('create-organization', 'audited');
   await runOk('create-user', 'audited-user', '--organization', 'audited', '--role', 'viewer');
   await runOk('set-role', 'audited-user', 'admin', '--organization', 'audited');
-  const token = await runOk('create-token', 'audited-user');
+  const token = await runOk('user', 'create-token', 'audited-user');
   await runRejected(1, 'deactivate-user', 'audited-user');
   await runOk('deactivate-user', 'audited-user', '--force');
   const events = await listEvents(app, 'audited');

@@ -256,7 +256,7 @@ describe('verification finds', () => {
     await app.context.identity.ensureOrganization(intact);
     await add('a', intact);
     await chain();
-    const good = await runAdminCommand(app, 'audit', 'verify', '--org', intact);
+    const good = await runAdminCommand(app, 'audit', 'verify', '--organization', intact);
     expect(good).toMatchObject({ code: 0, stdout: expect.stringContaining('Checked 1 chained events in 1 chain.') });
   });
 });

@@ -100,7 +100,7 @@ beforeAll(async () => {
   await run('admin', 'issuer', 'deny', 'ci', ...inOrganization, '--rule', 'sub=b', 'sub=c', '--team', 'ops');
   await run('admin', 'rule', 'set', 'lock-wait', 'seconds=60', ...inOrganization, '--tag', 'env=dev');
   await run('admin', 'approve', stack.name, commit, '--reason', 'reviewed');
-  token = (JSON.parse(await run('admin', 'create-token', 'ada-json', '--json')) as { id: string }).id;
+  token = (JSON.parse(await run('admin', 'user', 'create-token', 'ada-json', '--json')) as { id: string }).id;
   await run('admin', 'token', 'create', 'ci', ...inOrganization, '--service', '--scope', 'read:*/*');
 });
 
@@ -117,7 +117,7 @@ const locationOf = (name: string): string => path.join(folder, name);
 const runs: readonly (() => string[])[] = [
   () => ['admin', 'list'],
   () => ['admin', 'list', '--user', 'bob-json'],
-  () => ['admin', 'create-token', 'ada-json'],
+  () => ['admin', 'user', 'create-token', 'ada-json'],
   () => ['admin', 'token', 'create', 'other', ...inOrganization],
   () => ['admin', 'token', 'rotate', token],
   () => ['admin', 'token', 'list', ...inOrganization],

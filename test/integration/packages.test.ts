@@ -263,12 +263,12 @@ describeAsRoot('packages', () => {
       const { listen, managementListen, url } = addresses;
       const setup = ['setup', '--listen', listen, '--management-listen', managementListen];
       const given = ['env', `HOLDFAST_DATABASE_URL=${database.url}`, 'holdfast', ...setup, '--admin', 'ada'] as const;
-      expect(await machine.runOk(...given)).toContain('sudo holdfast admin create-token ada');
+      expect(await machine.runOk(...given)).toContain('sudo holdfast admin user create-token ada');
       expect(await modes('/var/lib/holdfast/master-keys')).toMatch(/^-rw------- holdfast holdfast /);
       expect(await contentOf('/etc/holdfast/holdfast.env')).toContain(`HOLDFAST_DATABASE_URL=${database.url}\n`);
       await using service = await startUnit(machine, url);
       await expectService(service);
-      const token = await machine.runOk('holdfast', 'admin', 'create-token', 'ada');
+      const token = await machine.runOk('holdfast', 'admin', 'user', 'create-token', 'ada');
       const headers = { accept: 'application/vnd.pulumi+8', authorization: `token ${token.split('\n')[0]}` };
       const user = await fetch(`${url}/api/user`, { headers });
       expect([user.status, await user.json()]).toMatchObject([200, { githubLogin: 'ada', siteAdmin: true }]);

@@ -146,7 +146,7 @@ async function live({ auth, login }: Person): Promise<readonly AuditAction[]> {
   await operator('user', 'sign-out', login);
   await operator('user', 'remove-password', login);
   await operator('user', 'link', login, '--issuer', 'https://id.example.com', '--subject', login);
-  await operator('create-token', login);
+  await operator('user', 'create-token', login);
   await operator('set-site-admin', login);
   await operator('unset-site-admin', login, '--force');
   const [row] = await query<{ id: string }>(

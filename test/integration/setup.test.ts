@@ -180,7 +180,7 @@ describe('with a database of its own', () => {
       code: 0,
       output: expect.stringContaining('Created user ada, site admin, admin in acme'),
     });
-    expect(first.output).toContain(`"$(holdfast --settings ${file} admin create-token ada)"`);
+    expect(first.output).toContain(`"$(holdfast --settings ${file} admin user create-token ada)"`);
     expect(statSync(at('data/master-keys')).mode & 0o777).toBe(0o600);
     // Repeatable, and the keys stay.
     const keys = readFileSync(at('data/master-keys'), 'utf8');

@@ -17,7 +17,7 @@ beforeAll(async () => {
     return stdout;
   };
   await admin('create-user', 'operator-top', '--site-admin');
-  ({ token } = JSON.parse(await admin('create-token', 'operator-top', '--json')) as { token: string });
+  ({ token } = JSON.parse(await admin('user', 'create-token', 'operator-top', '--json')) as { token: string });
   stack = await createStack(app);
   await startUpdate(app, stack);
 });

@@ -21,12 +21,12 @@ export function addAuditCommands(admin: Command, open: OpenSession): void {
     .description(
       'find events that were changed, removed, reordered or inserted after they were chained; exits with 1 if there are any',
     )
-    .option('--org <organization>', 'only the chain of this organization')
+    .option('--organization <organization>', 'only the chain of this organization')
     .addHelpText('after', '\nIt also needs the settings of the blob store.')
     .option(...jsonOption)
-    .action(async ({ json, org }: { readonly json?: true; readonly org?: string }) => {
+    .action(async ({ json, organization }: { readonly json?: true; readonly organization?: string }) => {
       const session = open();
-      await session.withDatabase((db) => verify(db, session.config, { name: org ?? null, json }));
+      await session.withDatabase((db) => verify(db, session.config, { name: organization ?? null, json }));
     });
 }
 

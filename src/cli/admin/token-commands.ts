@@ -26,17 +26,21 @@ const scopeOption = [
   'maximum permissions: permissions:project/stack, such as read,preview:web/* or write:acme/web/dev',
 ] as const;
 
-/** Adds the commands that create, list, rotate and revoke tokens, and limit their lifetime. */
-export function addTokenCommands(admin: Command, open: OpenSession): void {
-  admin
+/** Adds `create-token` to `holdfast admin user`. */
+export function addUserTokenCommand(user: Command, open: OpenSession): void {
+  user
     .command('create-token')
-    .description('create a token and print it')
+    .description('create a token of a user, and print it')
     .argument('<login>')
     .option('--description <text>', 'purpose of the token')
     .option(...daysOption)
     .option(...scopeOption)
     .option(...jsonOption)
     .action(changeAction(open, 'token.create', createToken));
+}
+
+/** Adds the commands that create, list, rotate and revoke tokens, and limit their lifetime. */
+export function addTokenCommands(admin: Command, open: OpenSession): void {
   admin
     .command('revoke')
     .description('revoke a token, or all tokens of a user: revoke --user <login>')
@@ -100,7 +104,7 @@ async function createToken(
     expiresAt: toExpiry(days),
     createdBy: null,
   });
-  result('admin create-token', { id, token }, [token]);
+  result('admin user create-token', { id, token }, [token]);
 }
 
 async function createOwnedToken(

@@ -9,6 +9,7 @@ import type { OpenSession } from './admin-session.ts';
 import { findUser, orRefused, refused } from './people-rules.ts';
 import { changeAction, type Work } from './people-transaction.ts';
 import { readPassword } from './read-password.ts';
+import { addUserTokenCommand } from './token-commands.ts';
 
 interface Reset {
   readonly removePasskeys?: true;
@@ -22,13 +23,14 @@ function parseHours(text: string): number {
 
 const removePasskeysOption = ['--remove-passkeys', 'also remove the passkeys of the user'] as const;
 
-/** Adds the commands about how users sign in with a browser. */
+/** Adds the commands about how users sign in, and the one that creates their tokens. */
 export function addUserCommands(admin: Command, open: OpenSession): void {
-  const user = admin.command('user').description('manage how users sign in with a browser');
+  const user = admin.command('user').description('create tokens of users, and manage how they sign in with a browser');
+  addUserTokenCommand(user, open);
   user
     .command('set-password')
     .description(
-      'set the password of a user, prompted for at a terminal, otherwise read from standard input; ends all sessions of the user',
+      'set the password of a user (asked for at a terminal, otherwise read from standard input), and end all sessions of the user',
     )
     .argument('<login>')
     .option(...removePasskeysOption)
@@ -43,7 +45,7 @@ export function addUserCommands(admin: Command, open: OpenSession): void {
     });
   user
     .command('remove-password')
-    .description('remove the password of a user, who then cannot sign in with one; ends all sessions of the user')
+    .description('remove the password of a user, and end all sessions of the user')
     .argument('<login>')
     .option(...removePasskeysOption)
     .action(changeAction(open, 'password.remove', removePassword));

@@ -47,7 +47,7 @@ export const adminOutputs = {
       }),
     ),
   }),
-  'admin create-token': NewToken,
+  'admin user create-token': NewToken,
   'admin token create': NewToken,
   'admin token rotate': NewToken,
   'admin token list': Type.Object({

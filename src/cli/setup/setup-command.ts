@@ -178,7 +178,7 @@ function printNextSteps(
         `${holdfast} admin create-organization ${organization}`,
         `${holdfast} admin create-user ${login1} --organization ${organization} --role admin --site-admin`,
       );
-    steps.push(login(`"$(${holdfast} admin create-token ${login1})"`));
+    steps.push(login(`"$(${holdfast} admin user create-token ${login1})"`));
   }
   console.log(`\nNext:\n${steps.map((step) => `  ${step}`).join('\n')}`);
 }
