@@ -95,7 +95,7 @@ await suite('a killed or restarted server', { ownServer: true }, () => {
       });
       await workspace.writeProgram({ ...program, config: { password: { type: 'string', secret: true } } });
       await workspace.runOk(['config', 'set', '--secret', 'password', 'hunter2']);
-      await workspace.runOk(['stack', 'tag', 'set', 'colour', 'blue']);
+      await workspace.runOk(['stack', 'tag', 'set', 'color', 'blue']);
       await workspace.runOk(['up', ...unattended, '--message', 'before the restart']);
       const ask = async (): Promise<string[]> => {
         const questions = [

@@ -110,12 +110,12 @@ await suite('commands for users and stacks', {}, () => {
       await workspace.runOk(['stack', 'graph', 'graph.dot']);
       expect(await readFile(join(workspace.programDir, 'graph.dot'), 'utf8')).toContain('::a"');
 
-      await workspace.runOk(['stack', 'tag', 'set', 'colour', 'light blue']);
+      await workspace.runOk(['stack', 'tag', 'set', 'color', 'light blue']);
       await workspace.runOk(['stack', 'tag', 'set', 'shape', 'round']);
-      expect((await workspace.runOk(['stack', 'tag', 'get', 'colour'])).stdout.trim()).toBe('light blue');
-      expect(await list('--tag', 'colour=light blue')).toMatchObject([{ name: 'test.-_2' }]);
-      await workspace.runOk(['stack', 'tag', 'rm', 'colour']);
-      expect((await workspace.runOk(['stack', 'tag', 'ls', '--json'])).stdout).not.toContain('colour');
+      expect((await workspace.runOk(['stack', 'tag', 'get', 'color'])).stdout.trim()).toBe('light blue');
+      expect(await list('--tag', 'color=light blue')).toMatchObject([{ name: 'test.-_2' }]);
+      await workspace.runOk(['stack', 'tag', 'rm', 'color']);
+      expect((await workspace.runOk(['stack', 'tag', 'ls', '--json'])).stdout).not.toContain('color');
       await workspace.runOk(['up', ...unattended]);
       expect(JSON.parse((await workspace.runOk(['stack', 'tag', 'ls', '--json'])).stdout)).toMatchObject({
         shape: 'round',

@@ -215,8 +215,8 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
   test(
     'a form keeps what was typed when the session ends, until somebody has signed in again',
     async () => {
-      await call('POST', ofOrganization('teams/pulumi'), { name: 'grey' });
-      await open('teams/grey');
+      await call('POST', ofOrganization('teams/pulumi'), { name: 'gray' });
+      await open('teams/gray');
       await page.getByRole('button', { name: 'Edit', exact: true }).click();
       await dialog().getByLabel('Description').fill('A long text');
       await browser.context.clearCookies();
@@ -231,7 +231,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       await tab.close();
       expect(await dialog().getByLabel('Description').inputValue()).toBe('A long text');
       await confirm('Save');
-      expect(await call('GET', ofOrganization('teams/grey'))).toMatchObject({ description: 'A long text' });
+      expect(await call('GET', ofOrganization('teams/gray'))).toMatchObject({ description: 'A long text' });
 
       // The same of a form that is part of the page.
       await call('POST', 'stacks/dev-org/shop', { stackName: 'inline', tags: {} });
@@ -387,12 +387,12 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       for (const name of ['one', 'two']) {
         await makeStack(name);
         await page.goto(`${server.url}/dev-org/shop/${name}`);
-        await page.getByRole('button', { name: 'Add to favourites' }).click();
+        await page.getByRole('button', { name: 'Add to favorites' }).click();
       }
       const heading = (name: string) => page.getByRole('heading', { name: `shop/${name}` });
       const visit = async (name: string): Promise<void> => {
         await page
-          .getByRole('navigation', { name: 'Favourites' })
+          .getByRole('navigation', { name: 'Favorites' })
           .getByRole('link', { name: `shop/${name}` })
           .click();
         await heading(name).waitFor();

@@ -322,7 +322,7 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
   );
 
   test(
-    'a page tells the version, the licence, and how programs reach the server',
+    'a page tells the version, the license, and how programs reach the server',
     async () => {
       await page.goto(server.url);
       await page.getByRole('button', { name: 'ada', exact: true }).click();

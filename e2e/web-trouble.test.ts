@@ -203,7 +203,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
   );
 
   test(
-    'two tabs have the same theme and favourites, and both leave when the session ends in one',
+    'two tabs have the same theme and favorites, and both leave when the session ends in one',
     async () => {
       const other = await browser.context.newPage();
       await open('/many/s2');
@@ -218,8 +218,8 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       await pollUntil('the theme is that of the system', async () => {
         return (await other.evaluate('document.documentElement.dataset.theme')) === undefined;
       });
-      await page.getByRole('button', { name: 'Add to favourites' }).click();
-      await other.getByRole('navigation', { name: 'Favourites' }).getByText('many/s2').waitFor();
+      await page.getByRole('button', { name: 'Add to favorites' }).click();
+      await other.getByRole('navigation', { name: 'Favorites' }).getByText('many/s2').waitFor();
       await page.getByRole('button', { name: 'ada' }).click();
       await page.getByRole('menuitem', { name: 'Sign out' }).click();
       await heading('Sign in').waitFor();

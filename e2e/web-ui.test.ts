@@ -222,7 +222,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     expect(await page.locator('main img').count()).toBe(0);
   });
 
-  test('keeps the chosen theme and the favourites', async () => {
+  test('keeps the chosen theme and the favorites', async () => {
     await page.emulateMedia({ colorScheme: 'light' });
     await page.goto(server.url);
     const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
@@ -231,9 +231,9 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await runCommand(page, 'dark theme', 'Dark theme');
     await page.locator('html[data-theme="dark"]').waitFor({ state: 'attached' });
     expect(await background()).not.toBe(light);
-    await page.getByRole('button', { name: 'Favourite dev-org/web/dev' }).click();
+    await page.getByRole('button', { name: 'Favorite dev-org/web/dev' }).click();
     await page.reload();
-    await page.getByRole('navigation', { name: 'Favourites' }).getByRole('link', { name: 'web/dev' }).waitFor();
+    await page.getByRole('navigation', { name: 'Favorites' }).getByRole('link', { name: 'web/dev' }).waitFor();
     expect(await background()).not.toBe(light);
     await page.evaluate('localStorage.clear()');
   });

@@ -14,7 +14,7 @@ const labelWidth = 360;
 const margin = 16;
 const top = 52;
 
-/** Colours, in the light and the dark theme. */
+/** Colors, in the light and the dark theme. */
 const kinds = [
   { name: 'API', pattern: /^(GET|POST|wait for)/, light: '#4b6bfb', dark: '#8aa0ff' },
   { name: 'Postgres', pattern: /^postgres/, light: '#1f8a65', dark: '#52c49a' },
@@ -56,10 +56,10 @@ function draw(rows: readonly (readonly [ReceivedSpan, number])[]): string {
       `<text class="ms" x="${(x + length + 5).toFixed(1)}" y="${y + 12}">${(end(span) - start(span)).toFixed(1)} ms</text>`,
     ].join('');
   });
-  const colours = (theme: 'light' | 'dark'): string => kinds.map((kind, at) => `.k${at}{fill:${kind[theme]}}`).join('');
+  const colors = (theme: 'light' | 'dark'): string => kinds.map((kind, at) => `.k${at}{fill:${kind[theme]}}`).join('');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="A trace of an import: ${rows.length} spans in ${total.toFixed(0)} ms">
-<style>text{font:12px system-ui,sans-serif;fill:#1f2430}.ms{fill:#667085;font-size:11px}.back{fill:#fff}${colours('light')}
-@media (prefers-color-scheme:dark){text{fill:#e6e8ee}.ms{fill:#98a2b3}.back{fill:#15181f}${colours('dark')}}</style>
+<style>text{font:12px system-ui,sans-serif;fill:#1f2430}.ms{fill:#667085;font-size:11px}.back{fill:#fff}${colors('light')}
+@media (prefers-color-scheme:dark){text{fill:#e6e8ee}.ms{fill:#98a2b3}.back{fill:#15181f}${colors('dark')}}</style>
 <rect class="back" width="${width}" height="${height}" rx="8"/>
 <text x="${margin}" y="23">${total.toFixed(0)} ms, ${rows.length} spans</text>
 ${[...legend, ...bars].join('\n')}

@@ -139,7 +139,7 @@ export class ClusterProcess {
 }
 
 /**
- * Signals the process and all its descendants. Signalling the group is not enough: children of Postgres have their own.
+ * Signals the process and all its descendants. Signaling the group is not enough: children of Postgres have their own.
  */
 function signalFamily(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined || hasEnded(child)) return;

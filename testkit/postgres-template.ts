@@ -11,7 +11,7 @@ import { holdfastProgram } from './holdfast-program.ts';
 const run = promisify(execFile);
 
 /**
- * Gives a server that has not started yet the Postgres that its first start would create: an initialised cluster with all migrations.
+ * Gives a server that has not started yet the Postgres that its first start would create: an initialized cluster with all migrations.
  * One is made for each set of migrations, and copied in a tenth of the time that its creation takes. Copies are the same installation: tests
  * that compare databases start theirs without it.
  */

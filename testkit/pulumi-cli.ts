@@ -152,7 +152,7 @@ export class PulumiWorkspace implements AsyncDisposable {
     await this.dispose();
   }
 
-  /** Does not inherit the caller's environment: its PULUMI_* and CI variables would change the CLI's behaviour. */
+  /** Does not inherit the caller's environment: its PULUMI_* and CI variables would change the CLI's behavior. */
   #environment(binDir: string, changes: Record<string, string | undefined>): Record<string, string> {
     const own: Record<string, string | undefined> = {
       PATH: [binDir, '/usr/local/bin', '/usr/bin', '/bin'].join(delimiter),

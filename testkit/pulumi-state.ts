@@ -39,8 +39,8 @@ const droppedMembers = new Set(['created', 'modified', 'sourcePosition', 'stackT
  * URN because parallel steps finish in any order. `keepOrder` keeps their order but moves the stack itself to the
  * front, because it and the default providers are registered concurrently.
  */
-export function normaliseState(state: ExportedState, options: { keepOrder?: boolean } = {}): Json {
-  const plain = normalise(JSON.parse(JSON.stringify(state)) as Json, '') as { [key: string]: Json };
+export function normalizeState(state: ExportedState, options: { keepOrder?: boolean } = {}): Json {
+  const plain = normalize(JSON.parse(JSON.stringify(state)) as Json, '') as { [key: string]: Json };
   const deployment = plain['deployment'] as { [key: string]: Json };
   const { time: _time, ...manifest } = (deployment['manifest'] ?? {}) as { [key: string]: Json };
   deployment['manifest'] = manifest;
@@ -54,17 +54,17 @@ export function resourcesOfType(state: ExportedState, type: string): StateResour
   return (state.deployment.resources ?? []).filter((resource) => resource.type === type);
 }
 
-function normalise(value: Json, key: string): Json {
+function normalize(value: Json, key: string): Json {
   if (typeof value === 'string')
     return key === 'id' || key === 'provider' ? value.replace(trailingUuid, '[uuid]') : value;
-  if (Array.isArray(value)) return value.map((item) => normalise(item, ''));
+  if (Array.isArray(value)) return value.map((item) => normalize(item, ''));
   if (value === null || typeof value !== 'object') return value;
   const isSecret = secretSignature in value;
   const kept: { [key: string]: Json } = {};
   for (const name of Object.keys(value).sort()) {
     const member = value[name];
     if (member === undefined || droppedMembers.has(name)) continue;
-    kept[name] = isSecret && name === 'ciphertext' ? '[ciphertext]' : normalise(member, name);
+    kept[name] = isSecret && name === 'ciphertext' ? '[ciphertext]' : normalize(member, name);
   }
   return kept;
 }

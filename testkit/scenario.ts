@@ -4,7 +4,7 @@ import { expect } from '@jest/globals';
 import type { HoldfastServer } from './holdfast-server.ts';
 import { PulumiWorkspace, type WorkspaceOptions } from './pulumi-cli.ts';
 import type { CliResult } from './pulumi-process.ts';
-import { normaliseState, type StateResource } from './pulumi-state.ts';
+import { normalizeState, type StateResource } from './pulumi-state.ts';
 import { type KeptState, referenceStates } from './reference-states.ts';
 
 /** Returns a unique project name, because the server may have projects of earlier runs. */
@@ -57,7 +57,7 @@ export class Scenario implements AsyncDisposable {
     const state = await this.workspace.exportState({ showSecrets: true });
     // A refresh with a journal drops empty lists, the file backend keeps them; both mean the same.
     for (const resource of state.deployment.resources ?? []) dropEmptyLists(resource, 'propertyDependencies');
-    this.kept.push({ label, state: normaliseState(state, options) });
+    this.kept.push({ label, state: normalizeState(state, options) });
   }
 
   /** As `keep`, including the order of the resources: for programs that are one chain, whose order is fixed. */

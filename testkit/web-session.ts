@@ -83,7 +83,7 @@ async function frames(page: Page): Promise<void> {
 }
 
 /** Buttons that open nothing, or ask the browser for something. */
-const opensNothing = /^(Add to favourites|Copy|CSV|Details|Download|Favourite|Hide|Save|Show|Why)/;
+const opensNothing = /^(Add to favorites|Copy|CSV|Details|Download|Favorite|Hide|Save|Show|Why)/;
 const popups = '[role=dialog], [role=menu]';
 const waitMs = 5_000;
 /** How long one may take to open once the network is idle: React delays what it has loaded. */

@@ -21,8 +21,8 @@ const coresTop = top + barsHeight + 70;
 const coresHeight = 150;
 const height = coresTop + coresHeight + 44;
 
-/** Colours, in the light and the dark theme. */
-const colours: Readonly<Record<ProcessKind, readonly [string, string]>> = {
+/** Colors, in the light and the dark theme. */
+const colors: Readonly<Record<ProcessKind, readonly [string, string]>> = {
   API: ['#4b6bfb', '#8aa0ff'],
   workers: ['#7c3aed', '#b794f6'],
   Postgres: ['#1f8a65', '#52c49a'],
@@ -36,7 +36,7 @@ const colours: Readonly<Record<ProcessKind, readonly [string, string]>> = {
 export function throughputChart(panels: readonly Panel[]): string {
   const panelWidth = (width - 2 * margin - panelGap * (panels.length - 1)) / panels.length;
   const drawn = panels.map((panel, at) => drawPanel(panel, margin + at * (panelWidth + panelGap), panelWidth));
-  const theme = (at: 0 | 1): string => processKinds.map((kind, k) => `.k${k}{fill:${colours[kind][at]}}`).join('');
+  const theme = (at: 0 | 1): string => processKinds.map((kind, k) => `.k${k}{fill:${colors[kind][at]}}`).join('');
   const legend = processKinds.map(
     (kind, at) =>
       `<rect class="k${at}" x="${margin + at * 100}" y="14" width="10" height="10" rx="2"/><text x="${margin + 16 + at * 100}" y="23">${kind}</text>`,

@@ -32,7 +32,7 @@ import { chooseTheme } from './platform/app/theme.ts';
 import { trpc } from './platform/app/trpc.ts';
 import { useSavedViews, useViewOwners, viewLink } from './platform/app/views/saved-views.ts';
 import { pageActionTexts, pageTexts, sidebarTexts, themeTexts } from './platform/texts.tsx';
-import { useFavourites } from './stacks/favourites.ts';
+import { useFavorites } from './stacks/favorites.ts';
 
 const maxStacks = 8;
 
@@ -67,7 +67,7 @@ export function useCommands(
 ): { readonly commands: readonly Command[]; readonly isAnswered: boolean } {
   const navigate = useNavigate();
   const me = useMe();
-  const favourites = useFavourites();
+  const favorites = useFavorites();
   const owners = useViewOwners();
   const views = useSavedViews(owners).items ?? [];
   const deferred = useDeferredValue(text);
@@ -125,7 +125,7 @@ export function useCommands(
       !actions.includes(name),
   );
   const fixed: readonly Command[] = [
-    ...favourites.map(stackCommand(paletteTexts.favourites, <Star size={16} />)),
+    ...favorites.map(stackCommand(paletteTexts.favorites, <Star size={16} />)),
     ...views.map((view) => ({
       id: `view ${view.id}`,
       ...{ group: paletteTexts.views, icon: <Bookmark size={16} /> },

@@ -11,7 +11,7 @@ export function PinnedViews() {
   const pinned = useSavedViews(owners).items?.filter(({ isPinned }) => isPinned) ?? [];
   if (pinned.length === 0) return null;
   return (
-    <nav aria-label={sidebarTexts.views} className={styles['favourites']}>
+    <nav aria-label={sidebarTexts.views} className={styles['favorites']}>
       <h2 className={styles['title']}>{sidebarTexts.views}</h2>
       <ul className={styles['links']}>
         {pinned.map((view) => (

@@ -29,7 +29,7 @@ import { Menu, MenuItem, MenuSeparator } from './platform/ui/menu.tsx';
 import { chooseTimeDisplay, timeDisplayNames, timeDisplays, useTimeDisplay } from './platform/ui/time-display.ts';
 import styles from './sidebar.module.css';
 import { PinnedViews } from './sidebar-views.tsx';
-import { useFavourites } from './stacks/favourites.ts';
+import { useFavorites } from './stacks/favorites.ts';
 
 const themeIcons = { system: Monitor, light: Sun, dark: Moon } as const satisfies Record<Theme, unknown>;
 const themeNames = {
@@ -47,7 +47,7 @@ export function Sidebar({
   readonly onLeave: () => void;
 }) {
   const me = useMe();
-  const favourites = useFavourites();
+  const favorites = useFavorites();
   const times = useTimeDisplay();
   const navigate = useNavigate();
   return (
@@ -113,11 +113,11 @@ export function Sidebar({
         </ul>
       </nav>
       <PinnedViews />
-      {favourites.length === 0 ? null : (
-        <nav aria-label={sidebarTexts.favourites} className={styles['favourites']}>
-          <h2 className={styles['title']}>{sidebarTexts.favourites}</h2>
+      {favorites.length === 0 ? null : (
+        <nav aria-label={sidebarTexts.favorites} className={styles['favorites']}>
+          <h2 className={styles['title']}>{sidebarTexts.favorites}</h2>
           <ul className={styles['links']}>
-            {favourites.map((stack) => (
+            {favorites.map((stack) => (
               <li key={`${stack.organization}/${stack.project}/${stack.stack}`}>
                 <Link
                   to="/$organization/$project/$stack"

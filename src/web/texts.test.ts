@@ -14,7 +14,7 @@ interface Node {
 const codeTags = new Set(['code', 'Code', 'kbd', 'pre']);
 /** Attributes that are neither seen nor heard. */
 const hidden =
-  /^(align|as|autoCapitalize|autoComplete|autoCorrect|centre|className|d|data-.*|dateTime|download|fileName|fill|from|href|holders|htmlFor|id|inputMode|key|kind|lang|list|page|params|part|pattern|placement|position|preserveAspectRatio|rel|role|scope|search|side|size|step|stroke|strokeLinecap|style|target|to|tone|type|viewBox|value|width|aria-(controls|current|describedby|errormessage|hidden|keyshortcuts|labelledby|live|owns|sort|haspopup|expanded|autocomplete|activedescendant|orientation|busy|invalid|checked|selected))$/;
+  /^(align|as|autoCapitalize|autoComplete|autoCorrect|center|className|d|data-.*|dateTime|download|fileName|fill|from|href|holders|htmlFor|id|inputMode|key|kind|lang|list|page|params|part|pattern|placement|position|preserveAspectRatio|rel|role|scope|search|side|size|step|stroke|strokeLinecap|style|target|to|tone|type|viewBox|value|width|aria-(controls|current|describedby|errormessage|hidden|keyshortcuts|labelledby|live|owns|sort|haspopup|expanded|autocomplete|activedescendant|orientation|busy|invalid|checked|selected))$/;
 /** Properties of columns, options and such that are shown. */
 const shown = /^(about|action|body|crumb|description|heading|hint|label|lead|legend|note|placeholder|stay|title|word)$/;
 /** Results are commands of the CLI, the same in every language, and actions of the API. */

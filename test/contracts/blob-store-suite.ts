@@ -50,7 +50,7 @@ function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** The behaviour that every BlobStore shares; `start` is called once. */
+/** The behavior that every BlobStore shares; `start` is called once. */
 export function describeBlobStore(name: string, start: () => Promise<StoreUnderTest>): void {
   describe(`blob store on ${name}`, () => {
     let subject: StoreUnderTest;

@@ -82,7 +82,7 @@ export function gate(): { readonly arrived: () => number; pass(): Promise<void>;
   };
 }
 
-/** The behaviour that every JobDispatcher shares. */
+/** The behavior that every JobDispatcher shares. */
 export function describeDispatcher(
   name: string,
   start: (options: DispatcherUnderTestOptions) => Promise<DispatcherUnderTest>,

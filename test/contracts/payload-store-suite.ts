@@ -32,7 +32,7 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise.catch(() => {}), later])) === pending;
 }
 
-/** The behaviour that every PayloadStore shares. */
+/** The behavior that every PayloadStore shares. */
 export function describePayloadStore(name: string, open: OpenPayloadStore): void {
   describe(`payload store in ${name}`, () => {
     let store: PayloadStore;

@@ -15,7 +15,7 @@ const hesitation = { requestTimeoutMs: 12_000, connectTimeoutMs: 12_000, maxAtte
 /** For calls that must be answered, however busy the machine is. */
 const patience = { requestTimeoutMs: 60_000, connectTimeoutMs: 60_000 };
 
-/** The behaviour of a store while its server is away, slow or killed. */
+/** The behavior of a store while its server is away, slow or killed. */
 export function describeOutages(name: string, server: () => S3Server): void {
   describe(`outages of ${name}`, () => {
     const stores: S3BlobStore[] = [];

@@ -141,11 +141,11 @@ test('roles are changed by name; the last admin and the last site admin are remo
 });
 
 test('exits with 2 for an invalid command line and with 1 for a failed command', async () => {
-  const [misspelt, unknown] = [
+  const [misspelled, unknown] = [
     await runAdminCommand(app, 'remove-member', '--organization', 'acme'),
     await runAdminCommand(app, 'user', 'create-token', 'nobody'),
   ];
-  expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining("missing required argument 'login'")]);
+  expect([misspelled.code, misspelled.stderr]).toEqual([2, expect.stringContaining("missing required argument 'login'")]);
   expect([unknown.code, unknown.stderr]).toEqual([1, 'holdfast: there is no user "nobody"\n']);
 });
 

@@ -293,7 +293,7 @@ test('a redirect is not followed, and neither token nor address is logged', asyn
   expect(logged.join('')).not.toMatch(/hidden|token-of-the-receiver/);
 });
 
-test('the receiver that the operator has named may be called, and no neighbour of it', async () => {
+test('the receiver that the operator has named may be called, and no neighbor of it', async () => {
   const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
   const { outgoing, url } = receiver();
   expect((await outgoing.call(url, limits)).status).toBe(200);

@@ -140,9 +140,13 @@ test('every command answers wrong words with a suggestion and a few lines', asyn
     const required = command.registeredArguments.filter((each) => each.required).map(() => 'x');
     const mandatory = command.options.flatMap(({ long, mandatory }) => (mandatory ? [long as string, '1'] : []));
     expectGuidance(await run(...words, ...mandatory, '--bogus-option'), "unknown option '--bogus-option'", words);
-    const [misspelt] = command.options.filter(({ long }) => (long ?? '').length > 5);
-    if (misspelt?.long)
-      expectGuidance(await run(...words, ...mandatory, `${misspelt.long}x`), `(Did you mean ${misspelt.long}?)`, words);
+    const [misspelled] = command.options.filter(({ long }) => (long ?? '').length > 5);
+    if (misspelled?.long)
+      expectGuidance(
+        await run(...words, ...mandatory, `${misspelled.long}x`),
+        `(Did you mean ${misspelled.long}?)`,
+        words,
+      );
     const [child] = command.commands;
     if (child) expectGuidance(await run(...words, `${child.name()}x`), `(Did you mean `, words);
     else if (!command.registeredArguments.some(({ variadic }) => variadic)) {

@@ -88,7 +88,7 @@ async function expectFresh(stack: TestStack, rounds: number, first = 0): Promise
   }
 }
 
-test('a read from the replica right after an acknowledgement of another process includes the write', async () => {
+test('a read from the replica right after an acknowledgment of another process includes the write', async () => {
   const [served, fallen] = [await reads(reader, 'replica'), await reads(reader, 'primary')];
   const stack = await createStack(writer);
   let [rounds, share] = [0, 0];

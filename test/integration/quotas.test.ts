@@ -166,13 +166,13 @@ test('bytes stored: an organization that nothing changes is measured once an hou
 });
 
 test('requests per second: 429 with a delay for one organization; a running update loses nothing', async () => {
-  const [stack, neighbour] = [await createStack(app), await createStack(app)];
+  const [stack, neighbor] = [await createStack(app), await createStack(app)];
   await ok(addStack(app, stack, 'idle'));
   const update = await startUpdate(app, stack);
   await limit(stack, { requestsPerSecond: 1 });
   // Outsiders do not use any of it.
   for (let call = 0; call < 30; call++)
-    expect((await app.call('GET', named(stack, 'idle').path, { auth: neighbour.auth })).status).toBe(404);
+    expect((await app.call('GET', named(stack, 'idle').path, { auth: neighbor.auth })).status).toBe(404);
   const look = (at: TestStack) => app.call('GET', at.path, { auth: at.auth });
   expect((await look(named(stack, 'idle'))).status).toBe(200);
   let refused: TestResponse | null = null;
@@ -193,14 +193,14 @@ test('requests per second: 429 with a delay for one organization; a running upda
   }
   await until(async () => (await encrypt(named(stack, 'idle'))).status === 429, 'others are still refused');
   await ok(complete(app, update));
-  expect((await look(neighbour)).status).toBe(200);
+  expect((await look(neighbor)).status).toBe(200);
   const statusesOfCancel = [];
   for (let call = 0; call < 30; call++) statusesOfCancel.push((await cancel(app, stack, update)).status);
   expect(new Set(statusesOfCancel)).toEqual(new Set([204]));
 });
 
 test('bytes in flight: the bodies of an organization wait for each other and delay no others', async () => {
-  const [stack, neighbour] = [await createStack(app), await createStack(app)];
+  const [stack, neighbor] = [await createStack(app), await createStack(app)];
   await ok(addStack(app, stack, 'second'));
   await limit(stack, { inFlightBytes: 1_000_000 });
   const save = async (at: TestStack) => {
@@ -215,8 +215,8 @@ test('bytes in flight: the bodies of an organization wait for each other and del
     await until(() => gated.waiting() === 1, 'the first one is on its way');
     const before = held();
     const second = save(named(stack, 'second'));
-    const third = save(neighbour);
-    await until(() => gated.waiting() === 2, 'that of the neighbour is, too');
+    const third = save(neighbor);
+    await until(() => gated.waiting() === 2, 'that of the neighbor is, too');
     expect(held()).toBe(2 * before);
     const used = new RegExp(
       `^holdfast_quota_used{organization="${stack.organization}",quota="in-flight-bytes"} ${before}$`,

@@ -200,11 +200,11 @@ test('all tokens of a user count together, and tokens of others do not', async (
   await using app = await createTestApp({ settings: { userRequestsPerMinute: 20 } });
   const at = await createStack(app);
   const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: at.auth, body: {} }));
-  const neighbour = await createStack(app);
+  const neighbor = await createStack(app);
   await spend(app, `token ${json.tokenValue}`);
   const refused = await app.call('GET', '/api/user/stacks', { auth: at.auth });
   expect(refused.json.message).toContain('by this user: at most 20 per minute');
-  expect((await app.call('GET', '/api/user/stacks', { auth: neighbour.auth })).status).toBe(200);
+  expect((await app.call('GET', '/api/user/stacks', { auth: neighbor.auth })).status).toBe(200);
 });
 
 describe('addresses', () => {

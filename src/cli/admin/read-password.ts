@@ -11,7 +11,7 @@ export async function readPassword(input: Input = process.stdin, output = proces
   const lines = createInterface({ input, output: nothing, terminal: true });
   // After the terminal has stopped echoing.
   output.write('New password: ');
-  // The default behaviour, which readline disables in the terminal.
+  // The default behavior, which readline disables in the terminal.
   lines.once('SIGINT', () => {
     lines.close();
     process.kill(process.pid, 'SIGINT');

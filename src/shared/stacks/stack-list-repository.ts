@@ -26,7 +26,7 @@ const StackListRow = Type.Object({
   lastStartedAt: Nullable(Timestamp),
   /** Number of stacks found, up to `limit`, before `maxBytes` cuts the list. */
   found: Type.Integer(),
-  /** Size that counts towards `maxBytes`. */
+  /** Size that counts toward `maxBytes`. */
   bytes: Type.Integer(),
 });
 export type StackListRow = Row<typeof StackListRow>;

@@ -85,7 +85,7 @@ export const sidebarTexts = {
   account: 'Account',
   allOrganizations: 'All organizations',
   brand: 'Holdfast',
-  favourites: 'Favourites',
+  favorites: 'Favorites',
   organization: 'Organization:',
   pages: 'Pages',
   signOut: 'Sign out',

@@ -23,7 +23,7 @@ import { ConfigTable } from '../updates/config-table.tsx';
 import { PendingNotice } from '../updates/interrupted-notice.tsx';
 import { UpdateList } from '../updates/update-list.tsx';
 import { WatchButton } from '../updates/watch/watch-button.tsx';
-import { toggleFavourite, useFavourites } from './favourites.ts';
+import { toggleFavorite, useFavorites } from './favorites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
 import { PendingRepair } from './pending-repair.tsx';
@@ -129,11 +129,11 @@ function isBusy(details: StackDetails | undefined): boolean {
 }
 
 function StackHeader({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
-  const isFavourite = useFavourites().some(
+  const isFavorite = useFavorites().some(
     (each) => each.organization === stack.organization && each.project === stack.project && each.stack === stack.stack,
   );
   useCopyAction(stack);
-  const label = isFavourite ? stackPageTexts.removeFavourite : stackPageTexts.addFavourite;
+  const label = isFavorite ? stackPageTexts.removeFavorite : stackPageTexts.addFavorite;
   return (
     <header className={styles['header']}>
       <div className={styles['title']}>
@@ -144,13 +144,13 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
         <Button
           kind="quiet"
           size="icon"
-          className={isFavourite ? styles['favourite'] : undefined}
+          className={isFavorite ? styles['favorite'] : undefined}
           aria-label={label}
-          aria-pressed={isFavourite}
+          aria-pressed={isFavorite}
           title={label}
-          onClick={() => toggleFavourite(stack)}
+          onClick={() => toggleFavorite(stack)}
         >
-          <Star size={17} fill={isFavourite ? 'currentColor' : 'none'} />
+          <Star size={17} fill={isFavorite ? 'currentColor' : 'none'} />
         </Button>
         <WatchButton stack={stack} />
         {details.drift === 'drifted' ? <Badge tone="warning">{stackPageTexts.drifted}</Badge> : null}

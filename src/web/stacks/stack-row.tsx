@@ -7,7 +7,7 @@ import { CutName } from '../platform/ui/cut-name.tsx';
 import { numberLocale } from '../platform/ui/locale.ts';
 import { Time } from '../platform/ui/time.tsx';
 import { shortCommit } from '../updates/update-status.ts';
-import { toggleFavourite } from './favourites.ts';
+import { toggleFavorite } from './favorites.ts';
 import type { StackColumn } from './stack-columns.ts';
 import { DriftBadge, StackStatus } from './stack-status.tsx';
 import styles from './stack-table.module.css';
@@ -20,7 +20,7 @@ const ownTag = /^(pulumi|git|vcs|gitHub):/;
 export const StackRow = memo(function StackRow({
   columns,
   index,
-  isFavourite,
+  isFavorite,
   item,
   offsetPx,
   showsOrganization,
@@ -28,7 +28,7 @@ export const StackRow = memo(function StackRow({
   readonly columns: readonly StackColumn[];
   readonly item: StackItem;
   readonly index: number;
-  readonly isFavourite: boolean;
+  readonly isFavorite: boolean;
   readonly offsetPx: number;
   readonly showsOrganization: boolean;
 }) {
@@ -41,12 +41,12 @@ export const StackRow = memo(function StackRow({
       className={styles['row']}
       style={{ transform: `translateY(${offsetPx}px)` }}
     >
-      <div role="cell" className={styles['favourite']}>
+      <div role="cell" className={styles['favorite']}>
         <button
           type="button"
-          aria-pressed={isFavourite}
-          aria-label={stackRowTexts.favourite(name)}
-          onClick={() => toggleFavourite(item)}
+          aria-pressed={isFavorite}
+          aria-label={stackRowTexts.favorite(name)}
+          onClick={() => toggleFavorite(item)}
         >
           <Star size={15} aria-hidden="true" />
         </button>

@@ -3,7 +3,7 @@ import type { StackItem } from '../platform/app/contract.ts';
 import { isTyping } from '../platform/app/is-typing.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { useVirtualRows } from '../platform/ui/virtual-rows.ts';
-import { useFavourites } from './favourites.ts';
+import { useFavorites } from './favorites.ts';
 import { columnNames, gridTemplate, type StackColumn } from './stack-columns.ts';
 import { nameOf, StackRow } from './stack-row.tsx';
 import styles from './stack-table.module.css';
@@ -51,8 +51,8 @@ export function StackTable({
     list: body,
     rowPx: useRowPx(),
   });
-  const favourites = useFavourites();
-  const favouriteNames = useMemo(() => new Set(favourites.map(nameOf)), [favourites]);
+  const favorites = useFavorites();
+  const favoriteNames = useMemo(() => new Set(favorites.map(nameOf)), [favorites]);
   const isNearEnd = lastIndex >= items.length - rowsAhead;
   useEffect(() => {
     if (isNearEnd && hasMore && !isBusy) onMore();
@@ -75,7 +75,7 @@ export function StackTable({
             item={item}
             columns={columns}
             index={index}
-            isFavourite={favouriteNames.has(String(key))}
+            isFavorite={favoriteNames.has(String(key))}
             offsetPx={offsetPx}
             showsOrganization={showsOrganization}
           />
@@ -95,7 +95,7 @@ function gridOf(columns: readonly StackColumn[]): CSSProperties {
 
 function Head({ columns }: { readonly columns: readonly StackColumn[] }) {
   const names = [
-    ['favourite', stackTableTexts.favourite],
+    ['favorite', stackTableTexts.favorite],
     ['stack', stackTableTexts.stack],
     ...columns.map((column) => [column, columnNames[column]]),
   ];
@@ -104,7 +104,7 @@ function Head({ columns }: { readonly columns: readonly StackColumn[] }) {
       <div role="row" aria-rowindex={1} className={`${styles['row']} ${styles['head']}`}>
         {names.map(([id = '', name]) => (
           <div role="columnheader" key={id} className={styles[id]}>
-            {id === 'favourite' ? <span className="unseen">{name}</span> : name}
+            {id === 'favorite' ? <span className="unseen">{name}</span> : name}
           </div>
         ))}
       </div>
@@ -149,7 +149,7 @@ export function StackTableSkeleton() {
       <div className={`${styles['row']} ${styles['head']}`} aria-hidden="true" />
       {skeletonRows.map((width) => (
         <div key={width} className={`${styles['row']} ${styles['still']}`} aria-hidden="true">
-          <div className={styles['favourite']} />
+          <div className={styles['favorite']} />
           <div className={styles['stack']}>
             <Skeleton width={`${width * 2}%`} />
           </div>

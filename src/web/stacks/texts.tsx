@@ -83,7 +83,7 @@ export const stackListTexts = { columns: 'Columns', csv: 'CSV' } as const;
 export const stackRowTexts = {
   ciRun: 'CI run',
   ciRunOf: (stack: string) => `CI run of ${stack}`,
-  favourite: (stack: string) => `Favourite ${stack}`,
+  favorite: (stack: string) => `Favorite ${stack}`,
   resources: 'resources',
 } as const;
 
@@ -123,7 +123,7 @@ export const stackStatusTexts = {
 } as const;
 
 export const stackTableTexts = {
-  favourite: 'Favourite',
+  favorite: 'Favorite',
   loading: 'Loading stacks',
   stack: 'Stack',
   stacks: 'Stacks',

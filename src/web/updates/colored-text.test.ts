@@ -5,7 +5,7 @@ import { parseColoredText, stripColors, type TextSpan } from './colored-text.ts'
 const plain: Omit<TextSpan, 'text'> = { foreground: null, background: null, isBold: false, isUnderlined: false };
 const esc = '\u001b';
 
-describe('coloured text', () => {
+describe('colored text', () => {
   test('reads the tags of the CLI', () => {
     expect(parseColoredText('a<{%bold%}><{%fg 1%}>error: <{%reset%}>b<{%bg 3%}><{%underline%}>c')).toEqual([
       { text: 'a', ...plain },
@@ -15,7 +15,7 @@ describe('coloured text', () => {
     ]);
   });
 
-  test('reads ANSI colours', () => {
+  test('reads ANSI colors', () => {
     expect(parseColoredText(`${esc}[1;31mred${esc}[0m ${esc}[92mgreen${esc}[39m${esc}[38;5;200;4mx`)).toEqual([
       { text: 'red', ...plain, isBold: true, foreground: 1 },
       { text: ' ', ...plain },

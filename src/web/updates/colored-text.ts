@@ -1,4 +1,4 @@
-/** A part of a text with one style. Colours are the 16 terminal colours. */
+/** A part of a text with one style. Colors are the 16 terminal colors. */
 export interface TextSpan {
   text: string;
   foreground: number | null;
@@ -100,7 +100,7 @@ function applyAnsi(style: Style, parameters: string): Style {
   for (let at = 0; at < codes.length; at++) {
     const code = codes[at] as number;
     if (code === 38 || code === 48) {
-      // 256 colours (5;n) or true colour (2;r;g;b): only the 16 basic ones have a place in our palette.
+      // 256 colors (5;n) or true color (2;r;g;b): only the 16 basic ones have a place in our palette.
       const color = codes[at + 1] === 5 ? readColor(String(codes[at + 2])) : null;
       if (color !== null) result = { ...result, [code === 38 ? 'foreground' : 'background']: color };
       at += codes[at + 1] === 5 ? 2 : 4;

@@ -88,7 +88,7 @@ export function readEvent(value: unknown): EngineEvent | null {
   return event;
 }
 
-/** A one-line summary of an event, with the CLI's colour tags. */
+/** A one-line summary of an event, with the CLI's color tags. */
 export function describeEvent(event: EngineEvent): { kind: string; label: string; urn: string | null; text: string } {
   const found = eventKinds.find(({ kind }) => event[kind] !== undefined);
   const { kind, label } = found ?? { kind: otherKind(event), label: otherKind(event) };

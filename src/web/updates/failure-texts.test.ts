@@ -13,7 +13,7 @@ function said(...messages: { readonly urn?: string; readonly message: string }[]
   return groupMessages(progress);
 }
 
-test('lines of messages have ids that do not depend on colours, and are found by their text', () => {
+test('lines of messages have ids that do not depend on colors, and are found by their text', () => {
   const groups = said({ message: 'one\n<{%fg 1%}>two\r\nTH<{%reset%}>REE\n' }, { urn, message: 'four\nthree' });
   const [first] = groups[0]?.diagnostics ?? [];
   expect(first && linesOf(first).map(({ id, spans }) => [id, spans.map(({ text }) => text).join('')])).toEqual([

@@ -50,7 +50,7 @@ export function groupOfLine(groups: readonly MessageGroup[], line: string): numb
   return groups.findIndex(({ diagnostics }) => diagnostics.some((each) => each.sequence === sequence));
 }
 
-/** All messages as a text without colours, in the order in which they came. */
+/** All messages as a text without colors, in the order in which they came. */
 export function messagesAsText(groups: readonly MessageGroup[]): string {
   return groups
     .flatMap(({ diagnostics, urn }) => diagnostics.map((diagnostic) => ({ ...diagnostic, urn })))

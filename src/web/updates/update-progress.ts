@@ -9,7 +9,7 @@ export interface Diagnostic {
   sequence: number;
   timestamp: number;
   severity: 'debug' | 'info' | 'warning' | 'error';
-  /** With the CLI's colour tags. */
+  /** With the CLI's color tags. */
   message: string;
   /** The policy that it comes from. */
   policy: { name: string; pack: string; isMandatory: boolean } | null;

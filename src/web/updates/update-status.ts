@@ -3,7 +3,7 @@ import { updateStatusTexts } from './status/texts.ts';
 
 export type StatusTone = 'neutral' | 'success' | 'failure' | 'running' | 'warning';
 
-/** The status of an update as one label and one colour. */
+/** The status of an update as one label and one color. */
 export interface StatusView {
   word: string;
   tone: StatusTone;

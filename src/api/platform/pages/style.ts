@@ -1,5 +1,5 @@
 /**
- * Style sheet of the server-rendered pages. Colours and type are those of the web UI (src/web/platform/app/tokens.css), whose build has the font; a
+ * Style sheet of the server-rendered pages. Colors and type are those of the web UI (src/web/platform/app/tokens.css), whose build has the font; a
  * server without it uses the system's.
  */
 export const signInStyle = `@font-face {

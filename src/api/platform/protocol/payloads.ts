@@ -11,7 +11,7 @@ const SequenceNumber = Type.Integer({
 });
 const DeploymentVersion = Type.Integer({ minimum: 1, maximum: 4, description: 'Schema version of the deployment' });
 
-/** apitype.UntypedDeployment. `deployment` is not modelled; its bytes are stored unchanged. */
+/** apitype.UntypedDeployment. `deployment` is not modeled; its bytes are stored unchanged. */
 export const UntypedDeployment = component(
   'UntypedDeployment',
   Type.Object({

@@ -5,7 +5,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Returns the variables with our prefix that name the services beside this process, such as HOLDFAST_API_SERVICE_HOST
  * for a service `holdfast-api`: Kubernetes sets them for each service of a namespace. Only a complete set counts, whose
- * values agree with each other: a single variable may be a misspelt setting.
+ * values agree with each other: a single variable may be a misspelled setting.
  */
 export function findServiceLinks(environment: Environment): string[] {
   const links = new Set<string>();

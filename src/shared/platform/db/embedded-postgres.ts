@@ -82,7 +82,7 @@ export async function startEmbeddedPostgres(
   if (cluster === clusterFolder) endUpgrade(directory);
   assertSameMajor(dataDir, binaries);
   const account = chooseAccount(directory, binaries);
-  if (!existsSync(path.join(dataDir, 'PG_VERSION'))) await initialise(dataDir, passwordFile, binaries, account);
+  if (!existsSync(path.join(dataDir, 'PG_VERSION'))) await initialize(dataDir, passwordFile, binaries, account);
   // Even if they already existed: the process that created them may have been killed before it synced them.
   syncPath(passwordFile);
   syncPath(directory);
@@ -185,7 +185,7 @@ function launch(
   return child;
 }
 
-async function initialise(
+async function initialize(
   dataDir: string,
   passwordFile: string,
   binaries: PostgresBinaries,

@@ -11,9 +11,9 @@ test('the memory of a large buffer is freed', () => {
 
 test('memory that is shared with other buffers stays', () => {
   for (const size of [10, 10_000, 30_000, 64 * 1024]) {
-    const [neighbour, body] = [Buffer.from('neighbour'), Buffer.allocUnsafe(size).fill('a')];
+    const [neighbor, body] = [Buffer.from('neighbor'), Buffer.allocUnsafe(size).fill('a')];
     freeBuffer(body);
     freeBuffer(gunzipSync(gzipSync(body)));
-    expect([neighbour.toString(), body.length, body.at(-1)]).toEqual(['neighbour', size, 97]);
+    expect([neighbor.toString(), body.length, body.at(-1)]).toEqual(['neighbor', size, 97]);
   }
 });

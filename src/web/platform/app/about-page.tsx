@@ -20,8 +20,8 @@ export function AboutPage() {
         <FactRow name={aboutTexts.version}>
           {me === undefined ? <Skeleton width={48} /> : <code>{me.version}</code>}
         </FactRow>
-        <FactRow name={aboutTexts.licence}>
-          <ExternalLink href="https://www.apache.org/licenses/LICENSE-2.0">{aboutTexts.licenceName}</ExternalLink>
+        <FactRow name={aboutTexts.license}>
+          <ExternalLink href="https://www.apache.org/licenses/LICENSE-2.0">{aboutTexts.licenseName}</ExternalLink>
         </FactRow>
         <FactRow name={aboutTexts.api}>
           <a href="/api/openapi.json">{aboutTexts.apiDescription}</a>

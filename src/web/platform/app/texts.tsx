@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 
 export const paletteTexts = {
   actions: 'Actions',
-  favourites: 'Favourites',
+  favorites: 'Favorites',
   field: 'Stack, page or command',
   goTo: 'Go to',
   noResults: 'No results.',
@@ -35,8 +35,8 @@ export const aboutTexts = {
   api: 'API',
   apiDescription: 'Description of all calls (OpenAPI)',
   lead: 'A self-hosted state backend for the Pulumi CLI.',
-  licence: 'Licence',
-  licenceName: 'Apache License 2.0',
+  license: 'License',
+  licenseName: 'Apache License 2.0',
   logIn: 'Log in with the CLI',
   sessions: 'Sessions and passkeys of your account',
   title: 'About Holdfast',

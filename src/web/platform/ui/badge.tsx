@@ -3,7 +3,7 @@ import styles from './badge.module.css';
 
 export type Tone = 'neutral' | 'accent' | 'success' | 'failure' | 'running' | 'warning';
 
-/** A label with a status colour. The icon or the text conveys the same as the colour. */
+/** A label with a status color. The icon or the text conveys the same as the color. */
 export function Badge({
   children,
   icon,

@@ -186,7 +186,7 @@ export const stackAccessTexts = {
 
 export const stackPageTexts = {
   access: 'Access',
-  addFavourite: 'Add to favourites',
+  addFavorite: 'Add to favorites',
   changed: (at: ReactNode) => <>, changed {at}</>,
   configuration: 'Configuration',
   configurationLead: 'The configuration of the last update. Secret values are redacted.',
@@ -197,7 +197,7 @@ export const stackPageTexts = {
   neverUpdated: 'Never updated',
   noConfiguration: 'The last update had no configuration.',
   overview: 'Overview',
-  removeFavourite: 'Remove from favourites',
+  removeFavorite: 'Remove from favorites',
   resources: 'Resources',
   resourceCount: (number: ReactNode, count: number) => (
     <>

@@ -28,7 +28,7 @@ const minForMap = 15;
 const clickPx = 6;
 const mapSize = { width: 160, height: 110 };
 const nearOrAll = [
-  { value: 'near', label: graphTexts.neighbourhood },
+  { value: 'near', label: graphTexts.neighborhood },
   { value: 'all', label: graphTexts.all },
 ] as const;
 
@@ -39,7 +39,7 @@ interface FlowGraphProps {
   readonly data: GraphData | undefined;
   readonly chosen: number | null;
   readonly onOpen: (thing: number) => void;
-  /** What the search does with a thing; without it, the graph shows its neighbourhood. */
+  /** What the search does with a thing; without it, the graph shows its neighborhood. */
   readonly onPick?: (thing: number) => void;
 }
 
@@ -102,7 +102,7 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
         ) : (
           <Picture
             drawing={drawing}
-            centre={focus === null ? null : `t${focus}`}
+            center={focus === null ? null : `t${focus}`}
             held={held}
             subject={`${focus} ${isNear}`}
           />
@@ -147,12 +147,12 @@ function useKeptFocus(
 
 interface PictureProps {
   readonly drawing: GraphDrawing;
-  readonly centre: string | null;
+  readonly center: string | null;
   readonly held: string | null;
   readonly subject: string;
 }
 
-function Picture({ centre, drawing, held, subject }: PictureProps) {
+function Picture({ center, drawing, held, subject }: PictureProps) {
   const [pointed, setPointed] = useState<string | null>(null);
   const nodes = useMemo(() => {
     const boxes = new Map(drawing.layout.boxes.map((box) => [box.id, box]));
@@ -200,7 +200,7 @@ function Picture({ centre, drawing, held, subject }: PictureProps) {
         elementsSelectable={false}
         onlyRenderVisibleElements={nodes.length > maxAlwaysDrawn}
       >
-        <GraphCamera drawing={drawing} centre={centre} held={held} subject={subject} />
+        <GraphCamera drawing={drawing} center={center} held={held} subject={subject} />
         <Controls showInteractive={false} />
         {nodes.length >= minForMap ? <MapOfGraph layout={drawing.layout} /> : null}
       </ReactFlow>

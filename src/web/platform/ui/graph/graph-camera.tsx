@@ -9,17 +9,17 @@ export const readableZoom = 0.92;
 const margin = 24;
 
 /**
- * Shows a new drawing readably: all of it if it fits, or else from its left edge or around `centre`, a box. A box that stays in place
+ * Shows a new drawing readably: all of it if it fits, or else from its left edge or around `center`, a box. A box that stays in place
  * (`held`) keeps its position on the screen, so that a click moves nothing from under the pointer.
  */
 export function GraphCamera({
-  centre,
+  center,
   drawing,
   held,
   subject,
 }: {
   readonly drawing: GraphDrawing;
-  readonly centre: string | null;
+  readonly center: string | null;
   readonly held: string | null;
   /** Another subject is another picture. */
   readonly subject: string;
@@ -43,12 +43,12 @@ export function GraphCamera({
       const moved = { zoom, x: x + (then.x - now.x) * zoom, y: y + (then.y - now.y) * zoom };
       // By the outline, a box can be expanded that is not in view.
       if (isInView(now, moved, { width, height })) void flow.setViewport(moved);
-      else centreOn(flow, now);
+      else centerOn(flow, now);
       return;
     }
     const zoom = Math.min(1, Math.max(readableZoom, zoomToFit(layout, { width, height })));
-    const box = boxIn(drawing, centre);
-    // The first column of a picture that does not fit is in view, unless `centre` would be out of it.
+    const box = boxIn(drawing, center);
+    // The first column of a picture that does not fit is in view, unless `center` would be out of it.
     const isFar = box !== undefined && (box.x + boxSize.width) * zoom > width - 2 * margin;
     const start = (space: number, size: number, at: number): number =>
       size * zoom <= space - 2 * margin
@@ -58,7 +58,7 @@ export function GraphCamera({
       ...{ zoom, x: start(width, layout.width, isFar ? box.x + boxSize.width / 2 : 0) },
       y: start(height, layout.height, ((box ?? leftmost(drawing))?.y ?? 0) + boxSize.height / 2),
     });
-  }, [centre, drawing, flow, height, held, subject, width]);
+  }, [center, drawing, flow, height, held, subject, width]);
   // A box that the keyboard reaches comes into view. Browsers scroll to it, which the picture undoes.
   useEffect(() => {
     const onFocus = ({ target }: FocusEvent): void => {
@@ -66,7 +66,7 @@ export function GraphCamera({
       if (!(target as HTMLElement).matches(':focus-visible')) return;
       const id = (target as HTMLElement).closest<HTMLElement>('[data-box]')?.dataset['box'];
       const box = drawing.layout.boxes.find((each) => each.id === id);
-      if (box && !isInView(box, flow.getViewport(), { width, height })) centreOn(flow, box);
+      if (box && !isInView(box, flow.getViewport(), { width, height })) centerOn(flow, box);
     };
     canvas?.addEventListener('focusin', onFocus);
     return () => canvas?.removeEventListener('focusin', onFocus);
@@ -91,7 +91,7 @@ function isInView(
   return left >= 0 && top >= 0 && right <= width && top + boxSize.height * viewport.zoom <= height;
 }
 
-function centreOn(flow: Pick<ReactFlowInstance, 'setCenter' | 'getViewport'>, { x, y }: Position): void {
+function centerOn(flow: Pick<ReactFlowInstance, 'setCenter' | 'getViewport'>, { x, y }: Position): void {
   const { zoom } = flow.getViewport();
   void flow.setCenter(x + boxSize.width / 2, y + boxSize.height / 2, { zoom: Math.max(zoom, readableZoom) });
 }

@@ -25,7 +25,7 @@ export function showMore(choice: GraphChoice, shown: Shown | null, box: GraphBox
   return { ...choice, more, expanded: choice.isNear ? choice.expanded : expandedOf(choice, shown) };
 }
 
-/** Null: as much as fits, which a picture of a neighbourhood does not tell. */
+/** Null: as much as fits, which a picture of a neighborhood does not tell. */
 function expandedOf(choice: GraphChoice, shown: Shown | null): readonly string[] | null {
   if (shown === null || shown.choice.isNear) return choice.expanded;
   if (shown.choice !== choice && choice.expanded !== null) return choice.expanded;

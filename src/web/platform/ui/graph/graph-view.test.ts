@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { showMore, toggleBox } from './graph-choice.ts';
 import type { GraphBox, GraphChoice, GraphData } from './graph-data.ts';
 import { growTree } from './graph-tree.ts';
-import { viewNeighbourhood, viewTree } from './graph-view.ts';
+import { viewNeighborhood, viewTree } from './graph-view.ts';
 
 const atFirst: GraphChoice = { expanded: null, added: [], more: {}, focus: null, isRevealed: true, isNear: false };
 
@@ -55,18 +55,18 @@ describe('what a graph shows', () => {
     expect(boxes.map(({ name }) => name)).toContain('database-999');
   });
 
-  test('the neighbourhood of a thing ends with a box for the rest, which can be shown', () => {
+  test('the neighborhood of a thing ends with a box for the rest, which can be shown', () => {
     const tree = growTree(services(100));
-    const near = viewNeighbourhood(tree, { ...atFirst, focus: 2 }, 2);
+    const near = viewNeighborhood(tree, { ...atFirst, focus: 2 }, 2);
     expect(near.boxes.map(({ name }) => name)).toEqual(expect.arrayContaining(['service-0', 'bucket-0', '88 more']));
-    const all = viewNeighbourhood(tree, { ...atFirst, focus: 2, more: { 't2 needed': 88 } }, 2);
+    const all = viewNeighborhood(tree, { ...atFirst, focus: 2, more: { 't2 needed': 88 } }, 2);
     expect(all.boxes).toHaveLength(102);
   });
 
   test('a box that is expanded before all is drawn is expanded besides what fits', () => {
     const tree = growTree(services(3));
     const near: GraphChoice = { ...atFirst, focus: 2, isNear: true };
-    const shown = { choice: near, drawing: { view: viewNeighbourhood(tree, near, 2) } };
+    const shown = { choice: near, drawing: { view: viewNeighborhood(tree, near, 2) } };
     const service = shown.drawing.view.boxes.find(({ name }) => name === 'service-0');
     const names = (choice: GraphChoice) => viewTree(tree, choice).boxes.map(({ name }) => name);
     const all = names({ ...near, isNear: false });

@@ -82,7 +82,7 @@ export function viewTree(tree: GraphTree, choice: GraphChoice): GraphView {
 }
 
 /** A thing with its parent, its children, its dependencies and what depends on it. */
-export function viewNeighbourhood(tree: GraphTree, choice: GraphChoice, focus: number): GraphView {
+export function viewNeighborhood(tree: GraphTree, choice: GraphChoice, focus: number): GraphView {
   const boxes = new Map<string, GraphBox>();
   const edges = new Map<string, GraphEdge>();
   const addThing = (thing: number, parent: string | null): string => {

@@ -1,7 +1,7 @@
 import { boxSize, type GraphChoice, type GraphData, type GraphView } from './graph-data.ts';
 import { type GraphLayout, layOutGraph } from './graph-layout.ts';
 import { type GraphTree, growTree } from './graph-tree.ts';
-import { viewNeighbourhood, viewTree } from './graph-view.ts';
+import { viewNeighborhood, viewTree } from './graph-view.ts';
 
 /** What the page asks for. `data` comes with the first question about it. */
 export interface GraphQuestion {
@@ -25,7 +25,7 @@ addEventListener('message', ({ data: question }: MessageEvent<GraphQuestion>) =>
   if (data !== null) tree = growTree(data);
   if (tree === null) return;
   const view =
-    choice.isNear && choice.focus !== null ? viewNeighbourhood(tree, choice, choice.focus) : viewTree(tree, choice);
+    choice.isNear && choice.focus !== null ? viewNeighborhood(tree, choice, choice.focus) : viewTree(tree, choice);
   const layout = layOutGraph(
     view.boxes.map(({ id }) => id),
     view.edges,

@@ -10,7 +10,7 @@ export const graphTexts = {
   linesLeftOut: (count: number) =>
     ` ${count.toLocaleString(numberLocale)} ${count === 1 ? 'line of a single dependency is' : 'lines of single dependencies are'} left out.`,
   map: 'Map of the graph',
-  neighbourhood: 'Neighbourhood',
+  neighborhood: 'Neighborhood',
   outline: 'Outline',
   searchIn: (graph: string) => `Search in: ${graph}`,
   tryAgain: 'Try again',

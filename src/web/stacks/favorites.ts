@@ -1,17 +1,17 @@
 import { useSyncExternalStore } from 'react';
 import type { StackRef } from '../platform/app/contract.ts';
 
-const key = 'holdfast.favourites';
-const maxFavourites = 50;
+const key = 'holdfast.favorites';
+const maxFavorites = 50;
 const listeners = new Set<() => void>();
 
-/** Favourite stacks, kept in this browser. */
-let favourites: readonly StackRef[] = read();
+/** Favorite stacks, kept in this browser. */
+let favorites: readonly StackRef[] = read();
 
 function read(): readonly StackRef[] {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(key) ?? '[]');
-    return Array.isArray(stored) ? stored.filter(isStackRef).slice(0, maxFavourites) : [];
+    return Array.isArray(stored) ? stored.filter(isStackRef).slice(0, maxFavorites) : [];
   } catch {
     return [];
   }
@@ -27,27 +27,27 @@ function isSame(one: StackRef, other: StackRef): boolean {
   return one.organization === other.organization && one.project === other.project && one.stack === other.stack;
 }
 
-/** Adds a stack to the favourites, or removes it. */
-export function toggleFavourite({ organization, project, stack }: StackRef): void {
+/** Adds a stack to the favorites, or removes it. */
+export function toggleFavorite({ organization, project, stack }: StackRef): void {
   const chosen = { organization, project, stack };
-  const others = favourites.filter((each) => !isSame(each, chosen));
-  favourites = others.length < favourites.length ? others : [...others, chosen].slice(-maxFavourites);
+  const others = favorites.filter((each) => !isSame(each, chosen));
+  favorites = others.length < favorites.length ? others : [...others, chosen].slice(-maxFavorites);
   try {
-    localStorage.setItem(key, JSON.stringify(favourites));
+    localStorage.setItem(key, JSON.stringify(favorites));
   } catch {
     // Storage may be disabled; the change then lasts until the user leaves the page.
   }
   for (const listener of listeners) listener();
 }
 
-export function useFavourites(): readonly StackRef[] {
+export function useFavorites(): readonly StackRef[] {
   return useSyncExternalStore(
     (listener) => {
       listeners.add(listener);
       // Another tab changed them.
       const onStorage = (event: StorageEvent): void => {
         if (event.key !== key) return;
-        favourites = read();
+        favorites = read();
         listener();
       };
       addEventListener('storage', onStorage);
@@ -56,6 +56,6 @@ export function useFavourites(): readonly StackRef[] {
         removeEventListener('storage', onStorage);
       };
     },
-    () => favourites,
+    () => favorites,
   );
 }
