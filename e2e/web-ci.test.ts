@@ -141,7 +141,7 @@ await suite('pages about CI and for operators', {
       await again.getByRole('link', { name: '30 days', exact: true }).click();
       const delivered = again.getByRole('table', { name: 'Delivery of projects' }).getByRole('row', { name: project });
       await delivered.getByText('0 %', { exact: true }).waitFor();
-      await again.getByText('Median time from the first run of a commit').waitFor();
+      await again.getByText('Median time from a commit’s first run').waitFor();
       expect(await findBarriers(again)).toEqual([]);
       const [download] = await Promise.all([
         again.waitForEvent('download'),

@@ -30,7 +30,7 @@ async function call(server: OwnHoldfastServer, procedure: string, input: object)
   return result.data ?? {};
 }
 
-/** A folder of the CLI's own backend: with a stack, and one whose state the CLI refuses. */
+/** A DIY backend: with a stack, and one whose state the CLI refuses. */
 async function writeStacks(folder: string): Promise<void> {
   const stacks = join(folder, '.pulumi/stacks/shop');
   await mkdir(stacks, { recursive: true });

@@ -122,7 +122,7 @@ function createProgram(run: CommandRun): Command {
     .action(async () => (await import('./serve.ts')).serve(run, 'worker'));
   program
     .command('setup')
-    .description('write a file of settings: ask at a terminal, otherwise take options and the environment');
+    .description('write a settings file: ask at a terminal, otherwise use options and the environment');
   program
     .command('doctor')
     .description('check settings, stores, keys, disk and public URL; exits with 1 if something fails');
@@ -160,21 +160,21 @@ function createProgram(run: CommandRun): Command {
   program
     .command('import')
     .description(
-      'import stacks with their history from a service (`https://…`), or a folder or bucket of the CLI (`file://…`, `s3://…`)',
+      'import stacks with their history from a service (`https://…`) or a DIY backend (`file://…`, `s3://…`)',
     );
   program
     .command('export')
-    .description('export the stacks of an organization to a folder (`file://…`) or bucket (`s3://…`) of the CLI');
+    .description('export the stacks of an organization to a DIY backend (`file://…`, `s3://…`)');
   program.command('plan').description('show what `holdfast apply` would change');
-  program.command('apply').description('make an organization as YAML documents declare it, through the API');
-  program.command('export-config').description('write what an organization has as such documents');
+  program.command('apply').description('make an organization match its YAML documents, through the API');
+  program.command('export-config').description('write an organization as YAML documents');
   program.command('top').description('watch processes, queues and running updates, as a site admin, through the API');
-  program.command('wait').description('wait until no update of a stack runs, through the API');
-  program.command('approve').description('give a requested approval, through the API');
+  program.command('wait').description('wait until a stack has no running update, through the API');
+  program.command('approve').description('approve the runs of a commit, through the API');
   program.command('drain').description('drain the running update of a stack, through the API');
   program
     .command('schema')
-    .description('print the JSON Schema of these documents, or of what a command prints with --json')
+    .description("print the JSON Schema of YAML documents, or of a command's --json output")
     .argument('[command...]', 'its words, such as admin token list')
     .option('--list', 'list the schemas')
     .action(async (args: string[], options: { list?: true }) =>
@@ -182,11 +182,11 @@ function createProgram(run: CommandRun): Command {
     );
   program
     .command('bundle')
-    .description('show how far the break-glass bundle is behind, and import what was done in it')
+    .description('show how far the break-glass bundle is behind, and import updates made in it')
     .usage('<command>');
   program
     .command('completion')
-    .description('print a script with which a shell completes these commands')
+    .description('print a script for shell completion')
     .addArgument(new Argument('<shell>').choices(shells))
     .action(async (shell: Shell) => {
       const { completionScript } = await import('./completion/completion-scripts.ts');

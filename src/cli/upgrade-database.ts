@@ -20,8 +20,8 @@ export async function upgradeEmbeddedDatabase(
     });
     console.log(
       upgrade === null
-        ? 'The database is of the Postgres of this release.'
-        : `The database is of Postgres ${upgrade.to}, with ${upgrade.rows} rows. Start the server. The files of Postgres ${upgrade.from} are in ${upgrade.kept}: delete them when all is well.`,
+        ? "The database already uses this release's Postgres."
+        : `The database now uses Postgres ${upgrade.to}, and has ${upgrade.rows} rows. Start the server. The files of Postgres ${upgrade.from} are in ${upgrade.kept}: delete them when all is well.`,
     );
   } finally {
     claim.release();

@@ -134,5 +134,5 @@ test('a damaged encrypted object is found and named', async () => {
 
 test('a text that is no recipient is refused', async () => {
   const { code, stderr } = await runBackup(source(), 'create', '--to', location, '--recipient', 'age1nobody');
-  expect([code, stderr]).toEqual([1, expect.stringContaining('age1nobody is no age recipient')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('age1nobody is not an age recipient')]);
 });

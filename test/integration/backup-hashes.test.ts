@@ -63,7 +63,7 @@ test('without right copies, the command names the objects, exits with 1, and the
   const first = await run();
   expect(first.code).toBe(1);
   expect(JSON.parse(first.stdout).wrongBlobs).toEqual(keys);
-  for (const key of keys.slice(0, 20)) expect(first.stderr).toContain(`No copy of ${key} has its hash`);
+  for (const key of keys.slice(0, 20)) expect(first.stderr).toContain(`No intact copy of ${key} could be read`);
   const target = await openTarget();
   expect(await target.findAbsent(keys.map((key) => `blobs/${key}`))).toHaveLength(keys.length);
   expect(await damageOf(target)).toHaveLength(keys.length);

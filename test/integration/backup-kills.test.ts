@@ -164,7 +164,7 @@ test.each([
       await plainBackup(target);
       await pruneBackups(target, 1);
     });
-    await expect(plainBackup(late)).rejects.toThrow('A prune has deleted the backup while it was made');
+    await expect(plainBackup(late)).rejects.toThrow('A prune deleted this unfinished backup');
     for (const { id, isComplete } of await findBackups(target))
       if (isComplete) expect(await damageOf(target, id)).toEqual([]);
     expect((await findBackups(target)).some(({ isComplete }) => isComplete)).toBe(true);
@@ -182,7 +182,7 @@ test('a backup that ends while a prune deletes it does not succeed', async () =>
     await gate.promise;
   });
   const made = plainBackup(late);
-  const refused = expect(made).rejects.toThrow('A prune has deleted the backup while it was made');
+  const refused = expect(made).rejects.toThrow('A prune deleted this unfinished backup');
   await reached.promise;
   await plainBackup(target);
   const store = changing(target, async (key) => {

@@ -133,7 +133,7 @@ test('a backup is restored elsewhere with each byte, and the running update ends
     { dataDir: path.join(home, 'keyless'), settings: { HOLDFAST_MASTER_KEYS: '' } },
     ...['restore', '--from', location],
   );
-  expect(keyless.stdout).toContain(`The master keys ${manifest.masterKeys.join(', ')} are needed, and not here`);
+  expect(keyless.stdout).toContain(`The master keys ${manifest.masterKeys.join(', ')} are missing`);
 
   const again = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('The database is not empty')]);

@@ -40,7 +40,7 @@ await describeWithTools('behind PgBouncer', ['pgbouncer'], () => {
     const logger = createLogger({ level: 'silent' });
     const run = (url: string) => migrate({ url, connectMs: 60_000, waitMs: 0, logger }, { appRole });
     await using transactions = await startPgBouncer(database.ownerUrl, { poolMode: 'transaction', poolSize: 3 });
-    await expect(run(transactions.url)).rejects.toThrow('leads to a pooler of transactions');
+    await expect(run(transactions.url)).rejects.toThrow('points to a transaction pooler');
     await using sessions = await startPgBouncer(database.ownerUrl, { poolMode: 'session', poolSize: 3 });
     expect(await run(sessions.url)).toEqual([]);
     expect(await run(database.ownerUrl)).toEqual([]);

@@ -80,7 +80,7 @@ test('a server on files of an earlier Postgres refuses and names the command, wh
   expect([code, stdout || stderr]).toEqual([0, expect.stringContaining('cluster-17')]);
   expect(await countRows(path.join(dataDir, 'postgres'))).toEqual(rows);
   expect(readdirSync(path.join(dataDir, 'postgres')).sort()).toEqual(['cluster', 'cluster-17', 'password']);
-  expect((await upgrade(dataDir)).stdout).toContain('is of the Postgres of this release');
+  expect((await upgrade(dataDir)).stdout).toContain("already uses this release's Postgres");
   // The earlier release still starts on what was kept.
   rmSync(path.join(dataDir, 'postgres', 'cluster'), { recursive: true });
   renameSync(path.join(dataDir, 'postgres', 'cluster-17'), path.join(dataDir, 'postgres', 'cluster'));

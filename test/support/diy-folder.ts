@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** A stack of the CLI's own backend. */
+/** A stack of a DIY backend. */
 export interface DiyStack {
   readonly project?: string;
   readonly stack: string;

@@ -25,7 +25,7 @@ export const RoleResponse = component(
   }),
 );
 
-/** What roles can permit, as the vendor's provider reads it. */
+/** What roles can permit, as the pulumiservice provider reads it. */
 export const RoleScopesResponse = component(
   'RoleScopesResponse',
   Type.Object({

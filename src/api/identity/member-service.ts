@@ -83,7 +83,7 @@ export class MemberService {
         throw new NotFoundError(
           `There is no user ${JSON.stringify(login.slice(0, 100))} on this server. An operator can create one: holdfast admin create-user`,
         );
-      // Not a conflict: the vendor's provider takes 409 for "already a member", and adopts a membership that is not there.
+      // Not a conflict: the pulumiservice provider takes 409 for "already a member", and adopts a membership that is not there.
       if (!user.isActive)
         throw new InvalidRequestError(
           `${login} is deactivated. An operator can change that: holdfast admin reactivate-user`,
@@ -181,7 +181,7 @@ function readRole({ fgaRoleId, role }: ChangeMemberRequest): Role {
   return role ?? memberRole(fgaRoleId ?? '');
 }
 
-/** Reads the role of a member. Throws InvalidRequestError for roles of the organization, and for roles of the vendor's service. */
+/** Reads the role of a member. Throws InvalidRequestError for roles of the organization, and for roles of Pulumi Cloud. */
 export function memberRole(id: string): Role {
   const role = builtInRole(id);
   if (role === null)

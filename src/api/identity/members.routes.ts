@@ -23,7 +23,7 @@ const tags = ['members'];
 const path = '/api/orgs/:organization/members';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
-/** Members of an organization, as `pulumi org member` and the vendor's provider use them. */
+/** Members of an organization, as `pulumi org member` and the pulumiservice provider use them. */
 export function registerMemberRoutes(app: RouteScope, services: Services): void {
   listMembers(app, services);
   addMember(app, services);

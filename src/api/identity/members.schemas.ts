@@ -4,7 +4,7 @@ import { component } from '../platform/protocol/components.ts';
 export const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
 
 export const MembersQuery = Type.Object({
-  /** `frontend` or `backend` of the vendor's service: the same here. */
+  /** `frontend` or `backend` of Pulumi Cloud: the same here. */
   type: Type.Optional(Type.String()),
   continuationToken: Type.Optional(Type.String()),
 });

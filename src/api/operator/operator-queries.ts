@@ -101,7 +101,7 @@ export class OperatorQueries {
     const { name, retry } = failed;
     if (!retry)
       throw new ConflictError(
-        `Only its caller can repeat the job ${name}, which got its error, or it failed more than an hour ago`,
+        `The job ${name} cannot be rerun here: only its caller can retry it, or it failed over an hour ago`,
       );
     await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
     // Running it twice does no harm; a lost job would wait for the next sweep.

@@ -40,7 +40,7 @@ export class ArchiveUrls {
     const seconds = /^\d{1,11}$/.test(String(expires)) ? Number(expires) : 0;
     // Compared as text: many spellings decode to the same bytes, but only one was issued.
     if (!sameHash(Buffer.from(String(signature)), Buffer.from(await this.#sign(purpose, versionId, seconds)))) {
-      throw new ForbiddenError('This address is not valid');
+      throw new ForbiddenError('This URL is not valid');
     }
     return seconds;
   }
@@ -58,5 +58,5 @@ export class ArchiveUrls {
 
 /** The address was valid but has expired. */
 export function addressExpired(): ForbiddenError {
-  return new ForbiddenError('This address has expired. Run the command again');
+  return new ForbiddenError('This URL has expired. Run the command again');
 }

@@ -62,7 +62,7 @@ export const ListPolicyPacksResponse = component(
   }),
 );
 
-/** As the vendor's provider reads it. */
+/** As the pulumiservice provider reads it. */
 export const PolicyPackResponse = component(
   'PolicyPackResponse',
   Type.Object({
@@ -150,7 +150,7 @@ export const UpdatePolicyGroupRequest = component(
 );
 export type UpdatePolicyGroupRequest = Type.Static<typeof UpdatePolicyGroupRequest>;
 
-/** As the vendor's provider sends it. All changes are made in this order, or none. */
+/** As the pulumiservice provider sends it. All changes are made in this order, or none. */
 export const UpdatePolicyGroupBatchRequest = component(
   'UpdatePolicyGroupBatchRequest',
   Type.Array(UpdatePolicyGroupRequest, { minItems: 1, maxItems: 10_000 }),

@@ -112,7 +112,7 @@ export function withConfig(request: UpdatePolicyGroupRequest, kept: PackConfigs)
 export function assertKept(added: readonly PackReference[], kept: PackConfigs, current: PackConfigs): void {
   for (const { name } of added)
     if (kept.get(name) !== current.get(name))
-      throw new UnavailableError(`The configuration of policy pack ${name} changes; please retry`, {
+      throw new UnavailableError(`The configuration of policy pack ${name} is changing; please retry`, {
         retryAfterSeconds: 1,
       });
 }

@@ -231,6 +231,6 @@ function versionExists(pack: string, tag: string, isRemoved: boolean): ConflictE
 
 function beingPublished(pack: string, tag: string, since: Date): ConflictError {
   return new ConflictError(
-    `Version ${tag} of policy pack ${pack} is being published since ${since.toISOString()}. If that was interrupted, remove it with \`pulumi policy rm ${pack} ${tag}\`, then publish again`,
+    `Publishing version ${tag} of policy pack ${pack} began at ${since.toISOString()}. If it was interrupted, remove it with \`pulumi policy rm ${pack} ${tag}\`, then publish again`,
   );
 }

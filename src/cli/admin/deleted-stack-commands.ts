@@ -48,7 +48,7 @@ export function addDeletedStackCommands(admin: Command, open: OpenSession): void
     .action((id: string, options: RestoreOptions) => restore(open, id, options));
   deleted
     .command('purge')
-    .description('delete its data keys at once, and all its data soon after')
+    .description('delete a stack for good: its data keys at once, its data soon after')
     .argument('<id>', 'as listed')
     .requiredOption('--organization <name>', 'organization')
     .action((id: string, { organization }: OrganizationOptions) => purge(open, id, organization));

@@ -19,7 +19,7 @@ interface FreezeOptions extends ScopeOptions {
 /** Adds the commands that freeze stacks. */
 export function addFreezeCommands(admin: Command, open: OpenSession): void {
   withScope(admin.command('freeze'))
-    .description('block updates of stacks; previews are still allowed')
+    .description('freeze stacks: refuse updates, but not previews')
     .option('--note <text>', 'the reason, shown to users')
     .option('--until <time>', 'end, such as 2026-12-01T06:00:00Z (default: until thawed)')
     .option('--wait', 'let updates wait up to the lock-wait time instead of refusing them')

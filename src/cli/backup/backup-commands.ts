@@ -58,10 +58,10 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
             );
           if (missing.length > 0)
             console.error(`The blob store lacks ${missing.length} blobs that states need: see docs/backup.md`);
-          for (const key of wrong.slice(0, maxShown)) console.error(`No copy of ${key} has its hash`);
+          for (const key of wrong.slice(0, maxShown)) console.error(`No intact copy of ${key} could be read`);
           if (wrong.length > 0)
             console.error(
-              `The backup lacks ${counted(wrong.length, 'blob')} without a right copy: run \`holdfast admin fsck --all\``,
+              `The backup lacks ${counted(wrong.length, 'blob')} without intact copies: run \`holdfast admin fsck --all\``,
             );
           if (missing.length + wrong.length > 0) run.exitCode = 1;
           // Last, because it fails while a backup that is kept cannot be read.
@@ -99,7 +99,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
     .description('restore a backup into an empty database and the blob store of the settings')
     .requiredOption('--from <location>', 'location of the backup')
     .option('--identity <file>', 'age identities that decrypt it')
-    .option('--compare-with <url>', 'print the stacks that this database, the old one, has in newer versions')
+    .option('--compare-with <url>', 'print the stacks that have newer versions in this database, the old one')
     .option(...jsonOption)
     .action((id: string | undefined, { from, json, ...options }: RestoreFlags) =>
       on(from, async (call) => {
@@ -143,7 +143,7 @@ async function showVerified(session: AdminSession, location: string, id: string)
     await noteVerified(createScheduledTaskRepository(db), { at: Date.now(), id, location });
   };
   await session.withDatabase(note).catch((error: unknown) => {
-    session.logger.debug({ err: error }, 'the verification could not be noted in the database');
+    session.logger.debug({ err: error }, 'the verification could not be recorded in the database');
   });
 }
 

@@ -79,7 +79,7 @@ export function restorationText({ config }: AdminSession, restoration: Restorati
     `Restored backup ${backup}, as of ${takenAt}.`,
     ...(missingBlobs.length > 0 ? [`It lacks ${missingBlobs.length} blobs: their states cannot be read.`] : []),
     ...(missingMasterKeys.length > 0
-      ? [`The master keys ${missingMasterKeys.join(', ')} are needed, and not here: set HOLDFAST_MASTER_KEYS${file}.`]
+      ? [`The master keys ${missingMasterKeys.join(', ')} are missing: set HOLDFAST_MASTER_KEYS${file}.`]
       : []),
     ...(writtenAfter === null ? [] : writtenLines(writtenAfter)),
     'Webhooks and audit events wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',

@@ -44,7 +44,7 @@ interface ReturnedStack {
 export function addBundleCommands(command: Command, run: CommandRun): void {
   command
     .command('status')
-    .description('print how far the bundle is behind, and which stacks it cannot take')
+    .description('print how far the bundle is behind, and which stacks failed')
     .option(...jsonOption)
     .action((options: { json?: true }) => status(run, options));
   command
@@ -134,7 +134,7 @@ async function returnOrganization(call: Call, organization: string): Promise<Ret
         stack: `${organization}/${name}`,
         action: 'removed',
         versions: 0,
-        reason: 'the bundle has it no longer',
+        reason: 'it is no longer in the bundle',
       });
   return results;
 }

@@ -74,7 +74,7 @@ makes the folder; API replicas and workers listen if it is there when they start
     );
   debug
     .command('heap-snapshot')
-    .description('write the heap of a process, which stops for it; the file has secrets')
+    .description('write a heap snapshot, which pauses the process; the file contains secrets')
     .requiredOption('-o, --output <file>', 'new file, such as api.heapsnapshot (required)')
     .option(...processOption)
     .action(async ({ output, ...target }: Target & { readonly output: string }) =>

@@ -40,7 +40,7 @@ export async function runChecks(checks: readonly Check[], limitMs: number): Prom
           sentenceOf(error),
           error instanceof LateError
             ? 'Find what does not answer: a host, a network, a firewall or a disk.'
-            : 'The message says what must change.',
+            : 'Fix what the message names.',
         ),
       );
       return outcome && { name, ...outcome };

@@ -69,12 +69,12 @@ async function reach(visit: Visit): Promise<Outcome> {
 }
 
 const fixes: Readonly<Record<string, string>> = {
-  '28P01': 'HOLDFAST_DATABASE_URL must have the right user and password.',
+  '28P01': 'Correct the user and password in HOLDFAST_DATABASE_URL.',
   '28000': 'pg_hba.conf must let this user in, with or without TLS as HOLDFAST_DATABASE_URL says.',
   '3D000': 'Create the database, then run `holdfast migrate`.',
   '53300': 'Postgres needs a larger max_connections, or the processes a smaller HOLDFAST_DATABASE_POOL_SIZE.',
   ECONNREFUSED: 'Postgres must run and listen on the host and port of HOLDFAST_DATABASE_URL.',
-  ENOTFOUND: 'HOLDFAST_DATABASE_URL must name a host that the DNS knows.',
+  ENOTFOUND: 'Correct the host in HOLDFAST_DATABASE_URL, or its DNS.',
 };
 
 function fixOf(error: unknown): string {
@@ -171,7 +171,7 @@ async function checkClock(db: Database): Promise<Outcome> {
   const offMs = Math.max(0, sent - there, there - answered);
   const seen = `This machine and Postgres differ by ${(offMs / 1000).toFixed(1)} s.`;
   if (offMs <= okClockMs) return ok(seen);
-  const fix = 'NTP must set the clocks of all machines.';
+  const fix = "Synchronize all machines' clocks with NTP.";
   return offMs > maxClockMs ? fail(seen, fix) : warn(seen, fix);
 }
 

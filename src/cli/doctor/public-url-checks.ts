@@ -46,7 +46,7 @@ interface Proof {
 
 async function checkInstallation(visit: Visit, prove: () => Promise<Proof>): Promise<Outcome> {
   const { publicUrl } = visit.config;
-  const fix = 'HOLDFAST_PUBLIC_URL, the DNS and the proxy must lead to a server of this installation.';
+  const fix = "Point HOLDFAST_PUBLIC_URL, the DNS and the proxy at this installation's servers.";
   let proof: Proof;
   try {
     proof = await prove();

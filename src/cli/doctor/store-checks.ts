@@ -114,8 +114,8 @@ const fixes: Readonly<Record<BlobStoreFault, string>> = {
   denied: 'The credentials, or the system user, must be allowed to read, write, delete and list there.',
   full: 'Make space there.',
   misconfigured: 'The bucket must exist (`holdfast create-bucket`), and endpoint, region and path style must be right.',
-  throttled: 'The store must accept more requests.',
-  timeout: 'The store must answer: check hosts, networks and firewalls on the way.',
+  throttled: "Raise the store's request limit.",
+  timeout: 'Check hosts, networks and firewalls between here and the store.',
   unreachable: 'The store must run and listen where HOLDFAST_S3_ENDPOINT says.',
   faulty: 'The log of the store says why it fails.',
 };

@@ -102,7 +102,7 @@ async function exportFolder(
   let created: Promise<PassphraseCrypter> | null = null;
   const crypter = (): Promise<PassphraseCrypter> => {
     if (passphrase === null)
-      throw new MovingError('it has secrets of this server: set PULUMI_CONFIG_PASSPHRASE, which is to encrypt them');
+      throw new MovingError("its secrets use this server's keys: set PULUMI_CONFIG_PASSPHRASE to encrypt them");
     created ??= PassphraseCrypter.create(passphrase);
     return created;
   };

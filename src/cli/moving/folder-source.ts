@@ -8,7 +8,7 @@ import type { MovingSource, SourceContent, SourceState } from './moving-source.t
 /** Longer than what precedes the mark of a state file. */
 const headBytes = 2048;
 
-/** The stacks of a folder or bucket of the CLI's own backend. */
+/** The stacks of a DIY backend. */
 export class FolderSource implements MovingSource {
   readonly location: string;
   readonly #folder: Folder;

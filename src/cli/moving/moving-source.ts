@@ -104,7 +104,7 @@ export interface SourceGap {
   readonly text: string;
 }
 
-/** Where stacks come from: a folder of the CLI's own backend, a service, or an archive. */
+/** Where stacks come from: a DIY backend, a service, or an archive. */
 export interface MovingSource {
   /** For plans and the audit log. */
   readonly location: string;

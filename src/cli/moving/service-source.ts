@@ -10,7 +10,7 @@ import { PackedPage, readPreviews } from './service-previews.ts';
 /** As the CLI asks for (pkg/resource/stack/secrets.go). */
 const maxCiphertexts = 1000;
 
-/** An organization of a service of the CLI's protocol: the vendor's, or another Holdfast. */
+/** An organization of a service of the CLI's protocol: Pulumi Cloud, or another Holdfast. */
 export class ServiceSource implements MovingSource {
   readonly location: string;
   readonly #client: ServiceClient;

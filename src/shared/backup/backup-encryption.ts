@@ -24,7 +24,7 @@ export async function encryptToRecipients(recipients: readonly string[]): Promis
     try {
       encrypter.addRecipient(recipient);
     } catch (error) {
-      throw new BackupError(`${recipient} is no age recipient (age1…)`, { cause: error });
+      throw new BackupError(`${recipient} is not an age recipient (age1…)`, { cause: error });
     }
   }
   return {
@@ -46,7 +46,7 @@ export async function decryptWithIdentities(identityFile: string): Promise<Decry
     try {
       decrypter.addIdentity(identity);
     } catch (error) {
-      throw new BackupError('The identity file has a line that is no identity (AGE-SECRET-KEY-1…)', { cause: error });
+      throw new BackupError('The identity file has a line that is not an identity (AGE-SECRET-KEY-1…)', { cause: error });
     }
   }
   return async function* (body) {

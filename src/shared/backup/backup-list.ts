@@ -97,7 +97,7 @@ async function addNeeded(target: BlobStore, id: string, needed: KeySet): Promise
   } catch (error) {
     if (!(error instanceof BackupError)) throw error;
     throw new BackupError(
-      `Nothing was pruned, because backup ${id} must be kept and cannot be read: ${error.message}. Unless it can be mended, delete its objects (backups/${id}/…; in a folder, the files backups~${id}~…).`,
+      `Nothing was pruned, because backup ${id} must be kept and cannot be read: ${error.message}. Unless it can be repaired, delete its objects (backups/${id}/…; in a folder, the files backups~${id}~…).`,
       { cause: error },
     );
   }

@@ -67,7 +67,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   await target.put(backupKeys.manifest(id), once(await writeManifest(manifest, encryption.encrypt)));
   if ((await target.stat(backupKeys.start(id))) === null) {
     await target.delete(backupKeys.manifest(id));
-    throw new BackupError('A prune has deleted the backup while it was made, because a later one was complete');
+    throw new BackupError('A prune deleted this unfinished backup, because a later one is complete');
   }
   return manifest;
 }

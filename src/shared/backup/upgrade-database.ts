@@ -64,7 +64,7 @@ export async function upgradeDatabase(
   const to = majorOfBinaries(await findPostgresBinaries());
   if (from === to) return null;
   if (from > to)
-    throw new UpgradeError(`${current} is of Postgres ${from}, and this release has Postgres ${to}: it cannot go back`);
+    throw new UpgradeError(`${current} needs Postgres ${from}, but this release has Postgres ${to}: it cannot go back`);
   const kept = `${current}-${from}`;
   if (existsSync(kept)) throw new UpgradeError(`${kept} exists: move it away`);
   const binaries = findOldBinaries(from, oldPostgres);

@@ -37,7 +37,7 @@ export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copy
     throw new MoveError(
       phase === 'copying'
         ? 'No blobs are being copied: begin with `holdfast blobs copy`'
-        : 'No location was left: `holdfast blobs switch` comes first',
+        : 'Nothing to finish: run `holdfast blobs switch` first',
     );
   return {
     row,

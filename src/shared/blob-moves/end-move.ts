@@ -9,7 +9,7 @@ import { digest, inParallel, type PassOptions, stillNeeded } from './compare-loc
 export async function switchLocations(locations: BlobLocationRepository): Promise<void> {
   if (await locations.lockBackups()) throw new MoveError('A backup is being made: repeat this when it has ended');
   if (!(await locations.switch()))
-    throw new MoveError('The other location is not verified: `holdfast blobs verify` comes first, without faults');
+    throw new MoveError('The other location is not verified: run `holdfast blobs verify` until it succeeds');
 }
 
 export interface EmptyOptions {
@@ -29,7 +29,7 @@ export async function finishMove(
 ): Promise<{ deleted: number; left: number }> {
   const { locations } = parts;
   const row = await locations.find();
-  if (row?.phase !== 'switched') throw new MoveError('No location was left: `holdfast blobs switch` comes first');
+  if (row?.phase !== 'switched') throw new MoveError('Nothing to finish: run `holdfast blobs switch` first');
   // A location that is kept may be away already.
   if (!empty) {
     await locations.settle('switched');
@@ -69,7 +69,7 @@ async function assertSame(
   const more = faults.length > shown.length ? [`and ${faults.length - shown.length} more`] : [];
   throw new MoveError(
     [
-      `The new location is not as the old one, of which nothing was deleted (${faults.length}):`,
+      `The new location differs from the old one; nothing was deleted (${faults.length}):`,
       ...shown,
       ...more,
     ].join('\n'),

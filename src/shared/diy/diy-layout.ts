@@ -5,7 +5,7 @@ import type { Folder, FolderFile } from '../platform/blobs/folder.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
 import { inSlices } from '../platform/slices/slices.ts';
 
-/** Files of the CLI's own backend (pkg/backend/diy): names, and how their bytes are compressed. */
+/** Files of a DIY backend (pkg/backend/diy): names, and how their bytes are compressed. */
 export const root = '.pulumi';
 export const metaFile = `${root}/meta.yaml`;
 const stacksFolder = `${root}/stacks/`;

@@ -34,7 +34,7 @@ export interface ServiceUpdate {
 /** The member of an environment that names the user of the other service. */
 const requesterMember = 'import.requestedBy';
 
-/** An update as the history of the CLI's own backend has it (pkg/backend/updates.go). */
+/** An update as the history of a DIY backend has it (pkg/backend/updates.go). */
 export interface HistoryInfo {
   readonly kind: string;
   /** Seconds. */
@@ -95,7 +95,7 @@ export function storedPreview({ kind, result }: Pick<HistoryInfo, 'kind' | 'resu
   return storedOutcome({ kind: kind.replace(/^P/, ''), result });
 }
 
-/** A state that `pulumi state` or `pulumi stack import` has written: the CLI's own backend keeps no update of it. */
+/** A state that `pulumi state` or `pulumi stack import` has written: a DIY backend keeps no update of it. */
 export function unrecordedInfo(at: Date): HistoryInfo {
   const seconds = Math.floor(at.getTime() / 1000);
   return {

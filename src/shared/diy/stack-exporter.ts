@@ -67,7 +67,7 @@ export interface ExportedStack {
 /** The CLI finds no other projects in a folder (sdk/go/common/tokens/names.go). */
 const projectPattern = /^[A-Za-z_.][A-Za-z0-9_.-]*$/;
 
-/** Writes a stack as the CLI's own backend has it. Its newest state is written last, so a stack that is there is complete. */
+/** Writes a stack as a DIY backend has it. Its newest state is written last, so a stack that is there is complete. */
 export async function exportStack(parts: ExportParts, stack: StackRow): Promise<ExportedStack> {
   if (!projectPattern.test(stack.project))
     throw new MovingError(`the CLI does not list projects named ${stack.project}`);

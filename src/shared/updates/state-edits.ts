@@ -241,7 +241,7 @@ function assertUnchanged(found: StackRow | null, head: StackHead): void {
 }
 
 function rightsLost(): ForbiddenError {
-  return new ForbiddenError('Nothing was changed: the right to write to this stack was taken away during the call');
+  return new ForbiddenError('Nothing was changed: your write permission on this stack was revoked during the call');
 }
 
 function stackGone(): NotFoundError {

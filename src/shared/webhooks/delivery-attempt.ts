@@ -109,7 +109,7 @@ export class DeliveryAttempts {
       const { attempts, event, webhookId } = delivery;
       const result = 'status' in posted ? { status: posted.status } : posted;
       const facts = { webhookId, event, origin: originOf(message.url), attempts, state: outcome.state };
-      this.#logger.info({ ...facts, ...result }, 'a webhook did not accept an event');
+      this.#logger.info({ ...facts, ...result }, "a webhook's receiver refused an event");
     }
     return outcome;
   }
@@ -204,7 +204,7 @@ function storable(text: string): string {
 }
 
 /**
- * Headers by which a receiver recognizes the sender: those of Standard Webhooks and the vendor's. A secret that begins with `whsec_`
+ * Headers by which a receiver recognizes the sender: those of Standard Webhooks and Pulumi Cloud's. A secret that begins with `whsec_`
  * is Base64, as the libraries of Standard Webhooks expect; of any other the text itself is the key.
  */
 function signatureHeaders(

@@ -50,7 +50,7 @@ export class WebhookDispatcher {
       metrics.webhookAttempts.labels(state === 'waiting' ? 'retried' : state).inc();
     } catch (error) {
       metrics.webhookAttempts.labels('error').inc();
-      logger.warn({ webhookId: delivery.webhookId, err: error }, 'an attempt at a webhook will be made again');
+      logger.warn({ webhookId: delivery.webhookId, err: error }, 'a webhook delivery failed and is retried');
     }
   }
 

@@ -61,7 +61,7 @@ export function describeEvent(name: string): WebhookEvent {
     : { group: 'holdfast', text: name.replaceAll('_', ' ') };
 }
 
-/** Groups of the vendor and ours. Some have no events here. */
+/** Groups of Pulumi Cloud and ours. Some have no events here. */
 export const eventGroups = [
   'stacks',
   'deployments',
@@ -70,7 +70,7 @@ export const eventGroups = [
   'change_requests',
   'holdfast',
 ] as const;
-/** Events that the vendor's CLI offers and that do not occur here. */
+/** Events that the Pulumi CLI offers and that do not occur here. */
 const othersEvents =
   /^(import_failed|deployment_\w+|drift_(detection|remediation)_(succeeded|failed)|policy_violation_(mandatory|advisory)|(imported_)?environment_\w+|change_request_\w+)$/;
 

@@ -158,13 +158,13 @@ export const roleTexts = {
   builtIn: 'built in',
   create: 'Create a role',
   createAction: 'Create the role',
-  createLead: 'A role has no effect until a grant gives it.',
+  createLead: 'A role has no effect until a grant uses it.',
   delete: 'Delete…',
   deleteAction: 'Delete the role',
   deleteLead: (grants: number) =>
     grants === 0
       ? 'No grant uses it.'
-      : `${grants === 1 ? 'One grant gives' : `${grants} grants give`} it, and ${grants === 1 ? 'ends' : 'end'} with it. Running updates that are no longer permitted lose their lock.`,
+      : `${grants === 1 ? 'One grant uses' : `${grants} grants use`} it, and ${grants === 1 ? 'ends' : 'end'} with it. Running updates that are no longer permitted lose their lock.`,
   deleteTitle: (role: string) => `Delete ${role}?`,
   description: 'Description',
   edit: 'Edit…',

@@ -298,7 +298,7 @@ export const issuerTexts = {
   removeIssuer: 'Remove the issuer…',
   removePolicy: 'Remove this policy?',
   removePolicyAction: 'Remove the policy',
-  removePolicyDenied: 'The other policies then decide about runs that it denied.',
+  removePolicyDenied: 'The other policies then apply to runs that it denied.',
   removePolicyGone: 'Another user has edited or removed this policy.',
   removePolicyLead: 'Tokens issued by it end at once, and updates that run with them lose their lock.',
   sameAsIssuer: 'same as the issuer',

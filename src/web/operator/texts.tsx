@@ -170,7 +170,7 @@ export const serverAuditTexts = {
   lead: 'Sign-ins, passwords, passkeys and personal tokens of all users, and other events outside of organizations.',
   login: 'Login',
   nothing: 'Nothing matches',
-  onWhat: 'On what',
+  onWhat: 'Target',
   partOfName: 'Part of a name',
   title: 'Audit log',
   who: 'Who',

@@ -64,11 +64,11 @@ export const deliveryTexts = {
   changeRateMeaning: 'Successful updates and destroys that changed resources, per day.',
   failureRateMeaning: 'Failed runs, of all that succeeded or failed. Previews do not count.',
   leadTimeMeaning:
-    'Median time from the first run of a commit, previews included, to the end of the first update of a stack that succeeded with it, if it changed resources. The server does not know when the commit was made; a squashed or rebased commit is a new one.',
+    "Median time from a commit’s first run (previews included) to the end of its first successful update of a stack, if that changed resources. The server does not know when the commit was made; a squashed or rebased commit is a new one.",
   timeToRestoreMeaning: 'Median time from a stack’s first failed run to its next successful one.',
   notCounted: 'Not counted',
   notCountedMeaning: (isTrimmed: boolean) =>
-    `Deleted stacks and imported histories${isTrimmed ? ', and stacks that you cannot read' : ''}. Changes and times count some minutes after a run has ended.`,
+    `Deleted stacks and imported histories${isTrimmed ? ', and stacks that you cannot read' : ''}. Changes and times appear minutes after a run has ended.`,
   perDay: (changes: string) => `${changes} per day`,
   mostWithin: (duration: string) => `90 % within ${duration}`,
 } as const;

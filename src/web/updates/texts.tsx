@@ -299,7 +299,7 @@ export const updateStatisticsTexts = {
   seconds: (seconds: number) => `${seconds} s`,
   usually: (usual: string) => `usually ${usual}`,
   moreThanUsual: 'more than usual',
-  slowestLater: 'The slowest steps are known some minutes after the end.',
+  slowestLater: 'The slowest steps appear some minutes after the end.',
   slowestSteps: 'Slowest steps',
 } as const;
 

@@ -42,10 +42,10 @@ export const embedListTexts = {
   theBadge: 'The badge',
   theFeed: 'The feed',
   badgeDescription:
-    'Paste this Markdown into a README. Everyone who has the address sees the status of the stack, and nothing else.',
+    'Paste this Markdown into a README. Anyone with the URL sees the status of the stack, and nothing else.',
   feedDescription:
-    'Add this address to a feed reader. Everyone who has it sees the updates that you can read, as long as you can read them.',
-  shownOnce: 'The address is shown only once.',
+    'Add this URL to a feed reader. Anyone with it sees the updates that you can read, as long as you can read them.',
+  shownOnce: 'The URL is shown only once.',
   done: 'Done',
   revokeQuestion: (kind: string) => `Revoke the ${kind}?`,
   badgeRevoked: 'Pages that show it get a badge that says “unknown”, after a minute at most.',

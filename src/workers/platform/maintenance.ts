@@ -66,7 +66,7 @@ export function startMaintenance(
       }
     } catch (error) {
       metrics.maintenanceRuns.labels(name, 'failed').inc();
-      logger.warn({ sweep: name, err: error }, 'sweep failed');
+      logger.warn({ sweep: name, err: error }, 'task failed');
     }
   };
 

@@ -279,7 +279,7 @@ class QueueWorker {
   #logError(error: Error): void {
     if (error.message === this.#lastError) return;
     this.#lastError = error.message;
-    this.#warning.warn('worker', { err: error }, 'worker');
+    this.#warning.warn('worker', { err: error }, 'worker reported an error');
   }
 }
 

@@ -91,7 +91,7 @@ export class PasskeyService {
     this.#assertMayAdd(session);
     const kept = await this.#take('passkey-add', flowCookie);
     if (kept['session'] !== session.id)
-      throw new ForbiddenError('The adding of this passkey began in another session; begin again');
+      throw new ForbiddenError('You began adding this passkey in another session; start over');
     const { verifyRegistrationResponse } = await webauthn();
     const verified = await verifyRegistrationResponse({
       response: response as RegistrationResponseJSON,

@@ -57,7 +57,7 @@ export class QuotaReachedError extends ConflictError {
  */
 export function tooManyStacks(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
-    `Organization ${organization} may have ${limit} stacks, and you are using ${used}: remove one, or ${whoToAsk(organization, 'stacks')}`,
+    `Organization ${organization} may have ${limit} stacks, and has ${used}: remove one, or ${whoToAsk(organization, 'stacks')}`,
   );
 }
 
@@ -69,7 +69,7 @@ export function tooManyUpdates(organization: string, limit: number, used: number
 
 export function tooManyBytes(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
-    `Organization ${organization} may store ${limit} bytes, and you are using ${used}: remove stacks for good, or ${whoToAsk(organization, 'keptBytes')}`,
+    `Organization ${organization} may store ${limit} bytes, and stores ${used}: remove stacks for good, or ${whoToAsk(organization, 'keptBytes')}`,
   );
 }
 

@@ -119,7 +119,7 @@ test('a test starts a process with other values than the constants', () => {
   expect(tuningFrom(undefined)).toEqual({});
   expect(() => tuningFrom('{"leaseSeconds":"3600"}')).toThrow('HOLDFAST_TEST_TUNING');
   for (const malformed of ['', '{leaseSeconds:1}', 'null', '[1]', '1'])
-    expect(() => tuningFrom(malformed)).toThrow('HOLDFAST_TEST_TUNING is no object of numbers');
+    expect(() => tuningFrom(malformed)).toThrow('HOLDFAST_TEST_TUNING is not a numeric object');
   expect(() => parseConfig({}, tuningFrom('{"leaseSecond":3600}'))).toThrow('leaseSecond');
 });
 

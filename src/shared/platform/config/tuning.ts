@@ -113,7 +113,7 @@ export function tuningFrom(json: string | undefined): Partial<Tuning> {
     Value.Assert(Numbers, given);
     return given;
   } catch (cause) {
-    throw new TypeError('HOLDFAST_TEST_TUNING is no object of numbers', { cause });
+    throw new TypeError('HOLDFAST_TEST_TUNING is not a numeric object', { cause });
   }
 }
 

@@ -78,7 +78,7 @@ async function assertOwnSession(client: pg.Client, observer: pg.Client): Promise
     if (!isPooled(client, pids[0])) return;
     if (pids[0] === pids[1])
       throw new SharedSessionError(
-        'HOLDFAST_DATABASE_URL leads to a pooler of transactions, through which migrations cannot run. Give this command the URL of Postgres itself.',
+        'HOLDFAST_DATABASE_URL points to a transaction pooler, through which migrations cannot run. Give this command the URL of Postgres itself.',
       );
   }
 }

@@ -24,8 +24,8 @@ export function assertSameMajor(dataDir: string, binaries: PostgresBinaries): vo
   if (cluster === null || cluster === program) return;
   throw new EmbeddedPostgresError(
     cluster < program
-      ? `${dataDir} is of Postgres ${cluster}, and this release has Postgres ${program}: run \`holdfast upgrade-database\``
-      : `${dataDir} is of Postgres ${cluster}, and this release has Postgres ${program}: use the release that wrote it`,
+      ? `${dataDir} needs Postgres ${cluster}, but this release has Postgres ${program}: run \`holdfast upgrade-database\``
+      : `${dataDir} needs Postgres ${cluster}, but this release has Postgres ${program}: use the release that wrote it`,
   );
 }
 

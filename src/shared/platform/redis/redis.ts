@@ -67,7 +67,7 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisC
     const error = thrown.lastNodeError ?? thrown;
     // Errors repeat on every attempt to reconnect, some with the time until the next; log each one once.
     if (withoutTimes(error) !== withoutTimes(lastErrors.get(redis)))
-      logger.warn({ err: error }, 'Redis connection failed; it is tried again');
+      logger.warn({ err: error }, 'Redis connection failed; retrying');
     // A failed TLS handshake is followed by less specific errors.
     const known = lastErrors.get(redis);
     if (tlsFaultOf(known) === null || tlsFaultOf(error) !== null) lastErrors.set(redis, error);

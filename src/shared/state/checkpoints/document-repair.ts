@@ -54,7 +54,7 @@ export class DocumentRepair {
         await this.#repair(damaged, chunks);
         return true;
       } catch (error) {
-        this.#logger.warn({ checkpointId: damaged.id, way, err: error }, 'damaged document not replaced this way');
+        this.#logger.warn({ checkpointId: damaged.id, way, err: error }, 'damaged document not repaired this way');
       }
     }
     return false;

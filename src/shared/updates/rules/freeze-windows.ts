@@ -25,7 +25,7 @@ export type FreezeWindow = Static<typeof FreezeWindow>;
 export function checkFreeze({ until, windows = [] }: { until?: string; windows?: readonly FreezeWindow[] }): void {
   // The format allows a leap second.
   if (until !== undefined && Number.isNaN(Date.parse(until)))
-    throw new InvalidRequestError(`There is no time ${JSON.stringify(until)}`);
+    throw new InvalidRequestError(`${JSON.stringify(until)} is not a time`);
   for (const window of windows) {
     const shown = `${JSON.stringify(window.cron)} in ${JSON.stringify(window.timeZone)}`;
     let next: Date | null;
@@ -43,7 +43,7 @@ export function checkFreeze({ until, windows = [] }: { until?: string; windows?:
     if (next === null) throw new InvalidRequestError(`The window ${shown} never begins`);
     if (isJoined)
       throw new InvalidRequestError(
-        `The window ${shown} begins again before its ${window.minutes} minutes are over, more than ${maxJoined} times in a row: let it begin once and last longer, or leave out the windows if the freeze shall last until it is lifted`,
+        `The window ${shown} begins again before its ${window.minutes} minutes are over, more than ${maxJoined} times in a row: let it begin once and last longer, or leave out the windows if the freeze should last until thawed`,
       );
   }
 }

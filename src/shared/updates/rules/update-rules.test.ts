@@ -17,15 +17,15 @@ describe('a rule that is written', () => {
   });
 
   test.each([
-    [{ kind: 'other', settings: {} }, 'There is no kind of rules "other"'],
-    [{ kind: 'constructor', settings: {} }, 'There is no kind of rules'],
+    [{ kind: 'other', settings: {} }, 'There is no rule kind "other"'],
+    [{ kind: 'constructor', settings: {} }, 'There is no rule kind'],
     [{ kind: 'lock-wait', settings: {} }, 'The settings of a rule lock-wait are not valid'],
     [{ kind: 'lock-wait', settings: { seconds: -1 } }, 'not valid'],
     [{ kind: 'lock-wait', settings: { seconds: '1' } }, 'not valid'],
     [{ kind: 'lock-wait', settings: { seconds: 1, more: 1 } }, 'not valid'],
     [{ kind: 'lock-wait', settings: null }, 'not valid'],
     [{ kind: 'freeze', settings: { until: 'tomorrow' } }, 'not valid'],
-    [{ kind: 'freeze', settings: { until: '2026-12-31T23:59:60Z' } }, 'There is no time'],
+    [{ kind: 'freeze', settings: { until: '2026-12-31T23:59:60Z' } }, '"2026-12-31T23:59:60Z" is not a time'],
     [{ kind: 'lock-wait', stack: 'prod', settings: { seconds: 1 } }, 'needs its project'],
     [{ kind: 'lock-wait', project: '..', settings: { seconds: 1 } }, 'Project name'],
     [{ kind: 'lock-wait', tag: { name: ' ', value: '' }, settings: { seconds: 1 } }, 'Tag name'],

@@ -51,7 +51,7 @@ export function parseRule(written: {
   const { kind, project = null, stack = null, tag = null, note } = written;
   if (!isRuleKind(kind))
     throw new InvalidRequestError(
-      `There is no kind of rules ${JSON.stringify(kind.slice(0, 60))}: ${ruleKindNames.join(', ')}`,
+      `There is no rule kind ${JSON.stringify(kind.slice(0, 60))}: ${ruleKindNames.join(', ')}`,
     );
   if (project !== null) assertProjectName(project);
   if (stack !== null) {

@@ -3,10 +3,10 @@ import { numberLocale } from '../../platform/ui/locale.ts';
 
 export const importTexts = {
   archive: 'an archive of another Holdfast',
-  bucket: "a bucket of the CLI's own backend",
+  bucket: 'a DIY backend (bucket)',
   comparison: 'Comparison',
   comparisonWith: (source: string) => `Comparison with ${source}`,
-  folder: "a folder of the CLI's own backend",
+  folder: 'a DIY backend (folder)',
   import: 'Import',
   importFrom: (source: string) => `Import from ${source}`,
   previews: (count: number) => counted(count, 'preview'),
@@ -26,7 +26,7 @@ export const importPageTexts = {
   equal: 'Equal',
   imported: 'Imported',
   kept: 'Kept',
-  lead: 'Stacks that were already complete are not listed.',
+  lead: 'Stacks already up to date are omitted.',
   noSecrets: 'none found',
   notes: 'Notes',
   nothing: 'nothing',

@@ -5,7 +5,7 @@ export const ruleLabelTexts = {
   kinds: {
     freeze: { name: 'Freeze', about: 'No updates, always or at certain times.' },
     concurrency: { name: 'Concurrent updates', about: 'Further updates wait until others end.' },
-    'lock-wait': { name: 'Time in queue', about: 'How long an update waits for its stack.' },
+    'lock-wait': { name: 'Wait for the lock', about: 'How long an update waits for its stack.' },
     'wait-alert': { name: 'Alert on time in queue', about: 'Webhooks report updates that wait this long.' },
     supersede: { name: 'Superseding', about: 'Waiting runs of an older commit make way for runs of a newer one.' },
     'change-limit': {
@@ -22,7 +22,7 @@ export const ruleLabelTexts = {
     },
     consumers: {
       name: 'Outputs in use',
-      about: 'Updates that remove outputs read by other stacks are warned or refused.',
+      about: 'Updates fail, or cause warnings, if they remove outputs that other stacks read.',
     },
     'keep-versions': {
       name: 'Versions',
