@@ -56,7 +56,7 @@ async function reach(visit: Visit): Promise<Outcome> {
     const { version, versionNumber } = await createDatabaseFactsRepository(db).read();
     const { isStandby } = await createSiteRepository(db).postgres();
     if (versionNumber < minPostgres)
-      return fail(`Postgres ${version} is too old.`, `Holdfast needs Postgres ${minPostgres / 10_000} or later.`);
+      return fail(`Postgres ${version} is too old.`, `Use Postgres ${minPostgres / 10_000} or later.`);
     if (isStandby)
       return fail(
         'Postgres is a standby, which accepts no writes.',
@@ -70,25 +70,25 @@ async function reach(visit: Visit): Promise<Outcome> {
 
 const fixes: Readonly<Record<string, string>> = {
   '28P01': 'Correct the user and password in HOLDFAST_DATABASE_URL.',
-  '28000': 'pg_hba.conf must let this user in, with or without TLS as HOLDFAST_DATABASE_URL says.',
+  '28000': 'Let this user in by pg_hba.conf, with or without TLS as in HOLDFAST_DATABASE_URL.',
   '3D000': 'Create the database, then run `holdfast migrate`.',
-  '53300': 'Postgres needs a larger max_connections, or the processes a smaller HOLDFAST_DATABASE_POOL_SIZE.',
-  ECONNREFUSED: 'Postgres must run and listen on the host and port of HOLDFAST_DATABASE_URL.',
+  '53300': 'Raise max_connections of Postgres, or lower HOLDFAST_DATABASE_POOL_SIZE.',
+  ECONNREFUSED: 'Start Postgres, or correct the host and port in HOLDFAST_DATABASE_URL.',
   ENOTFOUND: 'Correct the host in HOLDFAST_DATABASE_URL, or its DNS.',
 };
 
 function fixOf(error: unknown): string {
   if (tlsFaultOf(error) !== null)
-    return 'HOLDFAST_CA_FILE, or sslrootcert in the URL, must name the authority that signed the certificate of Postgres.';
+    return "Name the CA of Postgres's certificate in HOLDFAST_CA_FILE, or in sslrootcert in the URL.";
   const parameter = refusedParameter(error);
-  if (parameter !== null) return `PgBouncer needs ${parameter} in ignore_startup_parameters: see docs/deploy.md.`;
+  if (parameter !== null) return `Add ${parameter} to ignore_startup_parameters of PgBouncer: see docs/deploy.md.`;
   let current = error as { code?: unknown; cause?: unknown } | undefined;
   for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {
     const fix = fixes[String(current.code)];
     if (fix !== undefined) return fix;
     current = current.cause as typeof current;
   }
-  return 'Postgres must be reachable from here at the address in HOLDFAST_DATABASE_URL.';
+  return 'Make Postgres reachable from here at the host and port in HOLDFAST_DATABASE_URL.';
 }
 
 async function checkMigrations(db: Database): Promise<Outcome> {
@@ -99,10 +99,10 @@ async function checkMigrations(db: Database): Promise<Outcome> {
   if (pending.length > 0)
     return fail(
       `The database lacks ${pending.length} of ${known.length} migrations, from ${pending[0]} on.`,
-      '`holdfast migrate` applies them.',
+      'Run `holdfast migrate`.',
     );
   return newer.length > 0
-    ? warn(`The database has ${newer.length} migrations of a newer release.`, 'All processes should run that release.')
+    ? warn(`The database has ${newer.length} migrations of a newer release.`, 'Run that release in all processes.')
     : ok(`All ${known.length} migrations are applied.`);
 }
 
@@ -110,7 +110,7 @@ async function checkPrivileges(db: Database): Promise<Outcome> {
   const session = await db.openSession();
   try {
     await assertGranted(session.client);
-    return ok('The database user has all rights that it needs.');
+    return ok('The database user has all privileges that it needs.');
   } catch (error) {
     if (!(error instanceof AppRoleError)) throw error;
     const [seen = '', fix = ''] = error.message.split(/(?<=\)\.) /);
@@ -124,7 +124,7 @@ async function checkConnections(db: Database, poolSize: number): Promise<Outcome
   const { sessions, slots } = await createDatabaseFactsRepository(db).read();
   const seen = `${sessions} of ${slots} connections are in use; each process opens up to ${poolSize + extraConnections}.`;
   return slots - sessions < poolSize + extraConnections
-    ? warn(seen, 'Postgres needs a larger max_connections, or the processes a smaller HOLDFAST_DATABASE_POOL_SIZE.')
+    ? warn(seen, 'Raise max_connections of Postgres, or lower HOLDFAST_DATABASE_POOL_SIZE.')
     : ok(seen);
 }
 
@@ -152,13 +152,13 @@ async function checkReplica(db: Database, { closing, config, limits }: Visit): P
     if (why !== null)
       return fail(
         `The replica cannot serve reads: it is ${why}.`,
-        'HOLDFAST_DATABASE_REPLICA_URL must name a streaming standby of the primary.',
+        'Name a streaming standby of the primary in HOLDFAST_DATABASE_REPLICA_URL.',
       );
     return ok(`The replica follows, ${Math.max(0, least.flushed - position.replayed)} bytes behind.`);
   } catch (error) {
     return warn(
       `The replica cannot be used: ${sentenceOf(error)}`,
-      'HOLDFAST_DATABASE_REPLICA_URL must lead to a replica; the primary serves all reads meanwhile.',
+      'Name a replica in HOLDFAST_DATABASE_REPLICA_URL; until then, the primary serves all reads.',
     );
   }
 }
@@ -179,13 +179,13 @@ async function checkKeys(db: Database, { config, masterKeys }: Visit): Promise<O
   if (masterKeys === null)
     return warn(
       'There are no master keys here.',
-      'HOLDFAST_MASTER_KEYS must be set for `holdfast api`, and for `server` with HOLDFAST_DATABASE_URL.',
+      'Set HOLDFAST_MASTER_KEYS for `holdfast api`, and for `server` with HOLDFAST_DATABASE_URL.',
     );
   const { faults, ids, opened } = await tryMasterKeys(masterKeys, { config, rows: createMasterKeyRepository(db) });
   if (faults.length > 0)
     return fail(
       faults.slice(0, 3).join('; '),
-      'HOLDFAST_MASTER_KEYS must have the keys with which the secrets were encrypted; `holdfast admin check-keys` lists the stacks.',
+      'Add the keys that encrypted the secrets to HOLDFAST_MASTER_KEYS; `holdfast admin check-keys` lists the stacks.',
     );
   return ok(`The keys ${ids.join(', ')} open the newest ${opened} data keys.`);
 }
@@ -196,7 +196,7 @@ async function checkReadOnly(db: Database): Promise<Outcome> {
     ? ok('The installation accepts writes.')
     : warn(
         `The installation has been read-only since ${mode.since.toISOString()}: ${mode.reason}`,
-        '`holdfast admin read-only off` ends that.',
+        'To end that, run `holdfast admin read-only off`.',
       );
 }
 
@@ -206,6 +206,6 @@ async function checkSite(db: Database): Promise<Outcome> {
     ? ok(`This site accepts writes (term ${term}).`)
     : fail(
         `Another site replaced this one at ${fencedSince.toISOString()}: the servers refuse writes.`,
-        'Clients must use the other site; if this is the right one, run `holdfast admin site promote --yes`.',
+        'Send clients to the other site; if this is the right one, run `holdfast admin site promote --yes`.',
       );
 }

@@ -40,19 +40,19 @@ function checkSettings(config: Config): Outcome {
   const [exposure] = listExposures(config);
   if (exposure === undefined) return ok('The settings are valid.');
   const [seen = '', fix] = exposure.split('; ');
-  return warn(`${seen}.`, fix ? `To fix it, ${fix}.` : 'Others should not reach it.');
+  return warn(`${seen}.`, fix ? `To fix it, ${fix}.` : 'Keep others from reaching it.');
 }
 
 function checkNode(): Outcome {
   const { node } = process.versions;
   return Number(node.split('.')[0]) < neededNode
-    ? fail(`This is Node ${node}.`, `Holdfast needs Node ${neededNode} or later.`)
+    ? fail(`This is Node ${node}.`, `Use Node ${neededNode} or later.`)
     : ok(`Node ${node}.`);
 }
 
 async function checkTlsFiles({ certFile, keyFile }: { certFile: string; keyFile: string }): Promise<Outcome> {
   const fix =
-    'HOLDFAST_TLS_CERT_FILE and HOLDFAST_TLS_KEY_FILE must name a valid pair that the user of the server can read.';
+    'Name a valid pair that the server can read in HOLDFAST_TLS_CERT_FILE and HOLDFAST_TLS_KEY_FILE.';
   try {
     const [cert, key] = [await readFile(certFile, 'utf8'), await readFile(keyFile, 'utf8')];
     createSecureContext({ cert, key });
@@ -69,13 +69,13 @@ async function checkDataDirectory(directory: string): Promise<Outcome> {
       ? warn(`${directory} does not exist.`, 'Check HOLDFAST_DATA_DIR; the first start creates the directory.')
       : fail(
           `${directory} cannot be used: ${found.code}`,
-          'HOLDFAST_DATA_DIR must name a directory that the server can use.',
+          'Name a directory that the server can use in HOLDFAST_DATA_DIR.',
         );
-  if (!found.isDirectory()) return fail(`${directory} is a file.`, 'HOLDFAST_DATA_DIR must name a directory.');
+  if (!found.isDirectory()) return fail(`${directory} is a file.`, 'Name a directory in HOLDFAST_DATA_DIR.');
   if (!(await mayWrite(directory, found)))
     return fail(
       `${directory} cannot be written.`,
-      'The user of the server must own the directory and be allowed to write to it.',
+      'Make the user that runs the server the owner of the directory, with write permission.',
     );
   if ((found.mode & 0o022) !== 0)
     return warn(`${directory} can be written by other users.`, `\`chmod go-w ${directory}\` prevents that.`);
@@ -122,7 +122,7 @@ async function checkDisk(directory: string): Promise<Outcome> {
   } catch (error) {
     return fail(
       `A file at ${directory} cannot be synced: ${(error as Error).message}`,
-      'The volume must be writable, and keep what fsync wrote.',
+      'Use a writable volume that keeps what fsync wrote.',
     );
   }
   if (found.type === tmpfs)

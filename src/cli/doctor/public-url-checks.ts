@@ -53,10 +53,10 @@ async function checkInstallation(visit: Visit, prove: () => Promise<Proof>): Pro
   } catch (error) {
     const seen = `${publicUrl} cannot be reached: ${sentenceOf(error)}`;
     if ((await isServed(visit)) === false)
-      return warn(seen, 'A server must run: `holdfast server`, or `holdfast api`.');
+      return warn(seen, 'Start a server: `holdfast server` or `holdfast api`.');
     // A process that takes no requests may have no such setting.
     return isLoopback(new URL(publicUrl).hostname) && !('HOLDFAST_PUBLIC_URL' in settingsOfEnvironment())
-      ? warn(seen, 'HOLDFAST_PUBLIC_URL must be set to the address that people use.')
+      ? warn(seen, 'Set HOLDFAST_PUBLIC_URL to the URL that people use.')
       : fail(seen, fix);
   }
   const { nonce, said, status } = proof;
@@ -85,7 +85,7 @@ async function checkStream(publicUrl: string, prove: () => Promise<Proof>): Prom
   return isHeld(proof)
     ? warn(
         'A proxy holds responses back until they are complete: pages do not refresh themselves.',
-        'The proxy must pass text/event-stream on without buffering.',
+        'Let the proxy pass text/event-stream unbuffered.',
       )
     : ok('Events arrive as they are sent.');
 }
@@ -111,12 +111,12 @@ async function checkBodies({ config }: Visit, prove: () => Promise<Proof>): Prom
   if (answer === null)
     return warn(
       'A proxy waits for whole bodies before it passes them on, or cuts them off.',
-      'The proxy should pass bodies on as they arrive (nginx: proxy_request_buffering off).',
+      'Let the proxy pass bodies on as they arrive (nginx: proxy_request_buffering off).',
     );
   if (answer.headers['x-pulumi-request-id'] === undefined)
     return fail(
       `A proxy answers ${answer.statusCode} to a body of ${mebibytes} MiB.`,
-      'The proxy must let bodies of hundreds of MB through (nginx: client_max_body_size 0).',
+      'Let the proxy pass bodies of hundreds of MB (nginx: client_max_body_size 0).',
     );
   return ok(`Bodies of ${mebibytes} MiB pass, and early answers come back.`);
 }
@@ -141,7 +141,7 @@ async function checkCertificate({ hostname, port }: URL): Promise<Outcome> {
   if (left?.status === 'fail' || found.error === null) return left;
   return fail(
     `The certificate is not trusted here: ${found.error.message}`,
-    'The server or proxy must send a certificate for this name with its intermediates; clients, and HOLDFAST_CA_FILE here, must know its authority.',
+    'Let the server or proxy send a certificate for this name with its intermediates. Make its CA known to clients, and here in HOLDFAST_CA_FILE.',
   );
 }
 

@@ -52,18 +52,18 @@ async function reach(connect: () => Promise<RedisConnection>): Promise<Outcome> 
   try {
     redis = await connect();
   } catch (error) {
-    return fail(sentenceOf(error), 'Redis must run and accept the user and password of HOLDFAST_REDIS_URL.');
+    return fail(sentenceOf(error), 'Start Redis, or correct the user and password in HOLDFAST_REDIS_URL.');
   }
   const key = `holdfast:doctor:${randomBytes(8).toString('hex')}`;
   try {
     await redis.set(key, 'x', 'EX', 10);
     if ((await redis.get(key)) !== 'x')
-      return fail('Redis does not return what it has stored.', 'HOLDFAST_REDIS_URL must lead to one Redis.');
+      return fail('Redis does not return what it has stored.', 'Point HOLDFAST_REDIS_URL at one Redis.');
     await redis.del(key);
   } catch (error) {
     return fail(
       `Redis refuses to store a key: ${sentenceOf(error)}`,
-      'The user in HOLDFAST_REDIS_URL needs the rights that deploy/redis/start.sh gives, and Redis needs free memory.',
+      'Give the user in HOLDFAST_REDIS_URL the permissions in deploy/redis/start.sh, and Redis free memory.',
     );
   }
   const version = (await infoOf(redis, 'server')).map((text) => fieldOf(text, 'redis_version') ?? 'unknown');
@@ -77,17 +77,17 @@ async function checkPolicy(redis: RedisConnection, { limits }: Config): Promise<
   if (other !== undefined)
     return fail(
       `Redis has maxmemory-policy ${other}: it would drop jobs when its memory is full.`,
-      'maxmemory-policy must be noeviction.',
+      'Set maxmemory-policy to noeviction.',
     );
   if (policies.length === 0)
-    return warn('Redis does not report its maxmemory-policy.', 'maxmemory-policy must be noeviction.');
+    return warn('Redis does not report its maxmemory-policy.', 'Set maxmemory-policy to noeviction.');
   const least = 1.5 * limits.redisInFlight.writes + spareBytes;
   const maxima = infos.map((text) => Number(fieldOf(text, 'maxmemory') ?? 0)).filter((bytes) => bytes > 0);
   const total = maxima.reduce((sum, bytes) => sum + bytes, 0);
   return maxima.length > 0 && total < least
     ? warn(
         `Redis has the policy noeviction, and a maxmemory of ${total} bytes.`,
-        `maxmemory should be ${least} bytes, or HOLDFAST_REDIS_IN_FLIGHT_BYTES smaller.`,
+        `Set maxmemory to ${least} bytes, or lower HOLDFAST_REDIS_IN_FLIGHT_BYTES.`,
       )
     : ok('Redis has the policy noeviction.');
 }
@@ -98,7 +98,7 @@ async function checkPersistence(redis: RedisConnection): Promise<Outcome> {
   const save = isCluster(redis) ? null : await redis.config('GET', 'save').catch(() => null);
   const snapshots = Array.isArray(save) ? String(save[1] ?? '') : '';
   return isOn || snapshots !== ''
-    ? warn('Redis writes its data to disk.', 'Persistence should be off (`save ""`, `appendonly no`): jobs need none.')
+    ? warn('Redis writes its data to disk.', 'Turn persistence off (`save ""`, `appendonly no`): jobs need none.')
     : ok('Redis does not report that it writes to disk.');
 }
 
@@ -113,7 +113,7 @@ async function checkLatency(redis: RedisConnection): Promise<Outcome> {
   }
   const seen = `Redis answers within ${best.toFixed(1)} ms.`;
   return best > okPingMs
-    ? warn(seen, 'Redis should be near the API replicas and workers, and not overloaded.')
+    ? warn(seen, 'Move Redis nearer to API replicas and workers, or give it more CPU.')
     : ok(seen);
 }
 

@@ -19,8 +19,8 @@ export async function runDoctor(load: () => Config, limitMs = checkMs): Promise<
     const seen = error.message.replace(/^Invalid settings:\n\s*/, '').replaceAll(/\n\s*/g, ' ');
     const fix =
       error instanceof ConfigError
-        ? 'docs/settings.md says what each setting may be.'
-        : 'The file with the settings must be usable.';
+        ? 'Correct the settings: docs/settings.md says what each may be.'
+        : 'Make the settings file usable.';
     return [{ name: 'settings', status: 'fail', seen: new Redactor().sentence(seen), fix }];
   }
   await using visit = new Visit(config, limitMs);

@@ -87,16 +87,16 @@ async function tryStore(
       if (stat?.storedBytes !== bytes.length)
         return fail(
           `${where} reports the size ${stat?.storedBytes} for an object of ${bytes.length} bytes.`,
-          'The store, or a proxy before it, must not change objects.',
+          'Use a store, and a proxy before it, that do not change objects.',
         );
       doing = 'listing';
       const { blobs } = await store.list(folder);
       if (!blobs.some((blob) => blob.key === key))
-        return fail(`${where} does not list what was just written.`, 'The store must list consistently.');
+        return fail(`${where} does not list what was just written.`, 'Use a store that lists consistently.');
       doing = 'deleting';
       await store.delete(key);
       if ((await store.stat(key)) !== null)
-        return fail(`${where} still has what was deleted.`, 'The store must delete consistently.');
+        return fail(`${where} still has what was deleted.`, 'Use a store that deletes consistently.');
       const old = blobs.filter(({ modifiedAt }) => modifiedAt.getTime() < Date.now() - leftoverMs);
       for (const leftover of old) await store.delete(leftover.key);
     }
@@ -105,19 +105,19 @@ async function tryStore(
     const fault = error instanceof BlobStoreUnavailableError ? error.fault : null;
     return fail(
       `${where}, ${doing}: ${reasonOf(error)}`,
-      fault ? fixes[fault] : 'The settings must name a usable location.',
+      fault ? fixes[fault] : 'Name a usable location in the settings.',
     );
   }
 }
 
 const fixes: Readonly<Record<BlobStoreFault, string>> = {
-  denied: 'The credentials, or the system user, must be allowed to read, write, delete and list there.',
+  denied: 'Allow the credentials, or the system user, to read, write, delete and list there.',
   full: 'Make space there.',
-  misconfigured: 'The bucket must exist (`holdfast create-bucket`), and endpoint, region and path style must be right.',
+  misconfigured: 'Create the bucket (`holdfast create-bucket`), or correct endpoint, region and path style.',
   throttled: "Raise the store's request limit.",
   timeout: 'Check hosts, networks and firewalls between here and the store.',
-  unreachable: 'The store must run and listen where HOLDFAST_S3_ENDPOINT says.',
-  faulty: 'The log of the store says why it fails.',
+  unreachable: 'Start the store, or correct HOLDFAST_S3_ENDPOINT.',
+  faulty: 'Find the cause in the log of the store.',
 };
 
 /** S3 says only in the cause whether it is the key, the signature or the policy. */
@@ -136,7 +136,7 @@ async function checkLocation(visit: Visit): Promise<Outcome> {
   if (formatLocation(parseLocation(row.mainUrl, visit.config.blobs)) !== own)
     return warn(
       `The blobs are at ${row.mainUrl}, but the settings say ${own}.`,
-      'The settings should name the location of the blobs.',
+      'Name the location of the blobs in the settings.',
     );
   return ok(
     row.phase === 'copying'
