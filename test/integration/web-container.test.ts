@@ -60,7 +60,7 @@ describe('the web container', () => {
     expect(answer.headers.get('cache-control')).toBe('no-cache');
   });
 
-  test('answers files, those with a hash for ever', async () => {
+  test('answers files, those with a hash forever', async () => {
     const script = await get('/assets/main-abc.js', 'br');
     expect(script.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
     expect(script.headers.get('content-encoding')).toBe('br');

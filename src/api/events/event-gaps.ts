@@ -11,7 +11,7 @@ interface Watch {
   since: number;
 }
 
-/** Which gaps between the events of running updates a late batch may still fill. Clients may skip sequences: no gap is awaited for ever. */
+/** Which gaps between the events of running updates a late batch may still fill. Clients may skip sequences: no gap is awaited forever. */
 export class EventGaps {
   readonly #watches = new Map<string, Watch>();
 

@@ -51,8 +51,7 @@ function checkNode(): Outcome {
 }
 
 async function checkTlsFiles({ certFile, keyFile }: { certFile: string; keyFile: string }): Promise<Outcome> {
-  const fix =
-    'Name a valid pair that the server can read in HOLDFAST_TLS_CERT_FILE and HOLDFAST_TLS_KEY_FILE.';
+  const fix = 'Name a valid pair that the server can read in HOLDFAST_TLS_CERT_FILE and HOLDFAST_TLS_KEY_FILE.';
   try {
     const [cert, key] = [await readFile(certFile, 'utf8'), await readFile(keyFile, 'utf8')];
     createSecureContext({ cert, key });

@@ -52,8 +52,7 @@ async function checkInstallation(visit: Visit, prove: () => Promise<Proof>): Pro
     proof = await prove();
   } catch (error) {
     const seen = `${publicUrl} cannot be reached: ${sentenceOf(error)}`;
-    if ((await isServed(visit)) === false)
-      return warn(seen, 'Start a server: `holdfast server` or `holdfast api`.');
+    if ((await isServed(visit)) === false) return warn(seen, 'Start a server: `holdfast server` or `holdfast api`.');
     // A process that takes no requests may have no such setting.
     return isLoopback(new URL(publicUrl).hostname) && !('HOLDFAST_PUBLIC_URL' in settingsOfEnvironment())
       ? warn(seen, 'Set HOLDFAST_PUBLIC_URL to the URL that people use.')

@@ -112,9 +112,7 @@ async function checkLatency(redis: RedisConnection): Promise<Outcome> {
     await sleep(pingPauseMs);
   }
   const seen = `Redis answers within ${best.toFixed(1)} ms.`;
-  return best > okPingMs
-    ? warn(seen, 'Move Redis nearer to API replicas and workers, or give it more CPU.')
-    : ok(seen);
+  return best > okPingMs ? warn(seen, 'Move Redis nearer to API replicas and workers, or give it more CPU.') : ok(seen);
 }
 
 function infoOf(redis: RedisConnection, section: string): Promise<string[]> {

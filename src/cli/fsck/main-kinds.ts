@@ -5,34 +5,36 @@ export interface Kind {
   readonly repair: string | null;
 }
 
-const derived = 'It is computed from other rows.';
+/** The remedy of findings that `--fix` repairs from other rows. */
+export const fixIt = 'Run `holdfast admin fsck --fix`.';
 const restoreIt = 'Restore the row from a backup into a copy of the database and compare.';
 
 /** Kinds of findings about documents, objects, keys and stacks. Names are stable: scripts read them. */
 export const mainKinds = {
   listing: {
     means: 'Lists of stacks show a stack wrongly, or not at all.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'writes the rows of the list from the stack, or deletes them',
   },
   'change-listing': {
     means: 'The list of the stacks that changed last shows a stack wrongly, or not at all.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'writes the row from the stack, or deletes it',
   },
   restorable: {
     means: 'A deleted stack that can be restored is not in the list of its organization.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'writes the organization from the project of the stack',
   },
   lock: {
-    means: 'A stack is locked by an update that does not run, or not locked by the one that runs.',
-    remedy: 'No update of the stack can start, or two can.',
+    means:
+      'A stack is locked by an update that does not run, or not locked by the one that runs, so no update can start, or two can.',
+    remedy: fixIt,
     repair: 'gives the lock to the update that runs, or to none',
   },
   version: {
-    means: 'The version of a stack is lower than the version of its newest update.',
-    remedy: 'The next update cannot start.',
+    means: 'The version of a stack is lower than the version of its newest update, so the next update cannot start.',
+    remedy: fixIt,
     repair: 'raises the version to that of the newest update',
   },
   head: {
@@ -47,17 +49,17 @@ export const mainKinds = {
   },
   'update-organization': {
     means: 'An update counts for another organization than that of its stack.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'writes the organization from the stack',
   },
   'update-stack': {
-    means: 'The journal, the drift or the statistics of an update are noted for another stack.',
-    remedy: derived,
+    means: 'The journal, the drift or the statistics of an update are recorded for another stack.',
+    remedy: fixIt,
     repair: 'writes the stack from the update',
   },
   approval: {
     means: 'An approval is for a stack that does not exist.',
-    remedy: 'Nothing can use it.',
+    remedy: fixIt,
     repair: 'deletes the approval',
   },
   'journal-counter': {
@@ -66,8 +68,8 @@ export const mainKinds = {
     repair: null,
   },
   'journal-open': {
-    means: 'A journal counts as running although its update has ended, and is never replayed.',
-    remedy: 'The state lacks its entries.',
+    means: 'A journal counts as running although its update has ended, so the state lacks its entries.',
+    remedy: fixIt,
     repair: 'notes the end, and replays the journal',
   },
   'journal-waiting': {
@@ -87,7 +89,7 @@ export const mainKinds = {
   },
   'snapshot-damaged': {
     means: 'The bytes of a snapshot of a journal are missing or wrong.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'drops it',
   },
   'segment-damaged': {
@@ -106,13 +108,14 @@ export const mainKinds = {
     repair: null,
   },
   'blob-unknown': {
-    means: 'The blob store has an object of which the database does not know.',
-    remedy: 'It takes space; after a restore to an earlier point it may be needed. See "Restore" in docs/backup.md.',
+    means: 'The blob store has an object unknown to the database.',
+    remedy:
+      'Nothing, unless space is short: after a restore to an earlier point it may be needed. See "Restore" in docs/backup.md.',
     repair: 'leaves it to the sweep, which deletes it after the retention, unless there are more than blobs in use',
   },
   'blob-unswept': {
-    means: 'An object that nothing refers to is not marked as such.',
-    remedy: 'It takes space for ever.',
+    means: 'An object that nothing refers to is not marked for deletion, so it is never deleted.',
+    remedy: fixIt,
     repair: 'marks it; the sweep deletes it after the retention',
   },
   'blob-shared': {
@@ -147,12 +150,12 @@ export const mainKinds = {
   },
   'index-behind': {
     means: 'Searches, or the graph of references, show an older state of a stack, and nothing is due to change that.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'indexes the stack again',
   },
   'index-wrong': {
     means: 'Searches find other resources than the newest state of a stack has.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'indexes the stack again',
   },
   'not-checked': {

@@ -1,12 +1,9 @@
-import type { Kind } from './main-kinds.ts';
-
-const derived = 'It is computed from other rows.';
-const waits = 'What waits there is never done.';
+import { fixIt, type Kind } from './main-kinds.ts';
 
 /** Kinds of findings about rows that other rows, or the schema, contradict. */
 export const rowKinds = {
   schema: {
-    means: 'A trigger, a constraint or an index does not work: a restore has switched it off, or was interrupted.',
+    means: 'A trigger, a constraint or an index is disabled or invalid, by a restore or its interruption.',
     remedy: 'Restore again, or enable, validate or build it again as the owner of the tables.',
     repair: null,
   },
@@ -16,8 +13,8 @@ export const rowKinds = {
     repair: null,
   },
   sequence: {
-    means: 'A sequence would give a number that a row has.',
-    remedy: 'New rows are refused, or come in the wrong order.',
+    means: 'A sequence would give a number that a row has, so new rows fail or are misordered.',
+    remedy: fixIt,
     repair: 'raises it to the highest number of the rows',
   },
   'deleted-stack': {
@@ -26,83 +23,84 @@ export const rowKinds = {
     repair: null,
   },
   hold: {
-    means: 'A legal hold is on a deleted stack that nobody can restore.',
-    remedy: 'What is left of the stack is never deleted.',
+    means: 'A legal hold is on a deleted stack that nobody can restore, so the rest of the stack is never deleted.',
+    remedy: fixIt,
     repair: 'ends the hold if the stack has no state',
   },
   pin: {
-    means: 'A pin is on a version without a state, or that has not ended.',
+    means: 'A pinned version has no state, or has not ended.',
     remedy: 'If the state was there, bring it back from a backup.',
     repair: 'removes the pin',
   },
   'retention-mark': {
-    means: 'A version or its events count as deleted, and are there.',
-    remedy: 'Readers are refused.',
+    means: 'A version or its events exist, but are marked as deleted: reads fail.',
+    remedy: fixIt,
     repair: 'removes the mark',
   },
   'retention-progress': {
-    means: 'Retention has noted updates that do not exist yet, and would pass over them.',
-    remedy: derived,
+    means: 'Retention has recorded updates that do not exist yet, and would pass over them.',
+    remedy: fixIt,
     repair: 'looks at all updates of the stack again',
   },
   'former-name': {
-    means: 'A former name of a stack is noted in another organization.',
-    remedy: 'Secrets in older states cannot be decrypted.',
+    means:
+      'A former name of a stack is recorded in another organization, so secrets in older states cannot be decrypted.',
+    remedy: fixIt,
     repair: 'writes the organization from the stack',
   },
   'day-counter': {
     means: 'The counters of a day differ from the updates of a stack on it.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'counts again',
   },
   'project-counter': {
     means: 'The sums of a project differ from the counters of its stacks.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'adds the difference',
   },
   'stack-counter': {
     means: 'The stacks of an organization, or the bytes that they keep, differ from their sums.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'adds the difference',
   },
   storage: {
-    means: 'The noted bytes of an organization differ by more than 2 % from its rows.',
-    remedy: 'Workers measure it within a minute of a change: see the log of the task measure-storage.',
+    means: 'The recorded bytes of an organization differ by more than 2 % from its rows.',
+    remedy: 'Wait a minute, or see the log of the measure-storage task.',
     repair: 'measures again',
   },
   lease: {
-    means: 'A running update has no lease, or one that outlives its limit.',
-    remedy: 'It keeps its stack locked.',
+    means: 'A running update has no lease, or one that outlives its limit, and keeps its stack locked.',
+    remedy: fixIt,
     repair: 'ends the lease now, or at its limit',
   },
   'update-end': {
-    means: 'An ended update has no end, or a running one has.',
-    remedy: 'Its events are never archived, or too early.',
+    means: 'An ended update has no end, or a running one has, so its events are archived never or too early.',
+    remedy: fixIt,
     repair: 'takes its start as the end, or removes the end',
   },
   'sequence-head': {
-    means: 'An update counts fewer checkpoints than it has.',
-    remedy: 'A late checkpoint could replace a newer one.',
+    means: 'An update counts fewer checkpoints than it has, so a late checkpoint could replace a newer one.',
+    remedy: fixIt,
     repair: 'raises the count',
   },
   statistics: {
     means: 'The statistics of an update contradict it.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'writes kind, outcome, end and duration from the update',
   },
   'limit-counter': {
     means: 'An update counts more or fewer changes than it has begun.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'counts again',
   },
   'event-rows': {
-    means: 'The events of an update count as archived, and some are not.',
-    remedy: 'Readers do not see them.',
+    means: 'Events of an update are marked as archived, but some are not: readers miss them.',
+    remedy: fixIt,
     repair: 'lets the workers archive them',
   },
   'segment-overlap': {
-    means: 'Archived events of an update overlap.',
-    remedy: 'Readers see some twice. Restore the rows of event_segments from a backup.',
+    means: 'Archived events of an update overlap, so readers see some twice.',
+    remedy: 'Restore the rows of event_segments from a backup.',
     repair: null,
   },
   'journal-missing': {
@@ -112,7 +110,7 @@ export const rowKinds = {
   },
   'snapshot-left': {
     means: 'The snapshot of a journal has no journal.',
-    remedy: 'It takes space for ever.',
+    remedy: fixIt,
     repair: 'deletes it',
   },
   chunks: {
@@ -126,23 +124,23 @@ export const rowKinds = {
     repair: null,
   },
   'chunk-unswept': {
-    means: 'A chunk that no version needs is not marked as such.',
-    remedy: 'It takes space for ever.',
+    means: 'A chunk that no version needs is not marked for deletion, so it is never deleted.',
+    remedy: fixIt,
     repair: 'marks it; the sweep deletes it',
   },
   'secret-reads': {
     means: 'Reads of secrets by an update that has ended are not in the audit log.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'adds them',
   },
   'organization-rows': {
-    means: 'An organization has no row for its access, or no default policy group.',
-    remedy: 'Its updates cannot start.',
+    means: 'An organization has no row for its access, or no default policy group, so its updates cannot start.',
+    remedy: fixIt,
     repair: 'adds what is missing',
   },
   'pack-version': {
-    means: 'A policy pack counts fewer versions than it has.',
-    remedy: 'Its next version cannot be published.',
+    means: 'A policy pack counts fewer versions than it has, so its next version cannot be published.',
+    remedy: fixIt,
     repair: 'raises the count',
   },
   'policy-group': {
@@ -152,7 +150,7 @@ export const rowKinds = {
   },
   'grant-role': {
     means: 'A grant has other permissions than its role.',
-    remedy: derived,
+    remedy: fixIt,
     repair: 'writes the permissions from the role, and ends the leases that they do not permit',
   },
   'token-policy': {
@@ -172,12 +170,12 @@ export const rowKinds = {
   },
   'blob-hold': {
     means: 'A backup holds objects for longer than any may: nothing is deleted meanwhile.',
-    remedy: waits,
+    remedy: fixIt,
     repair: 'removes the hold',
   },
   'copy-queue': {
     means: 'The second store would lose an object that something refers to, or would not get it.',
-    remedy: waits,
+    remedy: fixIt,
     repair: 'lets the workers copy it',
   },
   'copy-idle': {
@@ -187,7 +185,7 @@ export const rowKinds = {
   },
   'copy-missing': {
     means: 'One of the two stores lacks an object that the other has.',
-    remedy: 'Workers copy it within a day.',
+    remedy: 'Wait a day: workers copy it.',
     repair: 'copies it',
   },
   'copy-differs': {
@@ -197,17 +195,17 @@ export const rowKinds = {
   },
   'bundle-queue': {
     means: 'The bundle lacks the newest version of a stack, and nothing is due to change that.',
-    remedy: waits,
+    remedy: fixIt,
     repair: 'lets the workers write it again',
   },
   claim: {
-    means: 'A row is claimed or put off for longer than any process does.',
-    remedy: waits,
+    means: 'A row is claimed or postponed longer than any process may.',
+    remedy: fixIt,
     repair: 'ends that',
   },
   orphan: {
     means: 'Rows belong to something that is gone.',
-    remedy: 'Nothing can use them.',
+    remedy: fixIt,
     repair: 'deletes them',
   },
 } as const satisfies Record<string, Kind>;
