@@ -29,7 +29,7 @@ const project = '/api/stacks/dev-org/bench';
 await using server = await startOwnHoldfast({
   HOLDFAST_LOG_LEVEL: 'warn',
   HOLDFAST_LOCK_WAIT_SECONDS: '3600',
-  HOLDFAST_HOLD_SECONDS: '3600',
+  HOLDFAST_LONG_POLL_SECONDS: '3600',
   // One address may have a quarter.
   HOLDFAST_MAX_CONNECTIONS: String(4 * (waiterCount + 100)),
 });

@@ -9,7 +9,7 @@ import { readMetric, readWaiting, testSuperseding } from './update-queue-suite.t
 
 await suite('calls that wait longer than one is held', { ownServer: true }, () => {
   const server = fileServer<OwnHoldfastServer>(() =>
-    startOwnHoldfast({ HOLDFAST_LOCK_WAIT_SECONDS: '3600', HOLDFAST_HOLD_SECONDS: '2' }, { prepared: true }),
+    startOwnHoldfast({ HOLDFAST_LOCK_WAIT_SECONDS: '3600', HOLDFAST_LONG_POLL_SECONDS: '2' }, { prepared: true }),
   );
 
   test(

@@ -20,7 +20,7 @@ import { setRule } from '../support/update-rules.ts';
 
 /** The second replica lets nobody wait. */
 const apps = testReplicas(
-  { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100', HOLDFAST_DELETED_STACK_DAYS: '7' },
+  { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_LONG_POLL_SECONDS: '100', HOLDFAST_DELETED_STACK_DAYS: '7' },
   {},
 );
 

@@ -11,7 +11,7 @@ import { cancel } from '../support/update-calls.ts';
 import { keepQueueProcesses } from '../support/update-queue.ts';
 import { removeRule, setRule } from '../support/update-rules.ts';
 
-const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
+const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_LONG_POLL_SECONDS: '100' };
 const apps = testReplicas(settings, settings);
 
 beforeAll(() => keepQueueProcesses(apps[0]));

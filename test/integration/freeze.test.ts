@@ -12,7 +12,7 @@ import { removeRule, setRule } from '../support/update-rules.ts';
 let database: TestDatabase;
 let app: TestApp;
 let other: TestApp;
-const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
+const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_LONG_POLL_SECONDS: '100' };
 
 beforeAll(async () => {
   database = await createTestDatabase();

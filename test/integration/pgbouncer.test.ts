@@ -49,7 +49,7 @@ await describeWithTools('behind PgBouncer', ['pgbouncer'], () => {
   test('a queued update gets its turn', async () => {
     await using app = await createTestApp({
       database: { ...database, url: pooler.url },
-      settings: { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' },
+      settings: { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_LONG_POLL_SECONDS: '100' },
     });
     const stack = await createStack(app);
     const first = await startUpdate(app, stack);

@@ -9,7 +9,7 @@ import { until } from '../support/until.ts';
 import { cancel } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
-const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
+const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_LONG_POLL_SECONDS: '100' };
 const apps = testReplicas(settings, settings);
 
 interface Run {
@@ -109,7 +109,7 @@ test('a run between two calls is evicted when it calls again, and takes no queue
   const { first, stack } = await heldStack();
   await using short = await createTestApp({
     database: apps[0].database,
-    settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' },
+    settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '1' },
   });
   const environment = { 'git.head': 'aaa', 'git.headName': 'main' };
   const body = { metadata: { message: '', environment } };

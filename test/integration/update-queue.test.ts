@@ -12,7 +12,7 @@ import { WireServer } from '../support/wire.ts';
 let database: TestDatabase;
 let apps: [TestApp, TestApp];
 let servers: [WireServer, WireServer];
-const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
+const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_LONG_POLL_SECONDS: '100' };
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -217,7 +217,7 @@ test('a call that waits too long learns who holds the stack, since when and from
 test('a wait ends with a redirect that keeps the queue position', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
-  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '1' } });
   const server = await WireServer.listen(short);
   const { location, status } = await create(server, stack);
   expect(status).toBe(307);
@@ -236,7 +236,7 @@ test('a wait ends with a redirect that keeps the queue position', async () => {
 test('the queue entry of another caller, and a lost one, become new entries', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
-  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '1' } });
   const server = await WireServer.listen(short);
   const { location } = await create(server, stack);
   const before = create(servers[0], stack);
@@ -265,7 +265,7 @@ test('the queue entry of another stack stays there, and the call gets a new one'
     }),
   );
   const [first, otherFirst] = [await startUpdate(apps[0], stack), await startUpdate(apps[0], other)];
-  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '1' } });
   const { location } = await create(await WireServer.listen(short), stack);
   const wrong = create(servers[0], other, { query: location as string });
   await untilWaiting(1);
@@ -419,7 +419,7 @@ test('a call whose entry is lost gets it back, before later calls', async () => 
 test('a call continues to wait and keeps its position when the database fails for a moment', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
-  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '1' } });
   const server = await WireServer.listen(short);
   await using client = await sqlClient();
   await client.query(`create sequence failures`);

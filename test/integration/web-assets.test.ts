@@ -114,7 +114,7 @@ describe('the web UI', () => {
     expect((await app.inject({ url: '/api/user', headers: html })).json()).toEqual({});
   });
 
-  test('files with a hash are cached for ever, and sent as they were compressed', async () => {
+  test('files with a hash are cached forever, and sent as they were compressed', async () => {
     const answer = await app.inject({ url: '/assets/main-abc.js', headers: { 'accept-encoding': 'gzip' } });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers).toMatchObject({

@@ -22,10 +22,10 @@ let stack: TestStack;
 beforeAll(async () => {
   receiver = await Receiver.start();
   database = await createTestDatabase();
-  const settings = { HOLDFAST_HOLD_SECONDS: '1', waitAlertSeconds: 600 };
+  const settings = { HOLDFAST_LONG_POLL_SECONDS: '1', waitAlertSeconds: 600 };
   app = await createTestApp({ database, settings, overrides: { outgoing: receiver.outgoing() } });
   other = await createTestApp({ database, settings });
-  patient = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '100' } });
+  patient = await createTestApp({ database, settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '100' } });
 });
 afterAll(async () => {
   for (const each of [app, other, patient]) await each?.[Symbol.asyncDispose]();

@@ -81,7 +81,7 @@ export async function startStorm(seed: number): Promise<Storm> {
       HOLDFAST_BLOB_RETENTION_SECONDS: '60',
       // Longer than a busy proxy takes to ask whether a replica is ready.
       HOLDFAST_DRAIN_SECONDS: '5',
-      HOLDFAST_HOLD_SECONDS: '10',
+      HOLDFAST_LONG_POLL_SECONDS: '10',
       HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '25000000',
     },
     databaseThrough: async (url) => {

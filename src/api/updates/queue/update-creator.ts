@@ -151,7 +151,7 @@ export class UpdateCreator {
     const isLast = waiting.hop >= maxHops;
     let deferred: DeferredError | null = null;
     let isFreezeNotified = false;
-    const heldUntil = isLast ? over : Math.min(over, performance.now() + config.updateQueue.holdSeconds * 1000);
+    const heldUntil = isLast ? over : Math.min(over, performance.now() + config.updateQueue.longPollSeconds * 1000);
     let holdUntil = heldUntil;
     for (;;) {
       const wake = await this.#queue.next(entry, holdUntil, waiting.gone);

@@ -94,7 +94,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     /** Limits of calls that create updates of locked stacks. */
     updateQueue: {
       waitSeconds: settings.HOLDFAST_LOCK_WAIT_SECONDS,
-      holdSeconds: settings.HOLDFAST_HOLD_SECONDS,
+      longPollSeconds: settings.HOLDFAST_LONG_POLL_SECONDS,
       alertSeconds: tuning.waitAlertSeconds,
     },
     /** Maximum duration of an update. */

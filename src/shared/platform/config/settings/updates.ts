@@ -22,7 +22,7 @@ export const updatesSettings = {
     minimum: 0,
     maximum: 86_400,
   }),
-  HOLDFAST_HOLD_SECONDS: positive(
+  HOLDFAST_LONG_POLL_SECONDS: positive(
     'Seconds after which the CLI must repeat a waiting call: less than the [idle timeout of every proxy](ci.md#idle-timeouts-of-proxies).',
     50,
     3600,
