@@ -100,10 +100,15 @@ function registerProcessGauges(
 
 function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, hasSecondStore }: MeasuredParts): void {
   if (hasSecondStore)
-    metrics.gaugeByQuery(
-      'holdfast_second_store_lag',
-      'Blobs that wait to be copied to the second store or deleted there, their known bytes, and the age of the oldest in seconds.',
-      'measure',
+    metrics.gaugesByQuery(
+      {
+        blobs: {
+          name: 'holdfast_second_store_waiting_blobs',
+          help: 'Blobs that wait to be copied to the second store or deleted there.',
+        },
+        bytes: { name: 'holdfast_second_store_waiting_bytes', help: 'Known bytes of these blobs.' },
+        seconds: { name: 'holdfast_second_store_lag_seconds', help: 'How long the oldest of these blobs has waited.' },
+      },
       async () => createCopyQueueRepository(db).readLag(),
     );
   metrics.gaugeByQuery(
@@ -133,10 +138,14 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, has
         : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),
     }),
   );
-  metrics.gaugeByQuery(
-    'holdfast_webhook_deliveries_due',
-    'Deliveries to webhooks that are due now, up to 10,000, and how many seconds the oldest has waited.',
-    'measure',
+  metrics.gaugesByQuery(
+    {
+      count: {
+        name: 'holdfast_webhook_deliveries_due',
+        help: 'Deliveries to webhooks that are due now, up to 10,000.',
+      },
+      seconds: { name: 'holdfast_webhook_oldest_due_seconds', help: 'How long the oldest of these deliveries is due.' },
+    },
     () => createDeliveryRepository(db).countDue(),
   );
   metrics.gaugeByQuery(
@@ -147,10 +156,18 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, has
     driftCountEveryMs,
   );
   if (config.bundleUrl !== null)
-    metrics.gaugeByQuery(
-      'holdfast_bundle_behind',
-      'Stacks whose newest version the break-glass bundle lacks, since when in seconds, and stacks with errors; every 10 seconds.',
-      'measure',
+    metrics.gaugesByQuery(
+      {
+        stacks: {
+          name: 'holdfast_bundle_waiting_stacks',
+          help: 'Stacks whose newest version the break-glass bundle lacks, counted every 10 seconds.',
+        },
+        seconds: { name: 'holdfast_bundle_lag_seconds', help: 'How long the first of these stacks has waited.' },
+        errors: {
+          name: 'holdfast_bundle_failed_stacks',
+          help: 'Stacks whose last write to the break-glass bundle failed.',
+        },
+      },
       () => createBundleRepository(db).readLag(),
       bundleCountEveryMs,
     );

@@ -121,7 +121,7 @@ export function startScheduledTasks(context: AppContext): void {
   ];
   const names = kinds.map(({ name }) => name);
   context.metrics.gaugeByQuery(
-    'holdfast_maintenance_failing',
+    'holdfast_task_failing',
     'Whether the last run of a background task in any process failed: 1 or 0.',
     'name',
     async () => {

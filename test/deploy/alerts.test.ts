@@ -161,7 +161,7 @@ const faults: Readonly<
   HoldfastEventsNotArchived: above('holdfast_event_archiving_updates', 10_000, { queue: 'recent' }, hour),
   HoldfastAuditNotChained: above('holdfast_audit_waiting_seconds', 3600, { step: 'chain' }),
   HoldfastAuditNotSent: above('holdfast_audit_waiting_seconds', 3600, { step: 'send' }),
-  HoldfastWebhooksWaiting: above('holdfast_webhook_deliveries_due', 600, { measure: 'seconds' }),
+  HoldfastWebhooksWaiting: above('holdfast_webhook_oldest_due_seconds', 600),
   HoldfastJournalInvalid: above('holdfast_stacks_with_journal_errors', 0, { reason: 'invalid-entry' }),
   HoldfastJournalUnknownKind: above('holdfast_stacks_with_journal_errors', 0, { reason: 'unknown-kind' }),
   HoldfastDocumentsDamaged: above('holdfast_documents_damaged', 0),
@@ -174,16 +174,16 @@ const faults: Readonly<
     at: 20,
   },
   HoldfastSiteReplaced: above('holdfast_site_fenced', 0),
-  HoldfastSecondStoreBehind: above('holdfast_second_store_lag', 60, { measure: 'seconds' }),
+  HoldfastSecondStoreBehind: above('holdfast_second_store_lag_seconds', 60),
   HoldfastItemsPostponed: {
-    faulty: [step('holdfast_maintenance_postponed_total', hour, { name: 'sweep' })],
+    faulty: [step('holdfast_task_postponed_total', hour, { name: 'scrub' })],
     // Once.
-    right: [step('holdfast_maintenance_postponed_total', 100, { name: 'sweep' })],
+    right: [step('holdfast_task_postponed_total', 100, { name: 'scrub' })],
     at: 190,
   },
-  HoldfastSweepsFail: above('holdfast_maintenance_failing', 0, { name: 'sweep' }, 20),
+  HoldfastTasksFail: above('holdfast_task_failing', 0, { name: 'scrub' }, 20),
   HoldfastBackupOld: above('holdfast_backup_overdue_seconds', 86_400, {}, hour),
-  HoldfastBundleBehind: above('holdfast_bundle_behind', 60, { measure: 'seconds' }),
+  HoldfastBundleBehind: above('holdfast_bundle_lag_seconds', 60),
   HoldfastBackupUnverified: above('holdfast_backup_last_verified_age_seconds', 8 * 86_400, {}, hour),
 };
 
@@ -287,7 +287,7 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
   });
 
   test('notice a task that runs every six hours and postpones the same item each time', async () => {
-    const sweep = step('holdfast_maintenance_postponed_total', 6 * hour, { name: 'sweep' });
+    const sweep = step('holdfast_task_postponed_total', 6 * hour, { name: 'scrub' });
     expect(await firing({ samples: [...working, sweep], at: 14 * hour })).toEqual([['HoldfastItemsPostponed']]);
   });
 

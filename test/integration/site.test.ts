@@ -133,7 +133,7 @@ test('the second store catches up once it is back', async () => {
   expect(blobs.bytes).toBeGreaterThan(0);
   expect((await runSite(old, 'old', 'status')).stdout).toContain(`${waiting} blobs (`);
   const metrics = (await old.context.metrics.registry.metrics()).split('\n');
-  expect(metrics).toContain(`holdfast_second_store_lag{measure="blobs"} ${waiting}`);
+  expect(metrics).toContain(`holdfast_second_store_waiting_blobs ${waiting}`);
   const { notes } = await fsck(old.context, { fixes: false, sample: null, ring: null });
   expect(notes).toContainEqual(expect.stringMatching(/^\d+ objects wait to be copied to the other store/));
   const [copy, compare] = secondStoreTasks(old.context, mirror);

@@ -204,7 +204,7 @@ describe('data of a deleted stack', () => {
     expect(await query(app, 'select id from stacks')).toEqual([{ id: stuck.stackId }]);
     const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(logged).toContainEqual(
-      expect.objectContaining({ stackId: stuck.stackId, msg: 'sweep: deleted stack skipped' }),
+      expect.objectContaining({ stackId: stuck.stackId, msg: 'task: deleted stack skipped' }),
     );
     expect(logged).toContainEqual(
       expect.objectContaining({ stackId: other.stackId, msg: 'deleted stack: all its rows are gone' }),

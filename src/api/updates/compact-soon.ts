@@ -8,6 +8,6 @@ import type { ApiContext } from '../platform/api-context.ts';
  */
 export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string): void {
   runInOrder(() => dispatcher.enqueue(compactJournal.create({ updateId }))).catch((error: unknown) =>
-    logger.warn({ updateId, err: error }, 'journal left to the sweep'),
+    logger.warn({ updateId, err: error }, 'journal left to the background task'),
   );
 }

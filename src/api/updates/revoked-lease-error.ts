@@ -22,7 +22,10 @@ export async function revokedLeaseError(
       if (ended && update.journalVersion > 0) compactSoon(context, update.id);
     } catch (error) {
       // The call is rejected in any case; the sweep will end the update.
-      context.logger.warn({ updateId: update.id, err: error }, 'update with a revoked lease left to the sweep');
+      context.logger.warn(
+        { updateId: update.id, err: error },
+        'update with a revoked lease left to the background task',
+      );
     }
   }
   return new LeaseLostError(`This update was cancelled: ${describeLoss(loss)}. ${describeRest(loss)}`);

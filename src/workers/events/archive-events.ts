@@ -29,14 +29,14 @@ export async function archiveEvents(context: Parts, signal?: AbortSignal, limits
       await statistics
         .keep(update.id)
         .catch((error: unknown) =>
-          logger.warn({ updateId: update.id, err: error }, 'sweep: the statistics of an ended update are missing'),
+          logger.warn({ updateId: update.id, err: error }, 'task: the statistics of an ended update are missing'),
         );
       try {
         if (await archiver.pack(update.id, onSegment, signal)) archived++;
       } catch (error) {
         await assertStoreReachable(context.blobs, error);
         metrics.maintenancePostponed.labels('archive-events').inc();
-        logger.error({ updateId: update.id, err: error }, 'sweep: events of an ended update could not be archived');
+        logger.error({ updateId: update.id, err: error }, 'task: events of an ended update could not be archived');
       }
       if (signal?.aborted) return archived;
       last = update;

@@ -2,7 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { inLoneSpan } from '../../shared/platform/tracing/tracing.ts';
 
-/** A maintenance task that only one process runs at a time. */
+/** A background task that only one process runs at a time. */
 export interface Maintenance {
   readonly name: string;
   /** Seconds between the starts of two runs. Default: the sweep interval. */
@@ -66,7 +66,7 @@ export function startMaintenance(
       }
     } catch (error) {
       metrics.maintenanceRuns.labels(name, 'failed').inc();
-      logger.warn({ sweep: name, err: error }, 'task failed');
+      logger.warn({ task: name, err: error }, 'task failed');
     }
   };
 

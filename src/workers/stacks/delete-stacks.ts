@@ -91,7 +91,7 @@ export function createStackDeletion(
         const seconds = Math.round(stack.secondsAgo + (performance.now() - begun) / 1000);
         logger.info({ ...facts, seconds }, 'deleted stack: all its rows are gone');
       } catch (error) {
-        logger.error({ ...facts, err: error }, 'sweep: deleted stack skipped');
+        logger.error({ ...facts, err: error }, 'task: deleted stack skipped');
       }
     }
     if (!closing.signal.aborted) metrics.stacksDeleting.set(await stacks.count());

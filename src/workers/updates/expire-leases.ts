@@ -29,7 +29,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
         ended++;
         noteEnded(context, update);
       } catch (error) {
-        logger.error({ updateId, err: error }, 'sweep: update skipped');
+        logger.error({ updateId, err: error }, 'task: update skipped');
       }
     }
     if (expired.length < batchSize) return ended;
@@ -46,7 +46,7 @@ export async function compactEndedUpdates(context: AppContext, signal?: AbortSig
       try {
         await compactor.compact(updateId);
       } catch (error) {
-        logger.error({ updateId, err: error }, 'sweep: journal of an ended update could not be compacted');
+        logger.error({ updateId, err: error }, 'task: journal of an ended update could not be compacted');
       }
     }
     if (claimed.length < journalsAtOnce) return;
@@ -65,7 +65,7 @@ export async function deleteKeptJournals(context: AppContext, signal?: AbortSign
         await compactions.delete(updateId);
         deleted++;
       } catch (error) {
-        logger.error({ updateId, err: error }, 'sweep: journal could not be deleted after its grace period');
+        logger.error({ updateId, err: error }, 'task: journal could not be deleted after its grace period');
       }
     }
     if (kept.length < batchSize || deleted === 0) return;

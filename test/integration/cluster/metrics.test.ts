@@ -59,7 +59,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     expect(jobNames).toContain('rename-stack');
     for (const job of jobNames)
       expect([job, figure(`holdfast_jobs_ended_total{name="${job}",outcome="failed"}`)]).toEqual([job, 0]);
-    const failing = () => metrics(worker.url).then((now) => now('holdfast_maintenance_failing{name="drop-old-audit"}'));
+    const failing = () => metrics(worker.url).then((now) => now('holdfast_task_failing{name="drop-old-audit"}'));
     expect(await failing()).toBe(0);
     const failed = `insert into maintenance_runs (name, last_started_at, failed_at) values ('drop-old-audit', now(), now())
       on conflict (name) do update set failed_at = now()`;

@@ -24,7 +24,7 @@ const retrySeconds = 540;
 
 export type ScheduledTaskRepository = ReturnType<typeof createScheduledTaskRepository>;
 
-/** Which process runs which maintenance task, by the database clock: one row per task. */
+/** Which process runs which background task, by the database clock: one row per task. */
 export function createScheduledTaskRepository(db: Queryable) {
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {

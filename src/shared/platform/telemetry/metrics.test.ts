@@ -12,3 +12,20 @@ test('a gauge that queries the database is read once per interval, and keeps its
   expect(reads).toEqual({ always: 3, seldom: 1 });
   expect(text).toContain('seldom{kind="some"} 1');
 });
+
+test('gauges that share a query read it once per scrape, and are absent until it answers', async () => {
+  const metrics = createMetrics();
+  let reads = 0;
+  metrics.gaugesByQuery(
+    { some: { name: 'some', help: 'One part.' }, seconds: { name: 'some_seconds', help: 'Another.' } },
+    async () => {
+      if (++reads === 1) throw new Error('The database is away');
+      return { some: reads, seconds: 10 * reads };
+    },
+  );
+  expect(await metrics.registry.metrics()).not.toMatch(/^some(_seconds)? /m);
+  const text = await metrics.registry.metrics();
+  expect(reads).toBe(2);
+  expect(text).toContain('\nsome 2\n');
+  expect(text).toContain('\nsome_seconds 20\n');
+});

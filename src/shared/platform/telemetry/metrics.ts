@@ -49,7 +49,7 @@ export function createMetrics() {
     }),
     procedureSeconds: new Histogram({
       name: 'holdfast_procedure_seconds',
-      help: 'Time of one call of a procedure of the dashboard, by its code: ok, or that of the error.',
+      help: 'Time of one call of a web UI procedure, by result: ok, or the code of the error.',
       labelNames: ['procedure', 'code'],
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,
@@ -189,7 +189,7 @@ export function createMetrics() {
     }),
     stacksDeleting: new Gauge({
       name: 'holdfast_stacks_deleting',
-      help: 'Deleted stacks that can no longer be restored and still have rows, as of the last sweep of this process. 0 where no sweep runs.',
+      help: 'Deleted stacks that can no longer be restored and still have rows, as of the last run of the task in this process. 0 where it does not run.',
       registers,
     }),
     stackRowsDeleted: new Counter({
@@ -245,7 +245,7 @@ export function createMetrics() {
     }),
     blobsAdopted: new Counter({
       name: 'holdfast_blobs_adopted_total',
-      help: 'Objects without a database row that the reconcile job registered for the sweep.',
+      help: 'Objects without a database row that the reconcile task registered for the sweep of blobs.',
       registers,
     }),
     replicaReads: new Counter({
@@ -273,14 +273,14 @@ export function createMetrics() {
       registers,
     }),
     maintenanceRuns: new Counter({
-      name: 'holdfast_maintenance_runs_total',
-      help: 'Runs of a sweep or steps of the reconcile job in this process: done or failed.',
+      name: 'holdfast_task_runs_total',
+      help: 'Runs of a background task in this process: done or failed.',
       labelNames: ['name', 'outcome'],
       registers,
     }),
     maintenancePostponed: new Counter({
-      name: 'holdfast_maintenance_postponed_total',
-      help: 'Items that a sweep in this process could not handle and left for later, such as a state whose blob cannot be read.',
+      name: 'holdfast_task_postponed_total',
+      help: 'Items that a background task in this process could not handle and left for later, such as a state whose blob cannot be read.',
       labelNames: ['name'],
       registers,
     }),

@@ -35,7 +35,7 @@ export async function sweepRetention(
             metrics.maintenancePostponed.labels('retention').inc();
         } catch (error) {
           metrics.maintenancePostponed.labels('retention').inc();
-          logger.error({ organization, project, stack, err: error }, 'sweep: retention of a stack failed');
+          logger.error({ organization, project, stack, err: error }, 'task: retention of a stack failed');
         }
         for (const [kind, count] of Object.entries(deleted)) {
           metrics.retentionDeleted.labels(kind).inc(count);
