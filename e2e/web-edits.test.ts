@@ -462,7 +462,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       await page.getByLabel('Show which secrets differ').and(page.locator(':checked')).waitFor();
       await page.getByRole('button', { name: 'Freeze', exact: true }).click();
       await confirm('Freeze');
-      await page.getByText('Frozen until it is removed').waitFor();
+      await page.getByText('Frozen until thawed').waitFor();
       await comeBack();
       await page.getByRole('button', { name: 'Thaw', exact: true }).click();
       await confirm('Thaw');

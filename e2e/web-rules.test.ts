@@ -59,7 +59,7 @@ await suite('pages of what an organization has set', {
       await dialog.getByLabel('Starts (cron)').fill('99 17 * * 5');
       await dialog.getByText('is not valid').waitFor();
       await dialog.getByRole('button', { name: 'Remove this window' }).click();
-      await dialog.getByText('In force until it is removed').waitFor();
+      await dialog.getByText('In force until thawed').waitFor();
       await dialog.getByRole('button', { name: 'Freeze', exact: true }).click();
       await dialog.waitFor({ state: 'detached' });
       await page.getByText(hostile).waitFor();

@@ -40,7 +40,7 @@ const freeze = (scope: object = {}, rest: object = {}) => ({
 const untilWaiting = (count: number) => untilWaitingAt([app, other], count);
 
 describe('a frozen stack', () => {
-  test.each(['update', 'refresh', 'destroy'])('refuses %s with the note, until it is lifted', async (kind) => {
+  test.each(['update', 'refresh', 'destroy'])('refuses %s with the note, until thawed', async (kind) => {
     const stack = await createStack(app);
     const id = await setRule(app, stack, freeze({ project: 'proj', stack: 'dev' }, { until: '2099-01-01T00:00:00Z' }));
     const refused = await create(stack, { kind, at: other });
@@ -93,7 +93,7 @@ describe('a frozen stack', () => {
 });
 
 describe('a freeze that lets updates wait', () => {
-  test('ends for waiting calls when it is lifted, at every replica', async () => {
+  test('ends for waiting calls when it is thawed, at every replica', async () => {
     const stack = await createStack(app);
     const id = await setRule(app, stack, freeze({}, { mode: 'wait' }));
     const calls = [create(stack), create(stack, { at: other })];
@@ -172,7 +172,7 @@ describe('in an emergency', () => {
   });
 });
 
-test('operators freeze and lift freezes', async () => {
+test('operators freeze and thaw', async () => {
   const stack = await createStack(app);
   const run = (...words: string[]) => runAdminCommand(app, ...words, '--organization', stack.organization);
   const frozen = await run('freeze', '--stack', 'proj/dev', '--note', 'Sale', '--until', '2099-01-01T00:00:00Z');

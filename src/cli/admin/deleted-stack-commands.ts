@@ -92,7 +92,7 @@ async function restore(open: OpenSession, id: string, { organization, project, s
           record(tx, 'stack.undelete', from, { deletedAt: from.deletedAt.toISOString(), to: formatStackRef(name) }),
       },
     );
-    context.logger.warn({ audit: 'deleted restore', by: operator(), stackId: id, to: formatStackRef(to) }, 'operator');
+    context.logger.warn({ audit: 'deleted restore', by: operator(), stackId: id, to: formatStackRef(to) }, 'an operator ran a command');
     console.log(`Restored ${formatStackRef(to)}.`);
   });
 }
@@ -104,7 +104,7 @@ async function purge(open: OpenSession, id: string, organization: string): Promi
       { organization, id },
       { hold: async () => {}, record: (tx, stack) => record(tx, 'stack.purge', { ...stack, id }, {}) },
     );
-    context.logger.warn({ audit: 'deleted purge', by: operator(), stackId: id }, 'operator');
+    context.logger.warn({ audit: 'deleted purge', by: operator(), stackId: id }, 'an operator ran a command');
     console.log(`${formatStackRef(from)} can no longer be restored. Its data is deleted by the next sweeps.`);
   });
 }

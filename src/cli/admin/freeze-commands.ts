@@ -28,7 +28,7 @@ export function addFreezeCommands(admin: Command, open: OpenSession): void {
     .option('--time-zone <zone>', 'time zone of the windows, such as Europe/Berlin (default: UTC)')
     .action(changeAction(open, 'update-rule.set', freeze));
   withScope(admin.command('thaw'))
-    .description('end all freezes of exactly these stacks')
+    .description('thaw exactly these stacks: end all their freezes')
     .action(changeAction(open, 'update-rule.remove', thaw));
 }
 

@@ -162,7 +162,7 @@ async function record(tx: Queryable, stack: StackRow, action: AuditAction, detai
 }
 
 function audit({ logger }: AppContext, stack: StackRow, action: string, facts: object): void {
-  logger.warn({ audit: action, by: operator(), stack: formatStackRef(stack), stackId: stack.id, ...facts }, 'operator');
+  logger.warn({ audit: action, by: operator(), stack: formatStackRef(stack), stackId: stack.id, ...facts }, 'an operator ran a command');
 }
 
 const refused = (message: string): CommandRefusedError => new CommandRefusedError(message);

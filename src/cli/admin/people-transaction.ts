@@ -76,7 +76,7 @@ export function changeAction<Given extends unknown[]>(open: OpenSession, action:
       });
       for (const line of lines) console.log(line);
       const entry = { audit: fullName(command), by: operator(), arguments: command.args, ...optionsOf(command) };
-      session.logger.warn(entry, 'operator');
+      session.logger.warn(entry, 'an operator ran a command');
       for (const { updateId, reason } of await endRevokedLeases(db))
         if (reason !== 'lease-expired') console.log(`Update ${updateId} was cancelled: ${describeLoss(reason)}.`);
     });

@@ -41,7 +41,7 @@ export const webhookEvents = {
   approval_given: { ...ours, text: 'a commit was approved' },
   stack_restored: { ...ours, text: 'was restored after its deletion' },
   freeze_set: { ...ours, text: 'updates were frozen' },
-  freeze_lifted: { ...ours, text: 'a freeze was lifted' },
+  freeze_lifted: { ...ours, text: 'updates were thawed' },
   ping: { ...ours, text: 'ping' },
 } as const satisfies Readonly<Record<string, WebhookEvent>>;
 

@@ -7,7 +7,7 @@ import { type ApplicableRule, describeScope, type UpdateRules } from './update-r
 /** A freeze that is in force. */
 export interface Freeze {
   readonly rule: ApplicableRule<'freeze'>;
-  /** Its end; null: until it is lifted. */
+  /** Its end; null: until thawed. */
   readonly until: Date | null;
 }
 
@@ -47,7 +47,7 @@ export function findFreeze(rules: UpdateRules): Freeze | null {
 
 /** When a freeze with these settings holds. */
 export interface FreezeTimes {
-  /** Whether it is in force; `until` null: until it is lifted. */
+  /** Whether it is in force; `until` null: until thawed. */
   readonly inForce: { readonly until: Date | null } | null;
   /** Its next windows. None if it ends before, or has no windows. */
   readonly next: readonly WindowTimes[];

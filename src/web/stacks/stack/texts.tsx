@@ -21,7 +21,7 @@ export const freezeTexts = {
   byRule: (scope: string) => `By a rule for ${scope}.`,
   freeze: 'Freeze',
   freezeStack: 'Freeze this stack',
-  frozen: 'Frozen until it is removed',
+  frozen: 'Frozen until thawed',
   frozenUntil: (at: ReactNode) => <>Frozen, ends {at}</>,
   openRule: 'Open the rule',
   thaw: 'Thaw',

@@ -116,7 +116,7 @@ export const ruleTableTexts = {
   /** `until`: null if it has no end. */
   ends: (until: ReactNode, isWaiting: boolean) => (
     <>
-      {until === null ? 'until it is removed' : <>ends {until}</>}
+      {until === null ? 'until thawed' : <>ends {until}</>}
       {isWaiting ? ', updates wait' : ''}
     </>
   ),
@@ -173,7 +173,7 @@ export const rulesTexts = {
 
 export const windowTimesTexts = {
   /** `until`: null if it has no end. */
-  inForce: (until: ReactNode) => (until === null ? 'In force until it is removed.' : <>In force, ends {until}</>),
+  inForce: (until: ReactNode) => (until === null ? 'In force until thawed.' : <>In force, ends {until}</>),
   neverAgain: 'It will not be in force again.',
   nextWindows: (timeZone: string | undefined) => `Next windows, in ${timeZone ?? 'your time'}:`,
 } as const;
