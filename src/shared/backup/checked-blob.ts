@@ -21,7 +21,7 @@ export interface BackupSource extends BlobReaderParts {
   readonly documentsOver: (blobs: Pick<BlobStore, 'open' | 'put'>) => DocumentStore;
 }
 
-/** `wrong`: no copy with its hash could be read. `unchecked`: it is encrypted, without keys at hand, or nothing refers to it any more. */
+/** `wrong`: no readable copy has its hash. `unchecked`: encrypted without keys at hand, or no longer referenced. */
 export type CheckedBlob =
   | { readonly state: 'right' | 'unchecked'; readonly body: AsyncIterable<Buffer> }
   | { readonly state: 'missing' | 'wrong'; readonly body: null };

@@ -141,7 +141,7 @@ export class PolicyArchives {
     throw new UnavailableError('The archive was not read correctly; please retry', { cause: error });
   }
 
-  /** Call when a read has failed. Throws what it threw or, if no store has the right bytes, ArchiveDamagedError. */
+  /** Call when a read has failed. Throws what it threw or, if no store has intact bytes, ArchiveDamagedError. */
   async #assertRight(archive: ArchiveRow, error: unknown): Promise<void> {
     if (!isDamage(error)) throw error;
     if (!this.#copies.seen.isTrusted(archive.id)) {

@@ -5,7 +5,7 @@ import { Timestamp } from '../platform/schema/standard-schema.ts';
 const HoldRow = Type.Object({ heldAt: Timestamp, heldBy: Type.String(), reason: Type.String() });
 export type HoldRow = Row<typeof HoldRow>;
 
-/** Legal holds: nothing of such a stack is deleted, whatever rules say, also after the stack itself was deleted. */
+/** Legal holds: they protect a stack's data from every rule, even after the stack is deleted. */
 export function createStackHoldRepository(db: Queryable) {
   return {
     find: (stackId: string) =>

@@ -46,7 +46,7 @@ export async function copyVersion(
   return { document: await documents.save(renamed), resourceCount };
 }
 
-/** Maximum size of a URN in bytes; the CLI writes no longer ones. */
+/** Maximum bytes of a URN; the CLI writes none longer. */
 const maxUrnBytes = 64 * 1024;
 
 /** The URN of the first resource of a deployment; null if there is none. Reads no more than that. Throws JsonSyntaxError. */

@@ -16,7 +16,7 @@ import { describeFault, type JournalFault } from './journal/journal-fault.ts';
 import { InvalidJournalError, isShortReplay } from './journal/replay/runner/replay-runner.ts';
 import { StateDeletedError } from './retention/deleted-errors.ts';
 
-/** A stack without state, as the contract has it: `resources` null and no manifest. */
+/** A stack without state, as in `application/vnd.service+8`: `resources` null and no manifest. */
 const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
 
 /** A superseded checkpoint can be deleted between finding and opening it. The head has moved then, and the read is retried. */

@@ -1,4 +1,4 @@
-/** The states of an update, spelled as in the contract. */
+/** The states of an update, spelled as in `application/vnd.service+8`. */
 export type UpdateStatus = 'not started' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 export type EndStatus = 'succeeded' | 'failed' | 'cancelled';
 export type UpdateKind = 'update' | 'preview' | 'refresh' | 'destroy' | 'import' | 'rename';

@@ -102,10 +102,12 @@ export function createDeliveryRepository(db: Queryable) {
         select id from webhook_deliveries where state = 'waiting' and next_at <= (select clock_timestamp()) and ${mayBeSent} limit 1`),
 
     /**
-     * Takes up to `limit` deliveries that are due, for `seconds`. No other process gets them meanwhile, nor other deliveries about the same update
-     * to the same webhook: the event of an update's end overtakes that of its start only while the latter waits for its retry. Organizations take
-     * turns, and in each its webhooks: the one with the fewest claims first, so that slow receivers delay others by one attempt at most. Call in a
-     * transaction of its own.
+     * Takes up to `limit` deliveries that are due, for `seconds`. Call it in a transaction of its own.
+     * - Claims: no other process gets these deliveries meanwhile.
+     * - Order: nor does any get other deliveries about the same update to the same webhook, so an update's end overtakes its start only while
+     *   the start waits for its retry.
+     * - Fairness: organizations take turns, and in each its webhooks. The one with the fewest claims comes first, so slow receivers delay
+     *   others by one attempt at most.
      */
     claim: async (options: { readonly limit: number; readonly seconds: number; readonly share: DeliveryShare }) => {
       const ofShare = {

@@ -6,7 +6,7 @@ export function payloadOf(format: string, id: string, facts: EventFacts): string
   return JSON.stringify(format === 'slack' ? slack(facts) : format === 'ms_teams' ? teams(facts) : raw(id, facts));
 }
 
-/** The vendor's members (`user` to `resourceChanges`) and ours. */
+/** Pulumi Cloud's members (`user` to `resourceChanges`) and ours. */
 function raw(id: string, facts: EventFacts): object {
   const { details, event, login, occurredAt, organization, project, stack, update } = facts;
   const person = (name: string) => ({ name, githubLogin: name, avatarUrl: '' });

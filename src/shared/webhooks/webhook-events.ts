@@ -4,7 +4,7 @@ interface WebhookEvent {
   readonly group: string;
   /** The text that follows the name of the stack. */
   readonly text: string;
-  /** The vendor's name of its kind, sent as a header; default: the name of the event. */
+  /** Pulumi Cloud's name of its kind, sent as a header; default: the name of the event. */
   readonly kind?: string;
 }
 

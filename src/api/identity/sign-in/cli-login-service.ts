@@ -54,7 +54,10 @@ export class CliLoginService {
     this.#sessions = sessions;
   }
 
-  /** Makes the token and returns the address that hands it to the CLI. Throws UnauthenticatedError if the session has ended, and ConflictError if there are too many tokens. */
+  /**
+   * Creates the token and returns the URL that hands it to the CLI. Throws UnauthenticatedError if the session has ended, and
+   * ConflictError if there are too many tokens.
+   */
   async allow(session: Session, login: CliLogin, audit: AuditTrail): Promise<string> {
     const { token, hash } = mintToken('hf-');
     const { userId } = session;

@@ -7,20 +7,26 @@ import type { SignInMethod } from '../../../shared/identity/sign-in-method.ts';
 import type { TokenKind } from '../../../shared/identity/token-kinds.ts';
 import type { LeaseFence } from '../../../shared/updates/lease.ts';
 
-/**
- * The callers of a route. `procedures`: each procedure declares its own access. `operator`: site admins. `session`: users who are signed in with a browser. `organization`: a member of the organization in the path (`read`),
- * its admin (`manage`), or its identity provider (`provision`). `stack`:
- * a caller with the permission on the stack in the path; with `former`, the path may have a former name, and the service checks. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
- * `fenced`, the committing statement checks the lease itself, so a cached lease does not have to be looked up.
- */
+/** The callers of a route. */
 export type Access =
   | { readonly kind: 'public' }
   | { readonly kind: 'user' }
+  /** Site admins. */
   | { readonly kind: 'operator' }
+  /** Users who are signed in with a browser. */
   | { readonly kind: 'session' }
+  /** Each procedure declares its own access. */
   | { readonly kind: 'procedures' }
+  /** A member of the organization in the path (`read`), its admin (`manage`), or its identity provider (`provision`). */
   | { readonly kind: 'organization'; readonly permission: 'read' | 'manage' | 'provision' }
+  /**
+   * A caller with the permission on the stack in the path. `former`: the path may have a former name, and the service checks.
+   */
   | { readonly kind: 'stack'; readonly permission: Permission; readonly former?: true }
+  /**
+   * The holder of the update's lease. `ended`: also just after the update has ended. `fenced`: the committing statement checks the lease
+   * itself, so a cached lease does not have to be looked up.
+   */
   | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
 
 /**

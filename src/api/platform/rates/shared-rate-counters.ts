@@ -46,8 +46,9 @@ const reportFrom = 0.1;
 const maxValueFactor = 2;
 
 /**
- * Counts events by source, in counters that drain over time. A source is exhausted while its counter is at or above its limit per minute. Counters are kept in memory. Significant ones are reported to the other replicas at most once a second, in one
- * statement that returns the totals of all replicas.
+ * Counts events by source, in counters that drain over time. A source is exhausted while its counter is at or above its limit per
+ * minute. Counters are kept in memory. Significant ones are reported to the other replicas at most once a second, in one statement
+ * that returns the totals of all replicas.
  */
 export class SharedRateCounters {
   readonly #counters = new Map<string, Counter>();

@@ -26,8 +26,8 @@ export interface PreviewSearch {
 export function createPreviewRepository(db: Queryable) {
   return {
     /**
-     * The newest preview of the commit that succeeded here, without local changes: not one that was imported. The environment is stored as JSON without spaces, in which
-     * a quoted name that is followed by a colon is a member.
+     * The newest preview of the commit that succeeded here, without local changes: not one that was imported.
+     * The environment is stored as JSON without spaces, in which a quoted name that is followed by a colon is a member.
      */
     findNewest: ({ commit, countsOwn, kind, stackId }: PreviewSearch): Promise<PreviewRow | null> =>
       db.maybeOne(sql.rows(PreviewRow)`

@@ -147,8 +147,9 @@ export function createKeptBytesRepository(db: Queryable) {
     },
 
     /**
-     * Measures these stacks, and returns how many. Holds no lock while it reads, and leaves out a stack that another transaction locks, or has marked or measured meanwhile. Two
-     * measurements write in the same order.
+     * Measures these stacks, and returns how many. Holds no lock while it reads.
+     * Leaves out a stack that another transaction locks, or has marked or measured meanwhile.
+     * Two measurements write in the same order.
      */
     measureStacks: async (stackIds: readonly string[]): Promise<number> => {
       const { events, journals, states } = storedSizes((id) => sql.fragment`${id} = s.id`);

@@ -135,7 +135,7 @@ export function writePolicy(policy: TrustPolicy) {
   };
 }
 
-/** For tokens of organizations, the vendor's provider expects one of its words. */
+/** For tokens of organizations, the pulumiservice provider expects one of its words. */
 function permissionsOf({ decision, isAdmin, tokenKind }: TrustPolicy): string[] {
   if (isAdmin) return ['admin'];
   return decision === 'allow' && tokenKind === 'organization' ? ['standard'] : [];

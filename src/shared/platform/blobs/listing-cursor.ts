@@ -1,9 +1,6 @@
 import { BlobStoreUnavailableError } from './blob-store.ts';
 
-/**
- * The store whose listing it was is not listed any more: other stores have other orders, so that going on there would skip blobs. The
- * listing must begin again.
- */
+/** The listed store is gone. Others have another order, so continuing there would skip blobs: list again. */
 export class ListingEndedError extends BlobStoreUnavailableError {
   override readonly name: string = 'ListingEndedError';
 

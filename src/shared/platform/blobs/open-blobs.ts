@@ -14,7 +14,7 @@ import { openSecondStore, type SecondStore } from './second/second-store.ts';
 const blobCheckMs = 5_000;
 
 /**
- * Opens the blob store, that of the settings or the one to which it was moved, and waits until it is available. A running process survives
+ * Opens the blob store (that of the settings, or its new location after a move), and waits for it. A running process survives
  * an S3 outage, but one that cannot reach S3 at startup may be misconfigured, unless it reaches the `second` store.
  */
 export async function openBlobs({

@@ -29,8 +29,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Describes the settings that let others read tokens and states in transit, or the metrics. `addresses`: those of this machine, which
- * an address such as 0.0.0.0 stands for.
+ * Describes the settings that let others read tokens and states in transit, or the metrics. `addresses`: this
+ * machine's, for 0.0.0.0.
  */
 export function listExposures(config: Exposed, addresses: readonly string[] = ownAddresses()): string[] {
   const { front, listen, managementListen, publicUrl, trustedProxies } = config;

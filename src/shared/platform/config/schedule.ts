@@ -16,7 +16,7 @@ export function isDue(schedule: string, last: Date | null, now = new Date()): bo
   return next !== null && next <= now;
 }
 
-/** How long the first time of the schedule, in UTC, after `last` has passed, in ms; 0 if it has not. */
+/** Milliseconds since the first scheduled time (UTC) after `last`; 0 if it is still to come. */
 export function overdueMs(schedule: string, last: Date, now = new Date()): number {
   return Math.max(now.getTime() - (cronOf(schedule).nextRun(last)?.getTime() ?? Number.POSITIVE_INFINITY), 0);
 }

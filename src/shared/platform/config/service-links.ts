@@ -20,7 +20,7 @@ export function findServiceLinks(environment: Environment): string[] {
   return [...links].sort();
 }
 
-/** Whether `suffix`, the part of a name after that of a service on `host`, and the value are those of a link. */
+/** Whether the variable `<SERVICE><suffix>` with this value is a Kubernetes service link for `host`. */
 function isLink(suffix: string, value: string, host: string): boolean {
   if (suffix === '_SERVICE_HOST') return value === host;
   if (/^_SERVICE_PORT(_[A-Z0-9_]+)?$/.test(suffix)) return /^\d{1,5}$/.test(value);

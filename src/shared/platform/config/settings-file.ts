@@ -12,7 +12,7 @@ export class SettingsFileError extends OperatorError {
   override readonly name = 'SettingsFileError';
 }
 
-/** Adds the settings of a file to the environment of this process, which wins. Throws SettingsFileError. */
+/** Adds the settings of a file to the environment of this process; existing variables win. Throws SettingsFileError. */
 export function loadSettingsFile(file: string): void {
   try {
     process.loadEnvFile(file);

@@ -21,38 +21,35 @@ export function tuningOf(settings: Settings) {
   const memoryBytes = settings.HOLDFAST_MEMORY_BYTES ?? Math.min(availableMemory(), maxDefaultMemoryBytes);
   const requestsPerMinute = settings.HOLDFAST_REQUESTS_PER_MINUTE;
   return {
-    // ---- Memory of a process ----
-    /** Of checkpoint, journal and event bodies that wait for workers. */
+    /** Memory of checkpoint, journal and event bodies that wait for workers. */
     inFlightBytes: Math.ceil(memoryBytes / 8),
     /** The same for imports, which are counted separately so that they never delay checkpoints. */
     importInFlightBytes: Math.ceil(memoryBytes / 16),
-    /** Of bodies that are decompressed and parsed in memory. Bodies up to 64 KiB do not count; a single one may take more. */
+    /** Memory of bodies that are decompressed and parsed. Bodies up to 64 KiB do not count; a single one may take more. */
     bufferedBodyBytes: Math.ceil(memoryBytes / 32),
-    /** Of journals that are replayed while their update runs. */
+    /** Memory of journals that are replayed while their update runs. */
     openReplayBytes: Math.ceil(memoryBytes / 64),
     redisImportInFlightBytes: Math.ceil(settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES / 2),
 
-    // ---- Sizes ----
-    /** Of a decompressed batch of journal entries or events, and of a delta. A single entry becomes a string: at most 512 MiB in V8. */
+    /** Maximum size of a decompressed batch of journal entries or events, and of a delta. A single entry becomes a string: at most 512 MiB in V8. */
     maxBatchBytes: 128 * mib,
-    /** Of decompressed calls that encrypt, decrypt or create a stack. */
+    /** Maximum size of decompressed calls that encrypt, decrypt or create a stack. */
     maxControlBodyBytes: 64 * mib,
-    /** Of the configuration, environment, message or program of an update, each in JSON. */
+    /** Maximum size of the configuration, environment, message or program of an update, each in JSON. */
     maxFieldBytes: mib,
-    /** Of a stored engine event. A larger one is replaced by a warning that names its size. */
+    /** Maximum size of a stored engine event. A larger one is replaced by a warning that names its size. */
     maxEventBytes: mib,
-    /** Of a secret to encrypt. */
+    /** Maximum size of a secret to encrypt. */
     maxSecretBytes: 16 * mib,
     /** Bodies from this size on, as sent, go to the large queue so that they do not delay the others. */
     largeBytes: 8 * mib,
 
-    // ---- Clients ----
     maxConnectionsPerAddress: Math.ceil(settings.HOLDFAST_MAX_CONNECTIONS / 4),
-    /** To receive the headers of a request. */
+    /** How long the headers of a request may take to arrive. */
     headersTimeoutSeconds: 20,
     /** How long an idle connection is kept open. */
     keepAliveSeconds: 75,
-    /** Averaged over about a minute. */
+    /** Minimum rate of a body, averaged over about a minute. */
     minBodyBytesPerSecond: 16 * 1024,
     /** A user is signed out after this time without a request. */
     sessionIdleSeconds: Math.min(settings.HOLDFAST_SESSION_HOURS, 12) * 3600,
@@ -63,21 +60,19 @@ export function tuningOf(settings: Settings) {
     /** How long tokens of an unreachable CI issuer are verified with the last known keys. */
     issuerOutageSeconds: 3600,
 
-    // ---- Stores ----
     /** How long a starting process waits for unavailable dependencies; 0: not at all. */
     startWaitSeconds: 60,
-    /** Of one SQL statement. */
+    /** Maximum time of one SQL statement. */
     statementTimeoutMs: 60_000,
     databaseConnectMs: 5_000,
-    /** For a free connection of the pool. */
+    /** How long a call waits for a free connection of the pool. */
     databaseAcquireMs: 10_000,
-    /** Without progress of a request. */
+    /** How long a request may make no progress. */
     s3TimeoutMs: 30_000,
 
-    // ---- Updates and the work in the background ----
-    /** The CLI relies on it. */
+    /** Life of a lease without a renewal. The CLI relies on it. */
     leaseSeconds: 300,
-    /** Between sweeps for expired leases and orphaned blobs. */
+    /** Time between checks of which background tasks are due. */
     sweepSeconds: 30,
     /** Webhooks are notified of a waiting update after this time, unless a rule says otherwise. */
     waitAlertSeconds: 600,
@@ -94,11 +89,11 @@ export function tuningOf(settings: Settings) {
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
     /** Each stored checkpoint is read back within this time. */
     scrubDays: 30,
-    /** Rate for the text of states, for one worker: about a quarter of a core with the default. */
+    /** Rate at which one worker encodes the text of states: about a quarter of a core with the default. */
     encodeBytesPerSecond: 4 * settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
-    /** Between runs that compare the blob store with the database; 0: none. */
+    /** Time between runs that compare the blob store with the database; 0: none. */
     reconcileSeconds: 24 * 3600,
-    /** Objects and rows that a run which compares the blob store with the database checks. */
+    /** Rate at which such a run checks objects and rows. */
     reconcileObjectsPerSecond: 500,
   };
 }

@@ -178,7 +178,7 @@ function launch(
   const { prefix = [], ...ids } = account ?? {};
   const [first = program, ...rest] = [...prefix, program, ...args];
   const child = spawn(first, rest, prefix.length > 0 ? base : { ...base, ...ids });
-  // It outlives no process that exits, on whatever way.
+  // It ends with this process, however that exits.
   const end = (): void => void child.kill('SIGINT');
   process.once('exit', end);
   child.once('close', () => process.off('exit', end));

@@ -183,7 +183,10 @@ async function readReached(client: pg.Client): Promise<string> {
   return rows[0]?.reached ?? '';
 }
 
-/** The sessions that a session waits for, without the observer, whose snapshots an index waits for; null if there are none. Says nothing of their statements, which may contain secrets. */
+/**
+ * The sessions that a session waits for, without the observer, whose snapshots an index waits for; null if there are none.
+ * Says nothing of their statements, which may contain secrets.
+ */
 async function findWait(observer: pg.Client, pid: number): Promise<Wait | null> {
   const { rows } = await observer.query<{ table: string | null; session: string }>(
     `select (select l.relation::regclass::text from pg_locks l where l.pid = $1 and not l.granted limit 1) as table,

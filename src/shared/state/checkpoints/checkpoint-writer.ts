@@ -283,7 +283,7 @@ function isHeld(update: UpdateRow, fence: LeaseFence): boolean {
 /** Ends the save of a checkpoint that is already committed. */
 class DuplicateWrite extends Error {}
 
-/** The number that identifies a repeat. The contract's full checkpoints have one too; it is checked but otherwise unused. */
+/** The number that identifies a repeat. Full checkpoints in `application/vnd.service+8` have one too; it is checked but otherwise unused. */
 function sequenceNumberOf({ kind, envelope }: CheckpointWrite, member: ScannedMember | undefined): number | null {
   if (kind === 'verbatim') return readSequenceNumber(member);
   if (envelope === 'contract' && member) readSequenceNumber(member);

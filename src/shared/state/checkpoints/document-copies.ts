@@ -22,7 +22,7 @@ export interface CopySource {
 /** `repaired`: some store had other bytes than the right ones, and has these now. */
 export type Proof = 'right' | 'repaired' | 'damaged';
 
-/** Blobs that are read from the store with the right bytes, and for how long: then their replacement is tried again. */
+/** Blobs that are read from the store with intact bytes, and for how long: then their replacement is tried again. */
 const maxRight = 10_000;
 const rightMs = 600_000;
 
@@ -70,8 +70,8 @@ export class DocumentCopies {
   }
 
   /**
-   * Call when the document was read as damaged, from whatever store. Unless it is damaged, another read with `open` gets right bytes, even
-   * from a store that could not be repaired. Throws BlobStoreUnavailableError if right bytes may be in a store that cannot be read.
+   * Call after a damaged read. Unless all copies are damaged, another `open` then returns intact bytes, even if a store could not be
+   * repaired. Throws BlobStoreUnavailableError if intact bytes may be in a store that cannot be read.
    */
   async prove(read: ReadDocument, { repairs = true }: { readonly repairs?: boolean } = {}): Promise<Proof> {
     const sources = await this.#parts.sources();
@@ -106,7 +106,7 @@ export class DocumentCopies {
     return hashes.size <= 1;
   }
 
-  /** For each blob of the document, a store with the right bytes; null if there are none. */
+  /** For each blob of the document, a store with intact bytes; null if there are none. */
   async #findRight(read: ReadDocument, sources: readonly CopySource[]): Promise<ReadonlyMap<string, BlobStore> | null> {
     let fault: unknown = null;
     const chosen = new Map<string, BlobStore>();

@@ -36,7 +36,7 @@ export class DocumentDamagedError extends FaultError {
 /**
  * Reads the documents of checkpoints. A document that is damaged in all stores is marked, reported and, if an equal one or the journal
  * allows it, replaced; otherwise reading it fails. It stays referenced, so that its remaining bytes are kept. While a store that may have the
- * right bytes cannot be read, reading fails for now.
+ * intact bytes cannot be read, reading fails for now.
  */
 export class DocumentVerifier {
   readonly #checks: DocumentCheckRepository;
@@ -91,7 +91,7 @@ export class DocumentVerifier {
     return isDamage(error) && (await this.#copies.prove((documents) => documents.readChunk(chunk))) !== 'damaged';
   };
 
-  /** A second failure proves nothing: the check has just found right bytes. */
+  /** A second failure proves nothing: the check has just found intact bytes. */
   async *#again(checkpoint: CheckpointRow): AsyncGenerator<Buffer> {
     try {
       yield* this.#documents.open(checkpoint);

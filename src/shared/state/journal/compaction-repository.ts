@@ -43,8 +43,9 @@ export function createCompactionRepository(db: Queryable) {
   return {
     /**
      * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, there is no journal, or its
-     * stack was deleted: for good, with `deletedToo`. A claim that expires later than `seconds` from now was made before the database's clock was set back, and is
-     * ignored. If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
+     * stack was deleted: for good, with `deletedToo`.
+     * A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored.
+     * If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
      * The commit does not wait for the disk: a claim only saves work, and one that a crash of Postgres has undone is claimed again. Call it outside
      * of a transaction, which would not wait either.
      */

@@ -9,7 +9,7 @@ export class JournalFaultError extends ConflictError {
   override readonly code = 'journal-fault';
 }
 
-/** The journal of an update that shall end as succeeded lacks entries. Nothing has changed: they may still arrive. */
+/** The journal lacks entries, so the update cannot end as succeeded yet: they may still arrive. */
 export class JournalGapError extends ConflictError {
   override readonly name = 'JournalGapError';
   override readonly code = 'journal-gap';

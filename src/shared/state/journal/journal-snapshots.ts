@@ -91,12 +91,10 @@ export class JournalSnapshots {
     return this.#copies.prove(read, { repairs });
   }
 
-  /** See JournalSnapshotRepository. */
   claimChecks(periodSeconds: number, claimSeconds: number, limit: number) {
     return this.#rows.claimChecks(periodSeconds, claimSeconds, limit);
   }
 
-  /** See JournalSnapshotRepository. */
   listAfter(after: string, limit: number): Promise<string[]> {
     return this.#rows.listAfter(after, limit);
   }

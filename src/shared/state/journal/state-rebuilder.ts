@@ -40,7 +40,8 @@ export class StateRebuilder {
 
   /**
    * Reads back the checkpoint of an ended update. If it is intact, marks the journal as compacted, which starts the grace period. If
-   * not, rebuilds the checkpoint, which the next attempt reads back. Returns whether it was intact and is still the state. Throws an Error if it is still damaged on the third attempt.
+   * not, rebuilds the checkpoint, which the next attempt reads back.
+   * Returns whether it was intact and is still the state. Throws an Error if it is still damaged on the third attempt.
    */
   async readBack(update: UpdateRow, attempt: number): Promise<boolean> {
     const hasOwnCheckpoint = update.compactedEntries > 0;

@@ -31,7 +31,7 @@ export interface RetentionEstimate {
   readonly otherCount: number;
   /** The stacks of which it would free the most, at most 20, as far as the caller may read them. */
   readonly stacks: readonly StackEstimate[];
-  /** False if the time was over before all stacks were looked at: the numbers are those of the first ones. */
+  /** False if time ran out: the numbers cover only the first stacks. */
   readonly isComplete: boolean;
 }
 

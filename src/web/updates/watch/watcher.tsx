@@ -34,7 +34,7 @@ export default function Watcher() {
     stack,
     updateId,
   ]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what is watched from now on is looked at at once.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a newly watched update is checked immediately.
   useEffect(() => {
     check(login);
     const poll = setInterval(() => check(login), pollMs);

@@ -1,4 +1,4 @@
-/** Entries that are in no kept replay yet, in numbers and bytes, from which on incremental compaction pays. */
+/** A backlog (entries that no open replay has, and their bytes) from which on incremental compaction pays off. */
 export interface BacklogStep {
   readonly entries: number;
   readonly bytes: number;
