@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
-import { LocationError, openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
+import { LocationError } from '../../src/shared/platform/blobs/locations/location-url.ts';
+import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { writeDiyFolder } from '../support/diy-folder.ts';
@@ -53,7 +54,7 @@ test.each(['s3://KEY:s3cr3t@bucket', 's3://KEY:s3/cr3t@bucket/x', 's3://bucket?e
   async (location) => {
     const opened = openFolder(location, defaults);
     await expect(opened).rejects.toThrow(LocationError);
-    await expect(opened).rejects.toThrow(/^The address of the bucket has credentials: set AWS_ACCESS_KEY_ID/);
+    await expect(opened).rejects.toThrow(/^The URL of the bucket has credentials: set AWS_ACCESS_KEY_ID/);
   },
 );
 

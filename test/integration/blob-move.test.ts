@@ -9,7 +9,7 @@ import { listBlobs } from '../../src/shared/backup/backup-content.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
-import { beginMove, MoveError, type MoveParts, openMove } from '../../src/shared/blob-moves/begin-move.ts';
+import { BlobMoveError, beginMove, type MoveParts, openMove } from '../../src/shared/blob-moves/begin-move.ts';
 import { copyBlobs, verifyBlobs } from '../../src/shared/blob-moves/compare-locations.ts';
 import { finishMove, switchLocations } from '../../src/shared/blob-moves/end-move.ts';
 import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
@@ -245,7 +245,7 @@ test('the old location is emptied only if the new one has the same bytes, or the
   await rm(await fileOf(there, missing));
   const kept = countFiles(here);
 
-  await expect(finish(true)).rejects.toThrow(MoveError);
+  await expect(finish(true)).rejects.toThrow(BlobMoveError);
   const { code, stderr } = await runBlobs(app, {}, 'finish', '--empty');
   expect([code, stderr]).toEqual([1, expect.stringContaining(both)]);
   expect(stderr).toContain(missing);

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { StackPlan } from '../../src/cli/moving/import-plan.ts';
 import type { SourceEntry } from '../../src/cli/moving/moving-source.ts';
 import { StackImporter } from '../../src/cli/moving/stack-importer.ts';
-import { MovingError } from '../../src/shared/diy/diy-layout.ts';
+import { TransferError } from '../../src/shared/diy/diy-layout.ts';
 import { unrecordedInfo } from '../../src/shared/diy/history-info.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
 import { query } from '../support/database.ts';
@@ -227,7 +227,7 @@ test('the commit of the last versions ends an import, and one that is refused st
   const exact = await importVersions('exact', 50, (isUnfinished) => commits.push(isUnfinished));
   expect(exact.result).toEqual({ versions: 50, previews: 0, leftOut: [] });
   expect(commits).toEqual([false]);
-  const refused = new MovingError('refused');
+  const refused = new TransferError('refused');
   let calls = 0;
   const stopped = await importVersions('stopped', 101, () => {
     calls++;

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { findBlobReader } from '../../shared/backup/blob-reader.ts';
-import { beginMove, MoveError, type MoveParts, openMove } from '../../shared/blob-moves/begin-move.ts';
+import { BlobMoveError, beginMove, type MoveParts, openMove } from '../../shared/blob-moves/begin-move.ts';
 import { copyBlobs, type PassProgress, verifyBlobs } from '../../shared/blob-moves/compare-locations.ts';
 import { finishMove, switchLocations } from '../../shared/blob-moves/end-move.ts';
 import type { AppContext } from '../../shared/context.ts';
@@ -83,7 +83,7 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .description('cancel a move before the switch; copies stay in the other location')
     .action(() =>
       call(async ({ locations }) => {
-        if (!(await locations.settle('copying'))) throw new MoveError('No blobs are being copied');
+        if (!(await locations.settle('copying'))) throw new BlobMoveError('No blobs are being copied');
         console.log('The blobs stay where they are.');
       }),
     );

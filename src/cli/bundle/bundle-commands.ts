@@ -3,7 +3,7 @@ import { openBundleKey } from '../../shared/bundle/bundle-key.ts';
 import { type BundleSettings, bundleOf } from '../../shared/bundle/bundle-location.ts';
 import { type BundledRow, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { listFolder, MovingError } from '../../shared/diy/diy-layout.ts';
+import { listFolder, TransferError } from '../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
@@ -63,7 +63,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
   await session.withDatabase(async (db) => {
     const rows = createBundleRepository(db);
     const [bundle, lag, stacks] = [await rows.find(), await rows.readLag(), await rows.list()];
-    if (bundle === null) throw new MovingError('No worker has begun a bundle: set HOLDFAST_BUNDLE_URL');
+    if (bundle === null) throw new TransferError('No worker has begun a bundle: set HOLDFAST_BUNDLE_URL');
     const errors = stacks.flatMap(({ error, ...row }) => (error === null ? [] : [{ stack: nameOf(row), error }]));
     const result = {
       location: bundle.location,
@@ -84,7 +84,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
 async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void> {
   const session = new AdminSession(run.loadConfig(), run);
   const bundle = bundleOf(session.config);
-  if (bundle === null) throw new MovingError('Set HOLDFAST_BUNDLE_URL: it says where the bundle is');
+  if (bundle === null) throw new TransferError('Set HOLDFAST_BUNDLE_URL: it says where the bundle is');
   const folder = await openFolder(bundle.location, bucketDefaults(session.config));
   try {
     await session.withContext(async (context) => {
@@ -151,9 +151,9 @@ async function apply(
   const ref = { organization, project: planned.project as string, stack: planned.stack };
   const found = await context.identity.findOrganization(organization);
   const bundle = await createBundleRepository(context.db).find();
-  if (!found) throw new MovingError(`There is no organization ${organization}`);
+  if (!found) throw new TransferError(`There is no organization ${organization}`);
   const key = bundle && (await openBundleKey(secret, bundle.key, context.config));
-  if (!key) throw new MovingError('HOLDFAST_BUNDLE_PASSPHRASE or HOLDFAST_BUNDLE_KMS is not the one of the bundle');
+  if (!key) throw new TransferError('HOLDFAST_BUNDLE_PASSPHRASE or HOLDFAST_BUNDLE_KMS is not the one of the bundle');
   const arrival = plan.head && (await createArrival(context, { ref, stackId: plan.head.stackId }, key.crypter));
   const newest = there.find(({ name }) => name === plan.content?.state.name)?.sha256 ?? null;
   const last = plan.unrecordedState !== null ? null : (plan.entries.at(-1)?.id ?? null);
@@ -164,7 +164,7 @@ async function apply(
       createBundleRepository(tx).adopt(ref, { stackId, stackVersion, entry, sha256: entry === last ? newest : null }),
   });
   const { leftOut } = await importer.import(plan, () => undefined);
-  if (leftOut.length > 0) throw new MovingError(leftOut.join('; '));
+  if (leftOut.length > 0) throw new TransferError(leftOut.join('; '));
 }
 
 function describe(results: readonly ReturnedStack[], { apply }: ReturnOptions): string {

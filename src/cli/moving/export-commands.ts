@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { listFolder, MovingError, metaFile, readText } from '../../shared/diy/diy-layout.ts';
+import { listFolder, metaFile, readText, TransferError } from '../../shared/diy/diy-layout.ts';
 import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
 import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
 import { type ExportedStack, exportStack } from '../../shared/diy/stack-exporter.ts';
@@ -60,10 +60,10 @@ adds what is new. See docs/moving.md.`,
 
 async function runExport(run: CommandRun, options: ExportOptions): Promise<void> {
   const { archive, recipient, to } = options;
-  if ((archive === undefined) === (to === undefined)) throw new MovingError('Give either --to or --archive');
+  if ((archive === undefined) === (to === undefined)) throw new TransferError('Give either --to or --archive');
   if (archive !== undefined && options.history !== undefined)
-    throw new MovingError('An archive has all versions: --history needs --to');
-  if (to !== undefined && recipient !== undefined) throw new MovingError('--recipient needs --archive');
+    throw new TransferError('An archive has all versions: --history needs --to');
+  if (to !== undefined && recipient !== undefined) throw new TransferError('--recipient needs --archive');
   const session = new AdminSession(run.loadConfig(), run);
   const folder = await openFolder(archive ?? (to as string), bucketDefaults(session.config));
   try {
@@ -102,7 +102,7 @@ async function exportFolder(
   let created: Promise<PassphraseCrypter> | null = null;
   const crypter = (): Promise<PassphraseCrypter> => {
     if (passphrase === null)
-      throw new MovingError("its secrets use this server's keys: set PULUMI_CONFIG_PASSPHRASE to encrypt them");
+      throw new TransferError("its secrets use this server's keys: set PULUMI_CONFIG_PASSPHRASE to encrypt them");
     created ??= PassphraseCrypter.create(passphrase);
     return created;
   };
@@ -132,7 +132,7 @@ async function exportFolder(
 }
 
 /**
- * Makes the folder one that the CLI reads, and notes whose it is. Returns the newest update of each stack there. Throws MovingError if
+ * Makes the folder one that the CLI reads, and notes whose it is. Returns the newest update of each stack there. Throws TransferError if
  * it has stacks that no export of the organization has written.
  */
 async function openTarget(
@@ -142,7 +142,7 @@ async function openTarget(
   const { stacks, strays } = await listFolder(folder);
   const note = JSON.stringify({ organization });
   if (stacks.length + strays.length > 0 && (await readText(folder, noteFile)) !== note)
-    throw new MovingError(`${to} has stacks that are not of an export of ${organization}: name another folder`);
+    throw new TransferError(`${to} has stacks that are not of an export of ${organization}: name another folder`);
   await folder.write(noteFile, bytesOf(Buffer.from(note))());
   await folder.write(metaFile, bytesOf(Buffer.from('version: 1\n'))());
   return new Map(stacks.flatMap(({ history, name }) => history.slice(-1).map(({ id }) => [name, id] as const)));
@@ -156,7 +156,7 @@ const maxHistory = 2 ** 31 - 1;
 
 async function listStacks({ db, identity }: AppContext, { organization: name, stack }: ExportOptions) {
   const organization = await identity.findOrganization(name);
-  if (!organization) throw new MovingError(`There is no organization ${JSON.stringify(name)}`);
+  if (!organization) throw new TransferError(`There is no organization ${JSON.stringify(name)}`);
   const rows = createExportedStackRepository(db);
   const all: StackRow[] = [];
   for (let after = { project: '', stack: '' }; ; ) {

@@ -1,4 +1,4 @@
-import { type FolderStack, listFolder, MovingError, readBytes, readText } from '../../shared/diy/diy-layout.ts';
+import { type FolderStack, listFolder, readBytes, readText, TransferError } from '../../shared/diy/diy-layout.ts';
 import { readHistoryInfo } from '../../shared/diy/history-info.ts';
 import { documentOfCheckpoint, initialMark, markOf } from '../../shared/diy/move-document.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
@@ -21,7 +21,7 @@ export class FolderSource implements MovingSource {
   async list() {
     const { stacks, strays } = await listFolder(this.#folder);
     if (stacks.length === 0)
-      throw new MovingError(`There are no stacks in ${this.location}: it needs a folder .pulumi/stacks`);
+      throw new TransferError(`There are no stacks in ${this.location}: it needs a folder .pulumi/stacks`);
     const opened = stacks.map((each) => ({
       ...{ name: each.name, project: each.project, stack: each.stack },
       open: () => openFolderStack(this.#folder, each),

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { readAccessToken } from '../../shared/platform/config/access-token.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
@@ -89,7 +89,7 @@ export function addImportOptions(command: Command, run: CommandRun): void {
 
 async function runImport(run: CommandRun, archive: string | null, options: ImportOptions): Promise<void> {
   if (options.verify && (options.apply || options.rollback))
-    throw new MovingError('Run --verify without --apply and --rollback');
+    throw new TransferError('Run --verify without --apply and --rollback');
   const session = new AdminSession(run.loadConfig(), run);
   const source = mapSource(await openSource(archive, options, session.config), options.map ?? []);
   try {
@@ -101,7 +101,7 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
     await session.withContext(async (context) => {
       const organization = await context.identity.findOrganization(options.organization);
       if (!organization)
-        throw new MovingError(
+        throw new TransferError(
           `There is no organization ${JSON.stringify(options.organization)}: see holdfast admin --help`,
         );
       if (options.apply) await assertWritable(context.db);
@@ -117,18 +117,18 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
 async function openSource(archive: string | null, options: ImportOptions, config: Config): Promise<MovingSource> {
   const { from, identity, organization, sourceOrganization } = options;
   if ((from === 'archive') !== (archive !== null))
-    throw new MovingError('Name an archive as `--from archive DIR` or `--from archive s3://BUCKET/PREFIX`');
-  if (archive === null && identity !== undefined) throw new MovingError('--identity needs --from archive');
+    throw new TransferError('Name an archive as `--from archive DIR` or `--from archive s3://BUCKET/PREFIX`');
+  if (archive === null && identity !== undefined) throw new TransferError('--identity needs --from archive');
   if (archive !== null) {
     if (sourceOrganization !== undefined)
-      throw new MovingError('An archive has one organization: leave out --source-organization');
+      throw new TransferError('An archive has one organization: leave out --source-organization');
     const identities = identity === undefined ? null : await readFile(identity, 'utf8');
     const access = { identities, passphrase: readConfigPassphrase() };
     return new ArchiveSource(await openFolder(archive, bucketDefaults(config)), `archive ${archive}`, access);
   }
   if (isService(from))
     return new ServiceSource({ from, organization: sourceOrganization ?? organization, token: readAccessToken() });
-  if (sourceOrganization !== undefined) throw new MovingError('Only a service https://HOST has organizations');
+  if (sourceOrganization !== undefined) throw new TransferError('Only a service https://HOST has organizations');
   return new FolderSource(await openFolder(from, bucketDefaults(config)), from);
 }
 
@@ -221,12 +221,12 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
   return incomplete.length === 0 && gaps.length === 0;
 }
 
-/** Throws MovingError if one of the users is not here. */
+/** Throws TransferError if one of the users is not here. */
 async function findUsers({ db }: AppContext, mappings: readonly UserMapping[]): Promise<ReadonlyMap<string, string>> {
   const rows = createImportedVersionRepository(db);
   const found = mappings.map(async ({ from, login }) => {
     const id = await rows.findUser(login);
-    if (id === null) throw new MovingError(`There is no user ${JSON.stringify(login)}`);
+    if (id === null) throw new TransferError(`There is no user ${JSON.stringify(login)}`);
     return [from, id] as const;
   });
   return new Map(await Promise.all(found));

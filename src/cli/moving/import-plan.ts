@@ -1,5 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { AppError, OperatorError } from '../../shared/platform/errors/errors.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
@@ -63,7 +63,7 @@ export function isSelected(source: Pick<SourceStack, 'name'>, patterns: readonly
   return patterns.length === 0 || patterns.some((pattern) => nameMatches(pattern, source.name));
 }
 
-/** Throws MovingError if a pattern of `--stack` matches none of the names. */
+/** Throws TransferError if a pattern of `--stack` matches none of the names. */
 export function assertAllMatch(
   patterns: readonly string[],
   names: readonly string[],
@@ -71,7 +71,7 @@ export function assertAllMatch(
 ): void {
   const unmatched = patterns.find((pattern) => !names.some((name) => nameMatches(pattern, name)));
   if (unmatched !== undefined)
-    throw new MovingError(`--stack: there is no stack ${JSON.stringify(unmatched)} in ${location}`);
+    throw new TransferError(`--stack: there is no stack ${JSON.stringify(unmatched)} in ${location}`);
 }
 
 /** Reads the newest state of a stack and decides what an import does with it. Changes nothing. */

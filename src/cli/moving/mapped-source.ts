@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { isSegmentName } from '../../shared/stacks/names.ts';
 import { tagsIn } from '../../shared/stacks/tags.ts';
 import { renameDeployment } from '../../shared/state/deployments/rename-deployment.ts';
@@ -47,7 +47,7 @@ export function mapSource(source: MovingSource, mappings: readonly StackMapping[
       const names = new Set([...stacks, ...(others.gaps ?? [])].map(({ name }) => name));
       const unknown = mappings.find(({ from }) => !names.has(from));
       if (unknown)
-        throw new MovingError(`--map: there is no stack ${JSON.stringify(unknown.from)} in ${source.location}`);
+        throw new TransferError(`--map: there is no stack ${JSON.stringify(unknown.from)} in ${source.location}`);
       const mapped = stacks.map((stack) => {
         const to = byName.get(stack.name);
         return to ? mapStack(stack, to) : stack;

@@ -7,7 +7,7 @@ export interface SourceState {
   readonly name: string;
   /** As stored in the source; null if the source does not say. */
   readonly bytes: number | null;
-  /** Reads it from the beginning; nothing if the stack has no state. Throws MovingError. */
+  /** Reads it from the beginning; nothing if the stack has no state. Throws TransferError. */
   document(): AsyncIterable<Buffer>;
 }
 
@@ -20,7 +20,7 @@ export interface SourceEntry {
   /** The id of its update in the source, which it keeps here if it is free; null if the source has none. */
   readonly updateId: string | null;
   readonly state: SourceState;
-  /** Throws MovingError. */
+  /** Throws TransferError. */
   info(): Promise<HistoryInfo>;
   /** Its engine events, as batches `{"events": […]}`; null if the source keeps none. */
   readonly events: (() => AsyncIterable<Buffer>) | null;
@@ -61,7 +61,7 @@ export interface SourceContent {
   readonly fault: string | null;
   /** Whether an update runs there, whose state is not in the history. */
   readonly isBusy: boolean;
-  /** The tags, not checked. Throws MovingError. */
+  /** The tags, not checked. Throws TransferError. */
   tags(): Promise<object>;
   /** Names that the stack had before renames, if the source tells them. */
   readonly formerNames?: readonly FormerName[];
@@ -78,7 +78,7 @@ export interface SourceStack {
   /** Null in a folder without projects. */
   readonly project: string | null;
   readonly stack: string;
-  /** Reads its history. Throws MovingError. */
+  /** Reads its history. Throws TransferError. */
   open(): Promise<SourceContent>;
 }
 
@@ -108,7 +108,7 @@ export interface SourceGap {
 export interface MovingSource {
   /** For plans and the audit log. */
   readonly location: string;
-  /** Throws MovingError. */
+  /** Throws TransferError. */
   list(): Promise<SourceListing>;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { alignColumns, counted, formatBytes } from '../output/text.ts';
 import type { PlannedStack } from './import-plan.ts';
 
@@ -13,15 +13,15 @@ export interface PlanFile {
   readonly strays: readonly string[];
 }
 
-/** Reads the names of the stacks that a plan lists. Throws MovingError if it is a plan for another import. */
+/** Reads the names of the stacks that a plan lists. Throws TransferError if it is a plan for another import. */
 export async function readPlannedNames(
   file: string,
   { from, organization }: Pick<PlanFile, 'from' | 'organization'>,
 ): Promise<ReadonlySet<string>> {
   const plan = JSON.parse(await readFile(file, 'utf8')) as Partial<PlanFile>;
-  if (plan.format !== 1 || !plan.stacks) throw new MovingError(`${file} is not a plan`);
+  if (plan.format !== 1 || !plan.stacks) throw new TransferError(`${file} is not a plan`);
   if (plan.from !== from || plan.organization !== organization)
-    throw new MovingError(`${file} is a plan from ${plan.from} to ${plan.organization}`);
+    throw new TransferError(`${file} is a plan from ${plan.from} to ${plan.organization}`);
   return new Set(plan.stacks.map(({ source }) => source));
 }
 

@@ -1,7 +1,7 @@
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
@@ -76,7 +76,7 @@ async function deleteStack({ context, from }: RollbackParts, found: StackRow, la
     const stacks = createStackRepository(tx);
     const stack = await stacks.lockById(found.id);
     const fault = stack === null ? 'it was deleted meanwhile' : await writtenSince(tx, stack, last);
-    if (fault !== null) throw new MovingError(fault);
+    if (fault !== null) throw new TransferError(fault);
     // Previews may run, because they take no lock.
     await createUpdateRepository(tx).cancelAll(found.id);
     await stacks.markDeleted(found.id, { days: context.config.deletedStackDays, by: operator() });

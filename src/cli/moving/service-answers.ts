@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { Nullable, standard } from '../../shared/platform/schema/standard-schema.ts';
 
 /** What imports read of the answers of a service. Every other member may be there, and each optional one may be null. */
@@ -43,12 +43,12 @@ export const answers = {
   plaintexts: Type.Object({ plaintexts: texts(Type.String()) }),
 };
 
-/** The answer without members that are null; an object without members instead of none. Throws MovingError. */
+/** The answer without members that are null; an object without members instead of none. Throws TransferError. */
 export function readAnswer<Schema extends TSchema>(schema: Schema, answer: unknown, of: string): Static<Schema> {
   const checked = standard(schema)['~standard'].validate(withoutNulls(answer ?? {}));
   if ('value' in checked) return checked.value;
   const [{ message, path } = { message: '', path: [] }] = checked.issues;
-  throw new MovingError(`${of} answers in an unknown shape: /${path.join('/')} ${message}`);
+  throw new TransferError(`${of} answers in an unknown shape: /${path.join('/')} ${message}`);
 }
 
 function withoutNulls(value: unknown): unknown {

@@ -1,16 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
 
 /** The source refuses the call, and would refuse it again. */
-export class SourceRefusedError extends MovingError {}
+export class SourceRefusedError extends TransferError {}
 
 /** The source has nothing at the path. */
-export class SourceLacksError extends MovingError {}
+export class SourceLacksError extends TransferError {}
 
 /** The source does not answer, or accepts no calls with this token: nothing is wrong with what was asked for. */
-export class SourceUnavailableError extends MovingError {}
+export class SourceUnavailableError extends TransferError {}
 
 /** A response broke off. Reading it again may succeed. */
 export class SourceBrokenError extends SourceUnavailableError {}
@@ -44,7 +44,7 @@ export class ServiceClient {
     this.#token = token;
   }
 
-  /** The JSON of a response, read again if it breaks off. Throws MovingError. */
+  /** The JSON of a response, read again if it breaks off. Throws TransferError. */
   async json(path: string, call: Call = {}): Promise<unknown> {
     const text = (await this.buffer(path, call)).toString('utf8');
     try {
@@ -54,7 +54,7 @@ export class ServiceClient {
     }
   }
 
-  /** All bytes of a response. Throws MovingError. */
+  /** All bytes of a response. Throws TransferError. */
   buffer(path: string, call: Call = {}): Promise<Buffer> {
     return retryBroken(async () => {
       const parts: Buffer[] = [];
@@ -62,14 +62,14 @@ export class ServiceClient {
       for await (const part of this.bytes(path, call)) {
         bytes += part.length;
         if (bytes > maxJsonBytes)
-          throw new MovingError(`${this.origin}${path} answers with more than ${maxJsonBytes} bytes`);
+          throw new TransferError(`${this.origin}${path} answers with more than ${maxJsonBytes} bytes`);
         parts.push(part);
       }
       return Buffer.concat(parts);
     });
   }
 
-  /** The bytes of a response. Throws MovingError; SourceBrokenError in the middle of it. */
+  /** The bytes of a response. Throws TransferError; SourceBrokenError in the middle of it. */
   async *bytes(path: string, call: Call = {}): AsyncGenerator<Buffer> {
     const { abort, response } = await this.#respond(path, call);
     const reader = response.body?.getReader();
@@ -138,7 +138,7 @@ export class ServiceClient {
     });
   }
 
-  #notJson(path: string, cause?: unknown): MovingError {
+  #notJson(path: string, cause?: unknown): TransferError {
     return new SourceUnavailableError(
       `${this.origin}${path} does not answer with JSON: name the address of the API, such as https://api.pulumi.com`,
       { cause },
@@ -150,7 +150,7 @@ export class ServiceClient {
     { body, method = body ? 'POST' : 'GET' }: Call,
     { headers, status }: Response,
     text: string,
-  ): MovingError {
+  ): TransferError {
     const { origin } = this;
     const location = headers.get('location');
     if (status >= 300 && status < 400)

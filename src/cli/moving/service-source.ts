@@ -1,5 +1,5 @@
 import type { Static, TSchema } from 'typebox';
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { readServiceInfo } from '../../shared/diy/history-info.ts';
 import type { MovingSource, SourceContent, SourceEntry, SourceGap, SourceStack } from './moving-source.ts';
 import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
@@ -16,11 +16,11 @@ export class ServiceSource implements MovingSource {
   readonly #client: ServiceClient;
   readonly #organization: string;
 
-  /** Throws MovingError if the address cannot be one. */
+  /** Throws TransferError if the address cannot be one. */
   constructor(parts: { readonly from: string; readonly organization: string; readonly token: string | null }) {
     const { from, organization, token } = parts;
     const origin = originOf(from);
-    if (token === null) throw new MovingError('Set PULUMI_ACCESS_TOKEN to a token of the source');
+    if (token === null) throw new TransferError('Set PULUMI_ACCESS_TOKEN to a token of the source');
     this.#client = new ServiceClient({ origin, token });
     this.#organization = organization;
     this.location = `${origin}/${organization}`;
@@ -29,7 +29,7 @@ export class ServiceSource implements MovingSource {
   async list() {
     const { githubLogin } = await this.#read(answers.user, '/api/user');
     if (githubLogin === undefined)
-      throw new MovingError(`${this.#client.origin}/api/user does not answer as a service of the Pulumi CLI`);
+      throw new TransferError(`${this.#client.origin}/api/user does not answer as a service of the Pulumi CLI`);
     const stacks = new Map<string, SourceStack>();
     const gaps: SourceGap[] = [];
     const tokens = new PageTokens(() => gaps.push({ name: null, text: incompleteList(this.location, 'stacks') }));
@@ -45,7 +45,7 @@ export class ServiceSource implements MovingSource {
       token = tokens.next(page.continuationToken, { hasItems: (page.stacks ?? []).length > 0 });
     }
     if (stacks.size === 0)
-      throw new MovingError(
+      throw new TransferError(
         `${githubLogin} sees no stacks of the organization ${this.#organization} in ${this.location}`,
       );
     const sorted = [...stacks.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -134,7 +134,7 @@ export class ServiceSource implements MovingSource {
     const client = this.#client;
     return async function* () {
       const tokens = new PageTokens(() => {
-        throw new MovingError(incompleteList('the source', 'events'));
+        throw new TransferError(incompleteList('the source', 'events'));
       });
       for (let token: string | null = null; ; ) {
         const after: string = token === null ? '' : `?continuationToken=${encodeURIComponent(token)}`;
@@ -187,10 +187,10 @@ export function isService(from: string): boolean {
 function originOf(from: string): string {
   const url = URL.canParse(from) ? new URL(from) : null;
   if (url === null || url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '')
-    throw new MovingError(
+    throw new TransferError(
       `${JSON.stringify(from.replace(/\/\/[^/]*@/, '//'))} is not the address of a service, such as https://api.pulumi.com`,
     );
   if (url.protocol === 'http:' && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname))
-    throw new MovingError(`${url.host} would get the token in plain text: name an https:// address`);
+    throw new TransferError(`${url.host} would get the token in plain text: name an https:// address`);
   return url.href.replace(/\/+$/, '');
 }

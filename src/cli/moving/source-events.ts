@@ -1,4 +1,4 @@
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { splitEventBatch } from '../../shared/events/event-batch.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { SourceEntry } from './moving-source.ts';
@@ -9,7 +9,7 @@ const maxEventsLength = 128 * 1024 * 1024;
 /** As in an API's pages, where a type precedes what the engine has sent. */
 const addedType = /^\{"type":"(\w+Event)",(?=")/;
 
-/** The engine events of an update in the source, each once. Throws MovingError and InvalidRequestError. */
+/** The engine events of an update in the source, each once. Throws TransferError and InvalidRequestError. */
 export async function readEvents(
   read: NonNullable<SourceEntry['events']>,
   maxEventBytes: number,
@@ -19,7 +19,7 @@ export async function readEvents(
   for await (const page of read()) {
     for (const event of (await splitEventBatch(page, maxEventBytes)).events) {
       length += event.text.length;
-      if (length > maxEventsLength) throw new MovingError(`they have more than ${maxEventsLength} characters`);
+      if (length > maxEventsLength) throw new TransferError(`they have more than ${maxEventsLength} characters`);
       found.set(event.sequence, asSent(event));
     }
   }

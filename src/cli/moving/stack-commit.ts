@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { ciRunOf, operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { type HistoryInfo, requesterIn, storedOutcome } from '../../shared/diy/history-info.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
@@ -72,7 +72,7 @@ export interface CommitTarget {
   readonly formerNames: NonNullable<SourceContent['formerNames']>;
 }
 
-/** Adds what is prepared to a stack, all of it or nothing. Returns the new head. Throws MovingError if the stack has another head now. */
+/** Adds what is prepared to a stack, all of it or nothing. Returns the new head. Throws TransferError if the stack has another head now. */
 export async function commitStack(
   parts: CommitParts,
   target: CommitTarget,
@@ -207,8 +207,8 @@ async function insert(
   return { previews, stackVersion };
 }
 
-function changedMeanwhile(ref: StackRef, how: 'created' | 'changed'): MovingError {
-  return new MovingError(
+function changedMeanwhile(ref: StackRef, how: 'created' | 'changed'): TransferError {
+  return new TransferError(
     `${formatStackRef(ref)} was ${how} here during the import, perhaps by another import: run it again`,
   );
 }

@@ -1,4 +1,4 @@
-import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { unrecordedInfo } from '../../shared/diy/history-info.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
@@ -53,12 +53,12 @@ export class StackImporter {
     this.#parts = parts;
   }
 
-  /** `onVersion` is called for each entry that was read. Throws MovingError if the stack here has changed since the plan. */
+  /** `onVersion` is called for each entry that was read. Throws TransferError if the stack here has changed since the plan. */
   async import(
     { content, entries, head, planned, previews, tags, unrecordedState }: StackPlan,
     onVersion: () => void,
   ): Promise<ImportedStack> {
-    if (content === null) throw new MovingError('it could not be read');
+    if (content === null) throw new TransferError('it could not be read');
     const { arrival = null, organization } = this.#parts;
     const ref = { organization: organization.name, project: planned.project as string, stack: planned.stack };
     const leftOut: string[] = [];
@@ -171,7 +171,7 @@ export class StackImporter {
         yield chunk;
       }
       isEmpty = !hasBytes;
-      if (isEmpty) throw new MovingError(`${state.name} has no state`);
+      if (isEmpty) throw new TransferError(`${state.name} has no state`);
     };
     try {
       return await retryBroken(() => storeDeployment(context.documents, document));
@@ -187,7 +187,7 @@ function isDamage(error: unknown): boolean {
   if (error instanceof SourceUnavailableError) return false;
   return (
     error instanceof InvalidRequestError ||
-    error instanceof MovingError ||
+    error instanceof TransferError ||
     error instanceof SyntaxError ||
     /^Z_|^ERR_ZSTD|^ZSTD/.test(String((error as { code?: unknown }).code))
   );

@@ -13,7 +13,7 @@ const leftoverAgeMs = 48 * 3600 * 1000;
 
 /**
  * Opens the location of backups, as `parseLocation` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what is written to a bucket. A
- * folder that `mustExist` is not created. Throws LocationUrlError, and BackupError for a location inside the blob store.
+ * folder that `mustExist` is not created. Throws LocationError, and BackupError for a location inside the blob store.
  */
 export async function openTarget(
   location: string,

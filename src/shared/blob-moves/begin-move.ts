@@ -11,8 +11,8 @@ import { OperatorError } from '../platform/errors/errors.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
 
 /** The blobs cannot be moved this way, or not now. */
-export class MoveError extends OperatorError {
-  override readonly name = 'MoveError';
+export class BlobMoveError extends OperatorError {
+  override readonly name = 'BlobMoveError';
 }
 
 export interface MoveParts {
@@ -30,11 +30,11 @@ export interface Move {
 
 const sampled = 1_000;
 
-/** The move that runs, in the phase. Throws MoveError if there is none, and BlobStoreUnavailableError. */
+/** The move that runs, in the phase. Throws BlobMoveError if there is none, and BlobStoreUnavailableError. */
 export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copying' | 'switched'): Promise<Move> {
   const row = await blobs.read();
   if (row?.phase !== phase || row.otherId === null || row.otherUrl === null)
-    throw new MoveError(
+    throw new BlobMoveError(
       phase === 'copying'
         ? 'No blobs are being copied: begin with `holdfast blobs copy`'
         : 'Nothing to finish: run `holdfast blobs switch` first',
@@ -48,7 +48,7 @@ export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copy
 
 /**
  * Begins to move the blobs to `to`, or resumes: from now on, each process writes new blobs to both locations. Marks both, so that a process that
- * finds another store in a location does not use it. Throws MoveError, LocationUrlError and BlobStoreUnavailableError.
+ * finds another store in a location does not use it. Throws BlobMoveError, LocationError and BlobStoreUnavailableError.
  */
 export async function beginMove(parts: MoveParts, to: string, config: Config['blobs']): Promise<void> {
   const { blobs, locations } = parts;
@@ -59,7 +59,7 @@ export async function beginMove(parts: MoveParts, to: string, config: Config['bl
   assertApart(parseLocation(mainUrl, config), target);
   if (row?.phase === 'copying' && row.otherUrl === targetUrl) return;
   if (row && row.phase !== 'settled')
-    throw new MoveError(
+    throw new BlobMoveError(
       row.phase === 'copying'
         ? `The blobs are being moved to ${row.otherUrl}: end that, or give it up with \`holdfast blobs cancel\``
         : `The blobs were moved from ${row.otherUrl}: end that with \`holdfast blobs finish\``,
@@ -72,11 +72,11 @@ export async function beginMove(parts: MoveParts, to: string, config: Config['bl
     const mainId = row?.mainId ?? (await markLocation(main, mainUrl));
     const otherId = await markLocation(store, targetUrl);
     if (mainId === otherId)
-      throw new MoveError(
+      throw new BlobMoveError(
         `${targetUrl} says that it is the location where the blobs are: delete its object places/${mainId}`,
       );
     const begun = await locations.begin({ id: mainId, url: mainUrl }, { id: otherId, url: targetUrl });
-    if (!begun) throw new MoveError('Another command has just begun a move: see `holdfast blobs status`');
+    if (!begun) throw new BlobMoveError('Another command has just begun a move: see `holdfast blobs status`');
   } finally {
     await store.close();
   }
@@ -87,7 +87,7 @@ async function markLocation(store: BlobStore, url: string): Promise<string> {
   const { blobs } = await store.list(locationKey(''));
   const [first, ...others] = blobs.map(({ key }) => key.slice(locationKey('').length));
   if (others.length > 0)
-    throw new MoveError(`${url} has several objects places/…: only one can say which location it is`);
+    throw new BlobMoveError(`${url} has several objects places/…: only one can say which location it is`);
   if (first !== undefined) return first;
   const id = randomUUID();
   await store.put(locationKey(id), once(Buffer.from(`${url}\n`)));
@@ -100,7 +100,7 @@ async function assertIsUsed({ blobRows }: MoveParts, main: BlobStore): Promise<v
   const needed = rows.filter(({ isReferenced }) => isReferenced).map(({ key }) => key);
   const absent = await main.findAbsent(needed);
   if (absent.length * 2 > needed.length)
-    throw new MoveError(
+    throw new BlobMoveError(
       `The blob store of the settings lacks ${absent.length} of ${needed.length} blobs: use the settings of the servers`,
     );
 }
@@ -109,7 +109,7 @@ async function assertNotForeign({ blobRows }: MoveParts, store: BlobStore, url: 
   const own = `installations/${await blobRows.installationId()}`;
   const { blobs } = await store.list('installations/');
   if (blobs.some(({ key }) => key !== own))
-    throw new MoveError(`${url} has the blobs of another installation: choose an empty location`);
+    throw new BlobMoveError(`${url} has the blobs of another installation: choose an empty location`);
   if (blobs.length === 0) await store.put(own, once(Buffer.from(`${own}\n`)));
 }
 
@@ -117,7 +117,7 @@ function assertApart(main: BlobStoreConfig, target: BlobStoreConfig): void {
   if (main.kind === 'files' && target.kind === 'files') {
     const [one, two] = [path.resolve(main.directory), path.resolve(target.directory)];
     if (one === two || one.startsWith(`${two}/`) || two.startsWith(`${one}/`))
-      throw new MoveError(`The blobs are in ${one}: choose a folder that is neither in it nor above it`);
+      throw new BlobMoveError(`The blobs are in ${one}: choose a folder that is neither in it nor above it`);
   }
-  if (formatLocation(main) === formatLocation(target)) throw new MoveError('The blobs are there already');
+  if (formatLocation(main) === formatLocation(target)) throw new BlobMoveError('The blobs are there already');
 }

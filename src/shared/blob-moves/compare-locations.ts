@@ -2,7 +2,7 @@ import { Meter } from '../backup/stored-bytes.ts';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
 import { readBlob } from '../platform/blobs/locations/located-blob-store.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
-import { type Move, MoveError, type MoveParts } from './begin-move.ts';
+import { BlobMoveError, type Move, type MoveParts } from './begin-move.ts';
 
 /** What a pass over all blobs has done. */
 export interface PassProgress {
@@ -53,7 +53,7 @@ const rowlessPrefixes = ['audit/', 'installations/'];
 
 /**
  * Copies the blobs that the other location lacks; with `again` also compares the others and replaces what is wrong. Each copy is read back and
- * compared by its SHA-256. What is written meanwhile is in both locations. Can be repeated after an interruption. Throws MoveError,
+ * compared by its SHA-256. What is written meanwhile is in both locations. Can be repeated after an interruption. Throws BlobMoveError,
  * BlobStoreUnavailableError, and the reason of the signal.
  */
 export async function copyBlobs(
@@ -107,7 +107,9 @@ export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOpt
     }
   });
   if (faults.length === 0 && !(await locations.noteVerified(row)))
-    throw new MoveError('A blob written meanwhile did not reach the other location: run `holdfast blobs copy` again');
+    throw new BlobMoveError(
+      'A blob written meanwhile did not reach the other location: run `holdfast blobs copy` again',
+    );
   return { compared, faults: faults.sort((one, two) => (one.key < two.key ? -1 : 1)), lost: lost.sort() };
 }
 
@@ -171,7 +173,7 @@ export async function inParallel<T>(
   await Promise.all(runs);
 }
 
-/** Copies a blob and reads it back. Returns its size; null if it was deleted meanwhile. Throws MoveError. */
+/** Copies a blob and reads it back. Returns its size; null if it was deleted meanwhile. Throws BlobMoveError. */
 async function copyBlob(from: BlobStore, to: BlobStore, key: string): Promise<number | null> {
   const meter = new Meter();
   try {
@@ -182,7 +184,7 @@ async function copyBlob(from: BlobStore, to: BlobStore, key: string): Promise<nu
   }
   const copy = await digest(to, key);
   if (copy !== null && copy !== meter.sha256)
-    throw new MoveError(
+    throw new BlobMoveError(
       `The copy of ${key} reads back with another SHA-256: that location does not keep what it stores`,
     );
   return meter.bytes;

@@ -2,14 +2,14 @@ import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { BlobLocationRepository } from '../platform/blobs/locations/blob-location-repository.ts';
 import { locationKey } from '../platform/blobs/locations/located-blob-store.ts';
 import { hasRow } from '../state/checkpoints/blob-repository.ts';
-import { type Move, MoveError, type MoveParts, openMove } from './begin-move.ts';
+import { BlobMoveError, type Move, type MoveParts, openMove } from './begin-move.ts';
 import { digest, inParallel, type PassOptions, stillNeeded } from './compare-locations.ts';
 
-/** Makes the other location the main one. Throws MoveError if it is not verified, or a backup runs. */
+/** Makes the other location the main one. Throws BlobMoveError if it is not verified, or a backup runs. */
 export async function switchLocations(locations: BlobLocationRepository): Promise<void> {
-  if (await locations.lockBackups()) throw new MoveError('A backup is being made: repeat this when it has ended');
+  if (await locations.lockBackups()) throw new BlobMoveError('A backup is being made: repeat this when it has ended');
   if (!(await locations.switch()))
-    throw new MoveError('The other location is not verified: run `holdfast blobs verify` until it succeeds');
+    throw new BlobMoveError('The other location is not verified: run `holdfast blobs verify` until it succeeds');
 }
 
 export interface EmptyOptions {
@@ -20,7 +20,7 @@ export interface EmptyOptions {
 
 /**
  * Forgets the location that was left. With `empty`, first deletes its blobs, except those that the main location lacks and nothing needs. Can be
- * repeated after an interruption. Returns how many blobs it deleted and left. Throws MoveError, with the keys, before it deletes anything, if
+ * repeated after an interruption. Returns how many blobs it deleted and left. Throws BlobMoveError, with the keys, before it deletes anything, if
  * the main location lacks a blob that is needed, or has other bytes; and BlobStoreUnavailableError.
  */
 export async function finishMove(
@@ -29,7 +29,7 @@ export async function finishMove(
 ): Promise<{ deleted: number; left: number }> {
   const { locations } = parts;
   const row = await locations.find();
-  if (row?.phase !== 'switched') throw new MoveError('Nothing to finish: run `holdfast blobs switch` first');
+  if (row?.phase !== 'switched') throw new BlobMoveError('Nothing to finish: run `holdfast blobs switch` first');
   // A location that is kept may be away already.
   if (!empty) {
     await locations.settle('switched');
@@ -45,7 +45,7 @@ export async function finishMove(
 
 const shownKeys = 100;
 
-/** Reads all blobs of the location that was left in both locations. Throws MoveError. */
+/** Reads all blobs of the location that was left in both locations. Throws BlobMoveError. */
 async function assertSame(
   { blobRows }: MoveParts,
   { main, other }: Move,
@@ -67,12 +67,10 @@ async function assertSame(
   if (faults.length === 0) return;
   const shown = faults.sort().slice(0, shownKeys);
   const more = faults.length > shown.length ? [`and ${faults.length - shown.length} more`] : [];
-  throw new MoveError(
-    [
-      `The new location differs from the old one; nothing was deleted (${faults.length}):`,
-      ...shown,
-      ...more,
-    ].join('\n'),
+  throw new BlobMoveError(
+    [`The new location differs from the old one; nothing was deleted (${faults.length}):`, ...shown, ...more].join(
+      '\n',
+    ),
   );
 }
 

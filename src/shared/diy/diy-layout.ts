@@ -46,8 +46,8 @@ export function entryOf(file: string): string | null {
 }
 
 /** The folder is none that can be imported, or an operation on it is refused. */
-export class MovingError extends OperatorError {
-  override readonly name = 'MovingError';
+export class TransferError extends OperatorError {
+  override readonly name = 'TransferError';
 }
 
 /** An update in the history of a stack, and the state that it left. */
@@ -90,7 +90,7 @@ interface Found {
   readonly locks: string[];
 }
 
-/** Lists all stacks by name, with the files of each. Throws MovingError. */
+/** Lists all stacks by name, with the files of each. Throws TransferError. */
 export async function listFolder(folder: Folder): Promise<FolderListing> {
   const hasProjects = (await readLayoutVersion(folder)) === 1;
   const depth = hasProjects ? 2 : 1;
@@ -154,13 +154,13 @@ async function readLayoutVersion(folder: Folder): Promise<number> {
   if (text === null) return 0;
   const version: unknown = (parse(text) as { version?: unknown } | null)?.version;
   if (version === 0 || version === 1) return version;
-  throw new MovingError(`${metaFile} names version ${String(version)} of the layout; versions 0 and 1 are known`);
+  throw new TransferError(`${metaFile} names version ${String(version)} of the layout; versions 0 and 1 are known`);
 }
 
 /** Maximum size of a file that is read as a whole. */
 const maxTextBytes = 64 * 1024 * 1024;
 
-/** The text of a small file; null if there is none. Throws MovingError. */
+/** The text of a small file; null if there is none. Throws TransferError. */
 export async function readText(folder: Folder, name: string): Promise<string | null> {
   const file = await folder.open(name);
   if (file === null) return null;
@@ -168,16 +168,16 @@ export async function readText(folder: Folder, name: string): Promise<string | n
   let bytes = 0;
   for await (const part of decompressed(file)) {
     bytes += part.length;
-    if (bytes > maxTextBytes) throw new MovingError(`${name} is larger than ${maxTextBytes} bytes`);
+    if (bytes > maxTextBytes) throw new TransferError(`${name} is larger than ${maxTextBytes} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** The bytes of a file, decompressed as its first bytes say, as the CLI does. Throws MovingError if it is gone. */
+/** The bytes of a file, decompressed as its first bytes say, as the CLI does. Throws TransferError if it is gone. */
 export async function* readBytes(folder: Folder, name: string): AsyncGenerator<Buffer> {
   const file = await folder.open(name);
-  if (file === null) throw new MovingError(`${name} was deleted meanwhile`);
+  if (file === null) throw new TransferError(`${name} was deleted meanwhile`);
   yield* inSlices(decompressed(file));
 }
 

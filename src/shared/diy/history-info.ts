@@ -1,5 +1,5 @@
 import { cliConfig, isConfigValue } from '../updates/cli-texts.ts';
-import { MovingError } from './diy-layout.ts';
+import { TransferError } from './diy-layout.ts';
 
 /** Newer than the types of JSON. */
 const exactJson = JSON as unknown as {
@@ -50,14 +50,14 @@ export interface HistoryInfo {
   readonly version: number | null;
 }
 
-/** The fields of a history file. Texts are JSON. Throws MovingError. */
+/** The fields of a history file. Texts are JSON. Throws TransferError. */
 export function readHistoryInfo(name: string, text: string): HistoryInfo {
   let info: Readonly<Record<string, unknown>>;
   try {
     info = parseExactly(text) as Readonly<Record<string, unknown>>;
     if (typeof info !== 'object' || info === null) throw new TypeError('not an object');
   } catch (error) {
-    throw new MovingError(`${name} is not a history file: ${(error as Error).message}`, { cause: error });
+    throw new TransferError(`${name} is not a history file: ${(error as Error).message}`, { cause: error });
   }
   return {
     kind: String(info['kind'] ?? ''),

@@ -14,7 +14,7 @@ import { bytesOf } from '../state/checkpoints/body-buffer.ts';
 import { DocumentDamagedError } from '../state/checkpoints/document-verifier.ts';
 import { StateDeletedError } from '../state/retention/deleted-errors.ts';
 import type { StateDocument, StateReader } from '../state/state-reader.ts';
-import { configFile, diyOrganization, MovingError, root, stateFile, tagsFile } from './diy-layout.ts';
+import { configFile, diyOrganization, root, stateFile, TransferError, tagsFile } from './diy-layout.ts';
 import { createExportedStackRepository, type ExportedVersionRow } from './exported-stack-repository.ts';
 import { toHistoryConfig } from './history-info.ts';
 import { checkpointOfDocument, initialMark } from './move-document.ts';
@@ -34,7 +34,7 @@ interface ExportParts {
   readonly there: ReadonlyMap<string, string>;
   /** How many updates of each stack. */
   readonly history: number;
-  /** Called when the first secret of the server's keys is found. Throws MovingError if there is no passphrase. */
+  /** Called when the first secret of the server's keys is found. Throws TransferError if there is no passphrase. */
   readonly crypter: () => Promise<SecretsCrypter>;
   /** Only a part of the stack is written, over what is there. */
   readonly part?: ExportPart;
@@ -70,7 +70,7 @@ const projectPattern = /^[A-Za-z_.][A-Za-z0-9_.-]*$/;
 /** Writes a stack as a DIY backend has it. Its newest state is written last, so a stack that is there is complete. */
 export async function exportStack(parts: ExportParts, stack: StackRow): Promise<ExportedStack> {
   if (!projectPattern.test(stack.project))
-    throw new MovingError(`the CLI does not list projects named ${stack.project}`);
+    throw new TransferError(`the CLI does not list projects named ${stack.project}`);
   return new StackExport(parts, stack).run();
 }
 
@@ -103,7 +103,7 @@ class StackExport {
       first === null ? { newest: 0n, secrets: null, versions: 0 } : await this.#writeHistory(first);
     const newestHere = history === 0 ? await this.#newestEntry() : newest;
     if (BigInt(this.#parts.there.get(this.#path) ?? '0') > newestHere)
-      throw new MovingError('it was updated in the folder since the last export');
+      throw new TransferError('it was updated in the folder since the last export');
     const known = readTags(tags);
     if (Object.keys(known).length > 0) {
       const text = Buffer.from(JSON.stringify({ version: 1, tags: known }));
@@ -119,9 +119,9 @@ class StackExport {
 
   readonly #readHead = async (): Promise<StateDocument> => {
     const head = await this.#parts.context.states.readHead(this.#stack);
-    if (!head) throw new MovingError('it was deleted or renamed meanwhile');
+    if (!head) throw new TransferError('it was deleted or renamed meanwhile');
     if (this.#stack.stackVersion === 0 && head.stack.stackVersion > 0)
-      throw new MovingError('its first update ended meanwhile: export it again');
+      throw new TransferError('its first update ended meanwhile: export it again');
     this.#notes.length = 0;
     if (head.state.warning) this.#notes.push(head.state.warning);
     if (head.stack.activeUpdateId !== null) this.#notes.push('an update is running: this is its state at this moment');
@@ -146,7 +146,7 @@ class StackExport {
       for (const row of page) {
         const readVersion = async (): Promise<StateDocument> => {
           const state = await context.states.readVersion(this.#stack.id, row.stackVersion);
-          if (!state) throw new MovingError(`its version ${row.stackVersion} was deleted meanwhile`);
+          if (!state) throw new TransferError(`its version ${row.stackVersion} was deleted meanwhile`);
           return state;
         };
         lastId = laterOf(lastId, row);
@@ -190,7 +190,7 @@ class StackExport {
       }
       // Before the file becomes visible. The CLI could not load it.
       if (found.provider?.type === 'service' && found.kept > 0)
-        throw new MovingError(`${found.kept} of its secrets are encrypted with the keys of another stack`);
+        throw new TransferError(`${found.kept} of its secrets are encrypted with the keys of another stack`);
     };
     await this.#write(name, isGzipped ? gzipped(checked()) : checked());
     this.#sha256 = hash.digest('hex');
@@ -267,7 +267,7 @@ export function laterOf(last: bigint, { endedAt, entry }: ExportedVersionRow): b
 
 /** Whether the newest state may be whole all the same. */
 function isOfOneVersion(error: unknown): boolean {
-  return error instanceof MovingError || error instanceof DocumentDamagedError || error instanceof StateDeletedError;
+  return error instanceof TransferError || error instanceof DocumentDamagedError || error instanceof StateDeletedError;
 }
 
 /** The CLI reads no other values. */

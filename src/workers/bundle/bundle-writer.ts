@@ -11,7 +11,7 @@ import {
 } from '../../shared/bundle/bundle-location.ts';
 import type { BundledRow, BundleLocation, BundleRepository, DueRow } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { configFile, entryOf, historyOf, MovingError, stateFile, tagsFile } from '../../shared/diy/diy-layout.ts';
+import { configFile, entryOf, historyOf, stateFile, TransferError, tagsFile } from '../../shared/diy/diy-layout.ts';
 import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
 import type { SecretsCrypter } from '../../shared/diy/secrets-crypter.ts';
 import { exportStack } from '../../shared/diy/stack-exporter.ts';
@@ -179,7 +179,7 @@ async function readNewest({ states }: Parts['context'], stack: StackRow): Promis
     stack.stackVersion > 0
       ? await states.readVersion(stack.id, stack.stackVersion)
       : ((await states.readHead(stack))?.state ?? null);
-  if (state === null) throw new MovingError('it was deleted or renamed meanwhile');
+  if (state === null) throw new TransferError('it was deleted or renamed meanwhile');
   return state;
 }
 

@@ -1,6 +1,6 @@
 import { operatorSource } from '../../../shared/audit/audit-event.ts';
 import type { AppContext } from '../../../shared/context.ts';
-import { MovingError } from '../../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { holdfastVersion } from '../../../shared/platform/config/config.ts';
 import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
@@ -38,7 +38,7 @@ interface ArchiveResult {
   readonly text: string;
 }
 
-/** Exports stacks to an archive, or what it lacks of them. Throws MovingError if the location has another archive. */
+/** Exports stacks to an archive, or what it lacks of them. Throws TransferError if the location has another archive. */
 export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult> {
   const { context, folder, organization, parallel, protection, stacks, to } = call;
   const rows = createArchivedStackRepository(context.db);
@@ -97,7 +97,7 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
   return resultOf(call, { written, missing, kept, added: sumOf(results, ({ added }) => added) }, head.remainder);
 }
 
-/** The archive at the location. Throws MovingError if it is one of another organization. */
+/** The archive at the location. Throws TransferError if it is one of another organization. */
 async function readEarlier(
   { folder, organization, to }: ArchiveExport,
   installation: string,
@@ -106,12 +106,12 @@ async function readEarlier(
   if (found === null) {
     for await (const { name } of folder.list('')) {
       if (name.endsWith('.part')) continue;
-      throw new MovingError(`${to} has files that are not of an archive, such as ${name}: name another location`);
+      throw new TransferError(`${to} has files that are not of an archive, such as ${name}: name another location`);
     }
     return null;
   }
   if (found.installation !== installation || found.organization !== organization.name)
-    throw new MovingError(`${to} has an archive of ${found.organization} from elsewhere: name another location`);
+    throw new TransferError(`${to} has an archive of ${found.organization} from elsewhere: name another location`);
   return found;
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { decryptWithIdentities, encryptToRecipients } from '../../../shared/backup/backup-encryption.ts';
-import { MovingError } from '../../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../../shared/diy/diy-layout.ts';
 import { PassphraseCrypter } from '../../../shared/diy/passphrase-crypter.ts';
 import { decryptWith, encryptWith } from '../../../shared/secrets/key-ring.ts';
 import { bytesOf } from '../../../shared/state/checkpoints/body-buffer.ts';
@@ -40,7 +40,7 @@ export class ArchiveKey {
 }
 
 /**
- * The key for an export: the one that the archive has, if the passphrase opens it, otherwise a new one. Throws MovingError without
+ * The key for an export: the one that the archive has, if the passphrase opens it, otherwise a new one. Throws TransferError without
  * protection, or if the archive has another one.
  */
 export async function keyForExport(
@@ -48,9 +48,9 @@ export async function keyForExport(
   { passphrase, recipients }: ArchiveProtection,
 ): Promise<{ readonly key: ArchiveKey; readonly keys: readonly EncryptedKey[] }> {
   if (recipients.length === 0 && passphrase === null)
-    throw new MovingError('The secrets need protection: name an age --recipient, or set PULUMI_CONFIG_PASSPHRASE');
+    throw new TransferError('The secrets need protection: name an age --recipient, or set PULUMI_CONFIG_PASSPHRASE');
   if (known.some(({ salt }) => (salt === null) !== recipients.length > 0))
-    throw new MovingError(
+    throw new TransferError(
       'The archive is protected in another way: use the same recipients or passphrase, or name another location',
     );
   const found = recipients.length > 0 ? null : (known[0] ?? null);
@@ -60,22 +60,22 @@ export async function keyForExport(
   return { key: new ArchiveKey(bytes), keys: [...known, encrypted] };
 }
 
-/** Opens a key of an archive. Throws MovingError. */
+/** Opens a key of an archive. Throws TransferError. */
 export async function openKey(
   { encrypted, salt }: EncryptedKey,
   { identities, passphrase }: ArchiveAccess,
 ): Promise<ArchiveKey> {
   if (salt === null) {
     if (identities === null)
-      throw new MovingError('The archive is encrypted to age recipients: name an --identity file');
+      throw new TransferError('The archive is encrypted to age recipients: name an --identity file');
     const decrypt = await decryptWithIdentities(identities);
     return new ArchiveKey(await gather(decrypt(bytesOf(Buffer.from(encrypted, 'base64'))())));
   }
   if (passphrase === null)
-    throw new MovingError('The archive is encrypted for a passphrase: set PULUMI_CONFIG_PASSPHRASE');
+    throw new TransferError('The archive is encrypted for a passphrase: set PULUMI_CONFIG_PASSPHRASE');
   const crypter = await PassphraseCrypter.open(passphrase, salt);
   const bytes = crypter?.decrypt(encrypted);
-  if (!bytes) throw new MovingError('PULUMI_CONFIG_PASSPHRASE is not the passphrase of the archive');
+  if (!bytes) throw new TransferError('PULUMI_CONFIG_PASSPHRASE is not the passphrase of the archive');
   return new ArchiveKey(bytes);
 }
 

@@ -1,4 +1,4 @@
-import { MovingError } from '../../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { OperatorError } from '../../../shared/platform/errors/errors.ts';
 import { isSegmentName } from '../../../shared/stacks/names.ts';
@@ -42,9 +42,9 @@ export class ArchiveSource implements MovingSource {
 
   async list(): Promise<SourceListing> {
     const manifest = await readManifest(this.#folder);
-    if (manifest === null) throw new MovingError(`There is no archive in ${this.location}: it needs ${manifestFile}`);
+    if (manifest === null) throw new TransferError(`There is no archive in ${this.location}: it needs ${manifestFile}`);
     if (!manifest.isComplete)
-      throw new MovingError(`The export to ${this.location} has not ended: run it again to continue`);
+      throw new TransferError(`The export to ${this.location} has not ended: run it again to continue`);
     const keys = await Promise.all(manifest.keys.map((key) => openKey(key, this.#access)));
     const stacks = manifest.stacks.map((stack) => ({
       ...{ name: `${stack.project}/${stack.stack}`, project: stack.project, stack: stack.stack },

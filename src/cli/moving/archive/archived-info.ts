@@ -1,9 +1,9 @@
-import { MovingError } from '../../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../../shared/diy/diy-layout.ts';
 import { type HistoryInfo, storable, withRequester } from '../../../shared/diy/history-info.ts';
 import type { ArchivedUpdate } from './archive-layout.ts';
 
 /**
- * An update of an archive as other sources have theirs. Who requested it becomes a member of the environment. Throws MovingError and
+ * An update of an archive as other sources have theirs. Who requested it becomes a member of the environment. Throws TransferError and
  * SyntaxError.
  */
 export function infoOf(update: ArchivedUpdate): HistoryInfo {
@@ -21,6 +21,6 @@ export function infoOf(update: ArchivedUpdate): HistoryInfo {
 
 function secondsOf(text: string): number {
   const ms = Date.parse(text);
-  if (Number.isNaN(ms)) throw new MovingError(`${JSON.stringify(text)} is no time`);
+  if (Number.isNaN(ms)) throw new TransferError(`${JSON.stringify(text)} is no time`);
   return ms / 1000;
 }

@@ -2,10 +2,9 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import type { Config } from '../config/config.ts';
 import { addressingOf } from '../config/s3-addressing.ts';
-import { OperatorError } from '../errors/errors.ts';
 import { FileFolder } from './file-folder.ts';
 import type { Folder } from './folder.ts';
-import { credentialsRefused, hasCredentials } from './locations/location-url.ts';
+import { credentialsRefused, hasCredentials, LocationError } from './locations/location-url.ts';
 
 /** Where a bucket is, if its location does not say so. */
 export interface BucketDefaults {
@@ -19,11 +18,6 @@ export interface BucketDefaults {
 export function bucketDefaults({ blobs }: Pick<Config, 'blobs'>): BucketDefaults {
   if (blobs.kind === 's3') return blobs;
   return { region: 'us-east-1', endpoint: null, forcePathStyle: false, requestTimeoutMs: 30_000 };
-}
-
-/** The location is neither a folder nor a bucket that can be opened. */
-export class LocationError extends OperatorError {
-  override readonly name = 'LocationError';
 }
 
 /**

@@ -4,18 +4,18 @@ import { addressingOf } from '../../config/s3-addressing.ts';
 import { OperatorError } from '../../errors/errors.ts';
 import type { BlobStoreConfig } from '../blob-stores.ts';
 
-/** The text names no folder or bucket. */
-export class LocationUrlError extends OperatorError {
-  override readonly name = 'LocationUrlError';
+/** The text names no folder or bucket that can be opened. */
+export class LocationError extends OperatorError {
+  override readonly name = 'LocationError';
 }
 
 const timeoutMs = 30_000;
 
 /** The text of the error, which does not repeat them. */
 export const credentialsRefused =
-  'The address of the bucket has credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead';
+  'The URL of the bucket has credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead';
 
-/** Whether an address of a bucket has credentials: it is in logs, the audit log and plans. */
+/** Whether the URL of a bucket has credentials: it is in logs, the audit log and plans. */
 export function hasCredentials(location: string): boolean {
   const url = URL.parse(location);
   // A secret key may have a slash, after which its beginning is no valid port, or one.
@@ -27,17 +27,17 @@ export function hasCredentials(location: string): boolean {
 /**
  * Reads a location: a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings.
  * `?endpoint=`, `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS
- * files. Throws LocationUrlError.
+ * files. Throws LocationError.
  */
 export function parseLocation(location: string, own: Config['blobs']): BlobStoreConfig {
   if (!location.startsWith('s3://')) {
     if (/^[a-z0-9+.-]+:\/\//i.test(location))
-      throw new LocationUrlError(`${location} is neither a folder nor s3://bucket/prefix`);
+      throw new LocationError(`${location} is neither a folder nor s3://bucket/prefix`);
     return { kind: 'files', directory: path.resolve(location) };
   }
-  if (hasCredentials(location)) throw new LocationUrlError(credentialsRefused);
+  if (hasCredentials(location)) throw new LocationError(credentialsRefused);
   const url = new URL(location);
-  if (url.hostname === '') throw new LocationUrlError(`${location} names no bucket: s3://bucket/prefix`);
+  if (url.hostname === '') throw new LocationError(`${location} names no bucket: s3://bucket/prefix`);
   const like = own.kind === 's3' ? own : null;
   const prefix = url.pathname.replace(/^\/|\/$/g, '');
   const { searchParams: options } = url;

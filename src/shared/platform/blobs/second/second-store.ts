@@ -14,7 +14,7 @@ export interface SecondStore {
 
 const options = /\?((?:replicated|strict)=true(?:&(?:replicated|strict)=true)*)$/;
 
-/** Where the second store of the settings is, and how servers use it. Throws LocationUrlError. */
+/** Where the second store of the settings is, and how servers use it. Throws LocationError. */
 export function parseSecondStore(
   text: string,
   blobs: Config['blobs'],
@@ -25,7 +25,7 @@ export function parseSecondStore(
 }
 
 /**
- * Opens the second store of the settings, as openBlobStore does; null: there is none. Throws LocationUrlError, and BlobStoreUnavailableError
+ * Opens the second store of the settings, as openBlobStore does; null: there is none. Throws LocationError, and BlobStoreUnavailableError
  * for a folder.
  */
 export async function openSecondStore(
