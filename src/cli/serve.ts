@@ -70,10 +70,10 @@ function printFirstLogin(
   config: Config,
   { file, link, organization, login, token }: NonNullable<RunningServer['firstLogin']>,
 ): void {
-  const ready = `Holdfast is ready. Created organization "${organization}" and its admin "${login}".`;
+  const ready = `Holdfast is ready. Created organization "${organization}" and admin "${login}".`;
   if (process.stdout.isTTY) {
     console.log(`
-${ready} Both are shown only once.
+${ready} The link and token are shown only once.
 
   Web UI, within an hour:  ${link}
   CLI:                     PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}

@@ -100,7 +100,7 @@ describe('removal without force', () => {
 });
 
 describe('a lease used for another update', () => {
-  const sentence = 'This lease is for another update or stack than the one at this address';
+  const sentence = 'This lease is for another update or stack than the one at this URL';
 
   async function refusals(lease: string, paths: readonly string[]): Promise<TestResponse[]> {
     const answers: TestResponse[] = [];

@@ -41,7 +41,7 @@ const config = {
   goesFirst: true,
 } as const;
 const description =
-  'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given address, which keeps its position in the queue.';
+  'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given URL, which keeps its position in the queue.';
 
 /** Routes that create updates. */
 export function registerCreationRoutes(app: RouteScope, services: Services): void {

@@ -195,7 +195,7 @@ function parse(text: string, { origin }: CliLogin): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new ConfigurationError(`${origin} does not answer with JSON: name the address of the server`, { cause });
+    throw new ConfigurationError(`${origin} does not answer with JSON: name the URL of the server`, { cause });
   }
 }
 

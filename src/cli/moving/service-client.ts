@@ -154,7 +154,7 @@ export class ServiceClient {
     const { origin } = this;
     const location = headers.get('location');
     if (status >= 300 && status < 400)
-      return new SourceUnavailableError(`${origin} redirects to ${location}: name that address instead`);
+      return new SourceUnavailableError(`${origin} redirects to ${location}: name that URL instead`);
     const because = `(${status}${messageIn(text)})`;
     switch (status) {
       case 401:

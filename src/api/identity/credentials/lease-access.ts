@@ -14,7 +14,7 @@ import { credential } from '../plugins/credential.ts';
 import type { Authenticator } from './authenticator.ts';
 import { LeaseCache } from './lease-cache.ts';
 
-const elsewhereMessage = 'This lease is for another update or stack than the one at this address';
+const elsewhereMessage = 'This lease is for another update or stack than the one at this URL';
 
 type LeaseRoute = Extract<Access, { kind: 'lease' }>;
 
