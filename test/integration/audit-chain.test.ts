@@ -247,7 +247,7 @@ describe('verification finds', () => {
 
   test('nothing for an organization that nobody has touched, and the command says what it found', async () => {
     await query(app, `update audit_events set object = 'x' where number = ${await numberOf('c')}`);
-    const bad = await runAdminCommand(app, 'audit', 'verify', '--org', organization);
+    const bad = await runAdminCommand(app, 'audit', 'verify', '--organization', organization);
     expect(bad).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/was changed after it was chained in batch 1/),

@@ -20,7 +20,7 @@ export const settingOptions = [
   ['--public-url <url>', 'URL under which people reach the service', 'HOLDFAST_PUBLIC_URL'],
   ['--tls-cert <file>', 'certificate of the service, in PEM format', 'HOLDFAST_TLS_CERT_FILE'],
   ['--tls-key <file>', 'its private key', 'HOLDFAST_TLS_KEY_FILE'],
-  ['--trusted-proxies <addresses>', 'proxies that terminate TLS, comma separated', 'HOLDFAST_TRUSTED_PROXIES'],
+  ['--trusted-proxies <addresses>', 'proxies that terminate TLS, comma-separated', 'HOLDFAST_TRUSTED_PROXIES'],
 ] as const;
 
 /** Words for a setting that is not set. */

@@ -25,7 +25,7 @@ export const accessSettings = {
   HOLDFAST_OUTGOING_ALLOW: Type.Optional(
     Type.String({
       description:
-        'Targets that the server may call for users (issuers of CI tokens, webhooks), besides HTTPS at public addresses: networks (`10.20.0.0/16`), host names (`gitlab.internal`) and origins without TLS (`http://ci.internal:8080`), comma separated.',
+        'Targets that the server may call for users (issuers of CI tokens, webhooks), besides HTTPS at public addresses: networks (`10.20.0.0/16`), host names (`gitlab.internal`) and origins without TLS (`http://ci.internal:8080`), comma-separated.',
       minLength: 1,
     }),
   ),

@@ -14,21 +14,21 @@ export const limitsSettings = {
   HOLDFAST_MEMORY_BYTES: Type.Optional(
     Type.Integer({
       description:
-        "Memory budget of a process, in bytes: an eighth for bodies that wait for workers, a sixteenth for waiting imports, a thirty-second for parsed bodies. A single body may take more. Default: the container's limit or the machine's memory, at most 2 GiB.",
+        "Memory budget of a process: an eighth for bodies that wait for workers, a sixteenth for waiting imports, a thirty-second for parsed bodies. A single body may take more. Default: the container's limit or the machine's memory, at most 2 GiB.",
       minimum: 64 * 1024 * 1024,
       maximum: 2 ** 40,
     }),
   ),
   HOLDFAST_MAX_BODY_BYTES: positive(
-    'Maximum size of a decompressed checkpoint or import, in bytes.',
+    'Maximum size of a decompressed checkpoint or import.',
     1024 * 1024 * 1024,
   ),
   HOLDFAST_INLINE_BYTES: positive(
-    'Compressed checkpoints up to this size, in bytes, are stored in Postgres, larger ones in the blob store.',
+    'Compressed checkpoints up to this size are stored in Postgres, larger ones in the blob store.',
     64 * 1024,
   ),
   HOLDFAST_DIRECT_BYTES: positive(
-    'The API itself commits bodies up to this size as sent, in bytes; workers commit larger ones.',
+    'The API itself commits bodies up to this size as sent; workers commit larger ones.',
     256 * 1024,
   ),
   HOLDFAST_REDIS_IN_FLIGHT_BYTES: positive(
@@ -50,12 +50,12 @@ export const limitsSettings = {
   ),
   HOLDFAST_DRAIN_SECONDS: Type.Integer({
     description:
-      'How long a stopping process still accepts requests, in seconds, while `/readyz` answers 503 so that proxies notice.',
+      'How long a stopping process still accepts requests, while `/readyz` answers 503 so that proxies notice.',
     default: 0,
     minimum: 0,
     maximum: 300,
   }),
-  HOLDFAST_SHUTDOWN_SECONDS: positive('Time limit for the rest of a shutdown, in seconds.', 60, 3600),
+  HOLDFAST_SHUTDOWN_SECONDS: positive('Time limit for the rest of a shutdown.', 60, 3600),
   HOLDFAST_LOG_LEVEL: Type.Union(
     [
       Type.Literal('fatal'),

@@ -29,7 +29,7 @@ export const serviceSettings = {
   HOLDFAST_TRUSTED_PROXIES: Type.Optional(
     Type.String({
       description:
-        'Addresses and networks of reverse proxies whose X-Forwarded-For is trusted, comma separated (`10.0.0.0/8,fd00::1`).',
+        'Addresses and networks of reverse proxies whose X-Forwarded-For is trusted, comma-separated (`10.0.0.0/8,fd00::1`).',
       minLength: 1,
     }),
   ),
@@ -77,7 +77,7 @@ export const serviceSettings = {
   HOLDFAST_OIDC_ALLOWED_DOMAINS: Type.Optional(
     Type.String({
       description:
-        'Domains, comma separated: only people with a verified e-mail address there may sign in with the provider.',
+        'Domains, comma-separated: only people with a verified e-mail address there may sign in with the provider.',
       minLength: 1,
     }),
   ),

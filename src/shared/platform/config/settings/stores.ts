@@ -49,7 +49,7 @@ export const storesSettings = {
   }),
   HOLDFAST_BACKUP_RECIPIENTS: Type.Optional(
     Type.String({
-      description: 'age recipients of encrypted backups, comma separated. Workers cannot verify encrypted backups.',
+      description: 'age recipients of encrypted backups, comma-separated. Workers cannot verify encrypted backups.',
       pattern: '^age1[a-z0-9]+(,age1[a-z0-9]+)*$',
       form: 'age recipients (age1…), separated by commas',
     }),
@@ -109,7 +109,7 @@ export const storesSettings = {
   HOLDFAST_MASTER_KEYS: Type.Optional(
     Type.String({
       description:
-        '[Master keys](keys.md): `id:key` pairs, comma separated; a key is 32 bytes in Base64, or a URL in a [KMS](keys.md#master-keys-in-a-kms). Without it, `server` reads the file `master-keys` in the data directory; `server` generates it for the embedded database, `holdfast setup` for another.',
+        '[Master keys](keys.md): `id:key` pairs, comma-separated; a key is 32 bytes in Base64, or a URL in a [KMS](keys.md#master-keys-in-a-kms). Without it, `server` reads the file `master-keys` in the data directory; `server` generates it for the embedded database, `holdfast setup` for another.',
       pattern: `^${masterKey}(,${masterKey})*$`,
       form: 'a list of id:key, where a key is 32 bytes in base64 (`openssl rand -base64 32`) or the URL of a key in a KMS',
     }),
@@ -151,13 +151,13 @@ export const storesSettings = {
     }),
   ),
   HOLDFAST_AUDIT_RETENTION_DAYS: Type.Integer({
-    description: 'How long audit events are kept, in days; whole months are dropped. 0: forever.',
+    description: 'How long audit events are kept; whole months are dropped. 0: forever.',
     default: 0,
     minimum: 0,
     maximum: 36_500,
   }),
   HOLDFAST_DATA_KEY_DAYS: Type.Integer({
-    description: 'Age in days at which a data key is replaced by the next encryption. 0: never.',
+    description: 'Age at which a data key is replaced by the next encryption. 0: never.',
     default: 0,
     minimum: 0,
     maximum: 36_500,

@@ -17,7 +17,7 @@ export const updatesSettings = {
     default: 'member',
   }),
   HOLDFAST_LOCK_WAIT_SECONDS: Type.Integer({
-    description: 'How long an update [waits](ci.md#update-queue) for a locked stack, in seconds. 0: it fails at once.',
+    description: 'How long an update [waits](ci.md#update-queue) for a locked stack. 0: it fails at once.',
     default: 0,
     minimum: 0,
     maximum: 86_400,
@@ -28,7 +28,7 @@ export const updatesSettings = {
     3600,
   ),
   HOLDFAST_UPDATE_HOURS: positive(
-    'Maximum duration of an update, in hours. Then it is cancelled, and keeps its saved state.',
+    'Maximum duration of an update. Then it is cancelled, and keeps its saved state.',
     24,
     8760,
   ),
@@ -41,13 +41,13 @@ export const updatesSettings = {
   }),
   HOLDFAST_DELETED_STACK_DAYS: Type.Integer({
     description:
-      'How long [deleted stacks](administration.md#deleted-stacks) can be restored, in days. A change applies to stacks deleted later.',
+      'How long [deleted stacks](administration.md#deleted-stacks) can be restored. A change applies to stacks deleted later.',
     default: 7,
     minimum: 0,
     maximum: 3_650,
   }),
   HOLDFAST_BLOB_RETENTION_SECONDS: positive(
-    'How long unused blobs are kept, in seconds. Postgres can be [restored](backup.md#restore) to a point this far back with the current bucket. If shorter than an hour, it also limits the duration of an upload.',
+    'How long unused blobs are kept. Postgres can be [restored](backup.md#restore) to a point this far back with the current bucket. If shorter than an hour, it also limits the duration of an upload.',
     86_400,
   ),
 };
