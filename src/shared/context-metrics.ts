@@ -89,7 +89,7 @@ function registerProcessGauges(
   metrics.gauge('holdfast_site_fenced', '1 while writes are refused because another site has taken over.', () =>
     readOnly.isFenced ? 1 : 0,
   );
-  metrics.gauge('holdfast_outgoing_held', '1 while a restored database sends no webhooks and audit events.', () =>
+  metrics.gauge('holdfast_outgoing_paused', '1 while a restored database sends no webhooks and audit events.', () =>
     rollbackState.isOutgoingHeld ? 1 : 0,
   );
   // Registered before the metrics that query the database, so that the pool's values do not count those queries.

@@ -170,7 +170,7 @@ const faults: Readonly<
   HoldfastBlobsUnknown: above('holdfast_blobs_unknown', 0),
   HoldfastNotTakenOver: {
     faulty: [counter('holdfast_blob_sweeps_refused_total', 1)],
-    right: [counter('holdfast_blob_sweeps_refused_total', 0), gauge('holdfast_outgoing_held', 0)],
+    right: [counter('holdfast_blob_sweeps_refused_total', 0), gauge('holdfast_outgoing_paused', 0)],
     at: 20,
   },
   HoldfastSiteReplaced: above('holdfast_site_fenced', 0),
