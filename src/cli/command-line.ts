@@ -162,9 +162,7 @@ function createProgram(run: CommandRun): Command {
     .description(
       'import stacks with their history from a service (`https://…`) or a DIY backend (`file://…`, `s3://…`)',
     );
-  program
-    .command('export')
-    .description('export the stacks of an organization to a DIY backend (`file://…`, `s3://…`)');
+  program.command('export').description('export the stacks of an organization to a DIY backend (`file://…`, `s3://…`)');
   program.command('plan').description('show what `holdfast apply` would change');
   program.command('apply').description('make an organization match its YAML documents, through the API');
   program.command('export-config').description('write an organization as YAML documents');

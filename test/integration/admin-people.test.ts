@@ -145,7 +145,10 @@ test('exits with 2 for an invalid command line and with 1 for a failed command',
     await runAdminCommand(app, 'remove-member', '--organization', 'acme'),
     await runAdminCommand(app, 'user', 'create-token', 'nobody'),
   ];
-  expect([misspelled.code, misspelled.stderr]).toEqual([2, expect.stringContaining("missing required argument 'login'")]);
+  expect([misspelled.code, misspelled.stderr]).toEqual([
+    2,
+    expect.stringContaining("missing required argument 'login'"),
+  ]);
   expect([unknown.code, unknown.stderr]).toEqual([1, 'holdfast: there is no user "nobody"\n']);
 });
 

@@ -52,9 +52,7 @@ export function registerQueueRoutes(app: FastifyInstance, services: Services, qu
 
 async function admitSiteAdmin({ credentials }: Services, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   if (request.headers['x-forwarded-for'] !== undefined || request.headers['forwarded'] !== undefined)
-    throw new NotFoundError(
-      'The queues are not shown through a proxy: use the URL of the API itself, or /~/operator',
-    );
+    throw new NotFoundError('The queues are not shown through a proxy: use the URL of the API itself, or /~/operator');
   const token = basicPassword(request.headers.authorization ?? '');
   const caller = token === null ? null : await credentials.findCaller(request.raw, token, nowhere);
   if (!caller) {

@@ -79,7 +79,9 @@ export async function lockPacks(
     const version = found(reference);
     if (!version?.isUsable) throw packNotFound(organization, name, tagOf(reference) ?? undefined);
     if (isConfigured(reference) && checked.get(reference) !== version.versionId)
-      throw new UnavailableError(`The versions of policy pack ${name} are changing; please retry`, { retryAfterSeconds: 1 });
+      throw new UnavailableError(`The versions of policy pack ${name} are changing; please retry`, {
+        retryAfterSeconds: 1,
+      });
     return { packId: version.packId, versionId: version.versionId, config: JSON.stringify(reference.config ?? {}) };
   };
 }

@@ -92,7 +92,10 @@ async function restore(open: OpenSession, id: string, { organization, project, s
           record(tx, 'stack.undelete', from, { deletedAt: from.deletedAt.toISOString(), to: formatStackRef(name) }),
       },
     );
-    context.logger.warn({ audit: 'deleted restore', by: operator(), stackId: id, to: formatStackRef(to) }, 'an operator ran a command');
+    context.logger.warn(
+      { audit: 'deleted restore', by: operator(), stackId: id, to: formatStackRef(to) },
+      'an operator ran a command',
+    );
     console.log(`Restored ${formatStackRef(to)}.`);
   });
 }

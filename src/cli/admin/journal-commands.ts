@@ -162,7 +162,10 @@ async function record(tx: Queryable, stack: StackRow, action: AuditAction, detai
 }
 
 function audit({ logger }: AppContext, stack: StackRow, action: string, facts: object): void {
-  logger.warn({ audit: action, by: operator(), stack: formatStackRef(stack), stackId: stack.id, ...facts }, 'an operator ran a command');
+  logger.warn(
+    { audit: action, by: operator(), stack: formatStackRef(stack), stackId: stack.id, ...facts },
+    'an operator ran a command',
+  );
 }
 
 const refused = (message: string): CommandRefusedError => new CommandRefusedError(message);

@@ -46,7 +46,9 @@ export async function decryptWithIdentities(identityFile: string): Promise<Decry
     try {
       decrypter.addIdentity(identity);
     } catch (error) {
-      throw new BackupError('The identity file has a line that is not an identity (AGE-SECRET-KEY-1…)', { cause: error });
+      throw new BackupError('The identity file has a line that is not an identity (AGE-SECRET-KEY-1…)', {
+        cause: error,
+      });
     }
   }
   return async function* (body) {

@@ -64,7 +64,7 @@ export const deliveryTexts = {
   changeRateMeaning: 'Successful updates and destroys that changed resources, per day.',
   failureRateMeaning: 'Failed runs, of all that succeeded or failed. Previews do not count.',
   leadTimeMeaning:
-    "Median time from a commit’s first run (previews included) to the end of its first successful update of a stack, if that changed resources. The server does not know when the commit was made; a squashed or rebased commit is a new one.",
+    'Median time from a commit’s first run (previews included) to the end of its first successful update of a stack, if that changed resources. The server does not know when the commit was made; a squashed or rebased commit is a new one.',
   timeToRestoreMeaning: 'Median time from a stack’s first failed run to its next successful one.',
   notCounted: 'Not counted',
   notCountedMeaning: (isTrimmed: boolean) =>

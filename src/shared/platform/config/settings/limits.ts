@@ -19,10 +19,7 @@ export const limitsSettings = {
       maximum: 2 ** 40,
     }),
   ),
-  HOLDFAST_MAX_BODY_BYTES: positive(
-    'Maximum size of a decompressed checkpoint or import.',
-    1024 * 1024 * 1024,
-  ),
+  HOLDFAST_MAX_BODY_BYTES: positive('Maximum size of a decompressed checkpoint or import.', 1024 * 1024 * 1024),
   HOLDFAST_INLINE_BYTES: positive(
     'Compressed checkpoints up to this size are stored in Postgres, larger ones in the blob store.',
     64 * 1024,

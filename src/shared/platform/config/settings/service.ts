@@ -40,8 +40,7 @@ export const serviceSettings = {
   ),
   HOLDFAST_PUBLIC_URL: Type.Optional(
     Type.String({
-      description:
-        'URL at which users reach the service. Links, URLs of policy packs and imported states contain it.',
+      description: 'URL at which users reach the service. Links, URLs of policy packs and imported states contain it.',
       pattern: '^https?://[^\\s]+$',
       form: 'a URL that begins with http:// or https://',
     }),
