@@ -511,7 +511,7 @@ describe('policy groups', () => {
       return inTransaction.apply(db, args);
     };
     const pack = { name: 'pack', config: { 'no-buckets': 'advisory' } };
-    expect(await rejected(calls.enable(pack), 503)).toContain('The versions of policy pack pack change');
+    expect(await rejected(calls.enable(pack), 503)).toContain('The versions of policy pack pack are changing');
     expect(await rejected(calls.enable(pack), 400)).toContain('has no policy "no-buckets"');
   });
 
