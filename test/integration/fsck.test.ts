@@ -534,7 +534,7 @@ test('the command reports as text and JSON, exits with 1 while something is wron
   const wrong = await runAdminWith(settings, app, 'fsck');
   expect(wrong.code).toBe(1);
   expect(wrong.stdout).toMatch(
-    /^listing: Lists of stacks .*\n {2}It is computed .*\n {2}--fix .*\n {2}org.*\/proj\/dev\n/,
+    /^listing: Lists of stacks .*\n {2}Run `holdfast admin fsck --fix`\.\n {2}--fix .*\n {2}org.*\/proj\/dev\n/,
   );
   const keys = await runAdminWith(
     { HOLDFAST_MASTER_KEYS: `k1:${randomBytes(32).toString('base64')}` },

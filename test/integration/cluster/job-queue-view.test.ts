@@ -147,7 +147,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
     const write = (await failed()).find(({ name }: { name: string }) => name === 'append-events');
     expect(write.canRetry).toBe(false);
     const refused = await command(app, token, 'operator.retryJob', { queue: 'small', id: write.id });
-    expect(refused).toMatchObject({ status: 409, error: { message: expect.stringContaining('Only its caller') } });
+    expect(refused).toMatchObject({ status: 409, error: { message: expect.stringContaining('only its caller') } });
     const recorded = await query<{ action: string }>(
       app,
       `select action from audit_events where action like 'job.%' order by number`,
