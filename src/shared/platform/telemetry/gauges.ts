@@ -50,34 +50,6 @@ export function gaugesOf(registers: Registry[]) {
         },
       });
     },
-    /** Gauges without labels that share a query of the database. As above; until its first answer, they are absent. */
-    gaugesByQuery: <K extends string>(
-      gauges: Readonly<Record<K, { readonly name: string; readonly help: string }>>,
-      read: () => Promise<Readonly<Record<K, number>>>,
-      everyMs = 0,
-    ) => {
-      let readAt = Number.NEGATIVE_INFINITY;
-      let reading: Promise<void> | null = null;
-      const readOnce = async (): Promise<void> => {
-        readAt = performance.now();
-        const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
-        if (values) for (const key of keys) created[key].set(values[key]);
-        else readAt -= Math.max(0, everyMs - retryMs);
-      };
-      // Gauges of the same scrape are collected at the same time.
-      const collect = async (): Promise<void> => {
-        if (reading === null && performance.now() - readAt < everyMs) return;
-        reading ??= readOnce().finally(() => {
-          reading = null;
-        });
-        await reading;
-      };
-      const keys = Object.keys(gauges) as K[];
-      const created = Object.fromEntries(
-        keys.map((key) => [key, new Gauge({ ...gauges[key], registers, collect })]),
-      ) as Record<K, Gauge>;
-      for (const key of keys) created[key].remove();
-    },
     /**
      * A gauge with several labels that queries the database. As above, but series that are no longer returned
      * disappear.
@@ -118,5 +90,33 @@ export function gaugesOf(registers: Registry[]) {
           this.set(read());
         },
       }),
+    /** Gauges without labels that share a query of the database. At most every `everyMs`; until the first answer, they are absent. */
+    gaugesByQuery: <K extends string>(
+      gauges: Readonly<Record<K, { readonly name: string; readonly help: string }>>,
+      read: () => Promise<Readonly<Record<K, number>>>,
+      everyMs = 0,
+    ) => {
+      let readAt = Number.NEGATIVE_INFINITY;
+      let reading: Promise<void> | null = null;
+      const readOnce = async (): Promise<void> => {
+        readAt = performance.now();
+        const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
+        if (values) for (const key of keys) created[key].set(values[key]);
+        else readAt -= Math.max(0, everyMs - retryMs);
+      };
+      // Gauges of the same scrape are collected at the same time.
+      const collect = async (): Promise<void> => {
+        if (reading === null && performance.now() - readAt < everyMs) return;
+        reading ??= readOnce().finally(() => {
+          reading = null;
+        });
+        await reading;
+      };
+      const keys = Object.keys(gauges) as K[];
+      const created = Object.fromEntries(
+        keys.map((key) => [key, new Gauge({ ...gauges[key], registers, collect })]),
+      ) as Record<K, Gauge>;
+      for (const key of keys) created[key].remove();
+    },
   };
 }
