@@ -273,9 +273,9 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     const waiting = [
       gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'chain', instance: 'old' }),
       gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'send', instance: 'old' }),
-      gauge('holdfast_bundle_behind', 9_000, { measure: 'seconds', instance: 'old' }),
-      gauge('holdfast_maintenance_failing', 1, { name: 'sweep', instance: 'old' }),
-      gauge('holdfast_webhook_deliveries_due', 9_000, { measure: 'seconds', instance: 'old' }),
+      gauge('holdfast_bundle_lag_seconds', 9_000, { instance: 'old' }),
+      gauge('holdfast_task_failing', 1, { name: 'scrub', instance: 'old' }),
+      gauge('holdfast_webhook_oldest_due_seconds', 9_000, { instance: 'old' }),
     ];
     const fenced = (instance: string): Sample => gauge('holdfast_site_fenced', 1, { instance });
     const [replaced, writing] = await firing(
