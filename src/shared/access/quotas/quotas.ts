@@ -55,9 +55,10 @@ export class QuotaReachedError extends ConflictError {
  * When it creates a stack, the CLI searches the message for `you are using` (pkg/backend/httpstate/backend.go) and then
  * prints only the message.
  */
+/** The CLI searches for "you are using". */
 export function tooManyStacks(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
-    `Organization ${organization} may have ${limit} stacks, and has ${used}: remove one, or ${whoToAsk(organization, 'stacks')}`,
+    `Organization ${organization} may have ${limit} stacks, and you are using ${used}: remove one, or ${whoToAsk(organization, 'stacks')}`,
   );
 }
 
@@ -69,7 +70,7 @@ export function tooManyUpdates(organization: string, limit: number, used: number
 
 export function tooManyBytes(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
-    `Organization ${organization} may store ${limit} bytes, and stores ${used}: remove stacks for good, or ${whoToAsk(organization, 'keptBytes')}`,
+    `Organization ${organization} may store ${limit} bytes, and you are using ${used}: remove stacks for good, or ${whoToAsk(organization, 'keptBytes')}`,
   );
 }
 
