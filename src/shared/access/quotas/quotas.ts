@@ -55,7 +55,6 @@ export class QuotaReachedError extends ConflictError {
  * When it creates a stack, the CLI searches the message for `you are using` (pkg/backend/httpstate/backend.go) and then
  * prints only the message.
  */
-/** The CLI searches for "you are using". */
 export function tooManyStacks(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
     `Organization ${organization} may have ${limit} stacks, and you are using ${used}: remove one, or ${whoToAsk(organization, 'stacks')}`,
