@@ -8,7 +8,7 @@ import type { Logger } from '../logger/logger.ts';
 import { assertGranted, grantToApp } from './app-role.ts';
 import { type LockPatience, LockWaits, lockPatience } from './lock-waits.ts';
 import { loadMigrationFiles } from './migration-files.ts';
-import { isPooled } from './postgres-connector.ts';
+import { isPooled, liftLimits } from './postgres-connector.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
 
 const migrationsTable = 'holdfast_migrations';
@@ -42,6 +42,8 @@ export async function migrate(
   await withPostgresAtStart(start, async (client, observer) => {
     const second = await observer();
     await assertOwnSession(client, second);
+    // Also behind a pooler of sessions.
+    await liftLimits(client);
     const waits = await LockWaits.start(client, second, { logger: start.logger, patience });
     try {
       names.push(...(await applyPending(waits, directory, start.logger, only)));
