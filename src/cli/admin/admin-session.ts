@@ -111,9 +111,13 @@ export class AdminSession {
       { databaseUrl: await this.#reachDatabase(), masterKeys },
       { logger, ...overrides },
     );
-    // What it reads is not marked there.
-    if (this.#isForFencedSite) await noticeOtherSite(context);
-    return await work(context);
+    try {
+      // What it reads is not marked there.
+      if (this.#isForFencedSite) await noticeOtherSite(context);
+      return await work(context);
+    } catch (error) {
+      throw mapDatabaseError(error);
+    }
   }
 
   /**
