@@ -15,7 +15,7 @@ import { type Config, ConfigError } from './shared/platform/config/config.ts';
 import { claimDataDir, ensureMasterKeys, readMasterKeys, storeFirstToken } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
-import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
+import { assertMigrated, migrate, migrateIfPending } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
 import { reportVolatileCommits } from './shared/platform/db/volatile-commits.ts';
 import { Lifecycle } from './shared/platform/lifecycle/lifecycle.ts';
@@ -63,7 +63,7 @@ export async function startServer(
     const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys ?? readMasterKeys(config.dataDir);
     if (!masterKeys)
       throw new ConfigError('Invalid settings:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
-    if (migrates && !embedded) await migrate(postgresStart(config, databaseUrl, logger));
+    if (migrates && !embedded) await migrateIfPending(postgresStart(config, databaseUrl, logger));
     if (config.redisUrl !== null) {
       const { createClusterContext, createClusterDispatcher } = await import('./shared/cluster-context.ts');
       const { startClusterJobs } = await import('./workers/main.ts');

@@ -159,6 +159,25 @@ test('fsck repairs nothing at a site that has not yet noticed that another one w
   });
 });
 
+test('a database restored to before a take-over says how it becomes the writing one, and sends nothing until the end', async () => {
+  await unfence();
+  const admin = (...given: string[]) => runAdminCommand(app, ...given);
+  expect(await admin('take-over')).toMatchObject({ code: 0 });
+  const [point] = await query<{ id: string; term: number }>(
+    app,
+    'select site_id as id, site_term as term from installation',
+  );
+  expect(await admin('take-over')).toMatchObject({ code: 0 });
+  await query(app, `update installation set site_term = ${point?.term}, site_id = '${point?.id}'`);
+  const { code, stderr } = await admin('reconcile');
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/restored to a point before a take-over.*`holdfast admin take-over`/);
+  for (const command of ['take-over', 'reconcile', 'after-restore'])
+    expect({ command, ...(await admin(command)) }).toMatchObject({ command, code: 0 });
+  expect(await query(app, 'select 1 from installation where outgoing_held_since is not null')).toHaveLength(1);
+  await unfence();
+});
+
 /** Counts how often work asks whether it may begin. */
 class AskedMode extends ReadOnlyMode {
   asked = 0;

@@ -90,6 +90,74 @@ end $$;
   expect(await run({ giveUpMs: 500 })).toContain('9800_steps');
 });
 
+test('a copy that begins again with each attempt is not given up while one gets further than all before', async () => {
+  await using other = await connect('other');
+  await other.query('create sequence attempts');
+  await folder.put(
+    '9810_batches',
+    `-- Without a transaction
+
+do $$
+declare
+  attempt integer := nextval('attempts');
+begin
+  for batch in 1 .. attempt loop
+    perform batch;
+    commit;
+  end loop;
+  if attempt < 20 then
+    raise exception 'busy' using errcode = 'lock_not_available';
+  end if;
+end $$;
+`,
+  );
+  expect(await run({ giveUpMs: 500 })).toEqual(['9810_batches']);
+});
+
+test('a copy that commits the same batches with each attempt is given up', async () => {
+  await folder.put(
+    '9820_stuck',
+    `-- Without a transaction
+
+do $$
+begin
+  for batch in 1 .. 5 loop
+    commit;
+  end loop;
+  raise exception 'busy' using errcode = 'lock_not_available';
+end $$;
+`,
+  );
+  await expect(run({ giveUpMs: 500 })).rejects.toThrow(TableInUseError);
+  await folder.put('9820_stuck', 'select 1;\n');
+  expect(await run()).toEqual(['9820_stuck']);
+});
+
+test('limits of the database for statements and idle transactions are none for migrations', async () => {
+  await using other = await connect('other');
+  for (const setting of ['statement_timeout', 'idle_in_transaction_session_timeout'])
+    await other.query(`alter database ${database.name} set ${setting} = '1s'`);
+  await folder.put('9830_slow', 'select pg_sleep(2);\n');
+  try {
+    expect(await run()).toEqual(['9830_slow']);
+  } finally {
+    await other.query(`alter database ${database.name} reset all`);
+  }
+});
+
+test('a migration that somebody cancels ends with the reason, and is not begun again', async () => {
+  await using other = await connect('other');
+  await folder.put('9840_cancelled', 'select pg_sleep(60);\n');
+  const start = { url: database.url, connectMs: 30_000, waitMs: 60_000, logger };
+  const applied = migrate(start, { directory: folder.directory, patience });
+  applied.catch(() => {});
+  const running = `from pg_stat_activity where query like '%pg_sleep(60)%' and pid <> pg_backend_pid() and state = 'active'`;
+  await until(async () => (await other.query(`select pg_cancel_backend(pid) ${running}`)).rowCount === 1, 'it runs');
+  await expect(applied).rejects.toThrow('Postgres has cancelled a statement: canceling statement due to user request');
+  await folder.put('9840_cancelled', 'select 1;\n');
+  expect(await run()).toEqual(['9840_cancelled']);
+});
+
 test('a migration gives up after a time, and names the table and the session that uses it', async () => {
   await using reader = await connect('nightly report');
   await reader.query('begin; select from updates limit 1');

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { migrate } from '../../src/shared/platform/db/migrate.ts';
+import { migrate, migrateIfPending } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { type PgBouncer, startPgBouncer } from '../../testkit/pgbouncer.ts';
 import { query } from '../support/database.ts';
@@ -44,6 +44,19 @@ await describeWithTools('behind PgBouncer', ['pgbouncer'], () => {
     await using sessions = await startPgBouncer(database.ownerUrl, { poolMode: 'session', poolSize: 3 });
     expect(await run(sessions.url)).toEqual([]);
     expect(await run(database.ownerUrl)).toEqual([]);
+  });
+
+  test('a server that may migrate starts through a pooler of transactions while nothing is pending', async () => {
+    const logger = createLogger({ level: 'silent' });
+    await migrateIfPending({ url: pooler.url, connectMs: 60_000, waitMs: 0, logger });
+    const owner = { database } as TestApp;
+    const newest = 'id = (select max(id) from holdfast_migrations)';
+    const [last] = await query<{ name: string }>(owner, `select name from holdfast_migrations where ${newest}`);
+    await query(owner, `update holdfast_migrations set name = 'another' where ${newest}`);
+    await using transactions = await startPgBouncer(database.ownerUrl, { poolMode: 'transaction', poolSize: 3 });
+    const run = migrateIfPending({ url: transactions.url, connectMs: 60_000, waitMs: 0, logger });
+    await expect(run).rejects.toThrow('leads to a pooler of transactions');
+    await query(owner, `update holdfast_migrations set name = '${last?.name}' where ${newest}`);
   });
 
   test('a queued update gets its turn', async () => {

@@ -44,7 +44,10 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   await createStack(app);
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
-  const task = backUpOnSchedule(app.context, location, createScheduledTaskRepository(app.context.db), now);
+  const task = backUpOnSchedule(app.context, location, createScheduledTaskRepository(app.context.db), {
+    local: now,
+    now,
+  });
   const run = () => task.run(new AbortController().signal, { position: null, holder: '' });
   const store = await FileBlobStore.open({ directory: location });
   const ids = async () => (await findBackups(store)).map(({ id }) => id);
@@ -83,7 +86,8 @@ test('a backup is overdue from the time of the schedule on', async () => {
     settings: { HOLDFAST_BACKUP_TO: to, HOLDFAST_BACKUP_SCHEDULE: '0 3 * * 1' },
   });
   const runs = createScheduledTaskRepository(weekly.context.db);
-  const task = backUpOnSchedule(weekly.context, to, runs, () => at + later);
+  const now = () => at + later;
+  const task = backUpOnSchedule(weekly.context, to, runs, { local: now, now });
   const overdue = async (): Promise<number> => {
     await task.observe?.();
     const text = await weekly.context.metrics.registry.metrics();
@@ -238,12 +242,9 @@ test('a backup that fails is repeated later and later, leaves no tables, and sho
   let minutes = 0;
   // As after a restart, or in another process.
   const run = () =>
-    backUpOnSchedule(
-      { ...app.context, blobs: source, metrics: createMetrics() },
-      other,
-      runs,
-      () => Date.now() + minutes * 60_000,
-    ).run(new AbortController().signal, { position: null, holder: '' });
+    backUpOnSchedule({ ...app.context, blobs: source, metrics: createMetrics() }, other, runs, {
+      now: () => Date.now() + minutes * 60_000,
+    }).run(new AbortController().signal, { position: null, holder: '' });
   const store = await FileBlobStore.open({ directory: other });
   const left = () => findBackups(store);
   await expect(run()).rejects.toThrow('the disk is full');
@@ -282,13 +283,8 @@ test.each([
     const other = path.join(home, `delayed-${what.length}`);
     const runs = createScheduledTaskRepository(app.context.db);
     const failure = { count: 3, at: Date.now() + hours * 3_600_000, error: 'the disk is full' };
-    await saveBackups(runs, {
-      location: isHere ? other : location,
-      schedule: '0 3 * * *',
-      keep: 2,
-      backups: [],
-      failure,
-    });
+    const place = isHere ? other : location;
+    await saveBackups(runs, { location: place, schedule: '0 3 * * *', keep: 2, backups: [], failure }, Date.now());
     const task = backUpOnSchedule({ ...app.context, metrics: createMetrics() }, other, runs);
     await task.run(new AbortController().signal, { position: null, holder: '' });
     const store = await FileBlobStore.open({ directory: other });
@@ -307,12 +303,9 @@ test('old backups that cannot be deleted are tried again, and the task fails unt
   const runs = createScheduledTaskRepository(app.context.db);
   // As after a restart, or in another process.
   const run = () =>
-    backUpOnSchedule(
-      { ...app.context, config, metrics: createMetrics() },
-      other,
-      runs,
-      () => Date.now() + hours * 3_600_000,
-    ).run(new AbortController().signal, { position: null, holder: '' });
+    backUpOnSchedule({ ...app.context, config, metrics: createMetrics() }, other, runs, {
+      now: () => Date.now() + hours * 3_600_000,
+    }).run(new AbortController().signal, { position: null, holder: '' });
   await run();
   const store = await FileBlobStore.open({ directory: other });
   const ids = async () => (await findBackups(store)).map(({ id }) => id);
@@ -372,7 +365,7 @@ test('backups that are all younger than a week are verified weekly, too, and the
   let day = 0;
   const now = () => start + day * dayMs;
   const metrics = createMetrics();
-  const create = backUpOnSchedule({ ...app.context, metrics }, daily, runs, now);
+  const create = backUpOnSchedule({ ...app.context, metrics }, daily, runs, { local: now, now });
   const verify = verifyNewestBackup(app.context, daily, runs, { now, program });
   const unverifiedDays = async (): Promise<number> => {
     await create.observe?.();
@@ -388,7 +381,7 @@ test('backups that are all younger than a week are verified weekly, too, and the
       const sizes = { bytes: 1, blobs: 0, missingBlobs: 0, isEncrypted: false };
       return { id: String(each), takenAt, finishedAt: takenAt, ...sizes, verifiedAt: marks.get(each) ?? null };
     });
-    await saveBackups(runs, { location: daily, schedule: '0 3 * * *', keep: 3, backups });
+    await saveBackups(runs, { location: daily, schedule: '0 3 * * *', keep: 3, backups }, now());
   };
   for (; day <= 9; day++) await find();
   day = 9;

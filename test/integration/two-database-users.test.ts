@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { assertMigrated, migrate } from '../../src/shared/platform/db/migrate.ts';
+import { assertMigrated, migrate, migrateIfPending } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { addAuditPartitions, dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { chainAudit } from '../../src/workers/audit/chain-audit.ts';
@@ -51,6 +51,17 @@ test('the audit log is chained, months are added, and old ones dropped', async (
   );
   expect(await chainAudit(app.context)).toBe(true);
   expect(await dropOldAudit(app.context)).toBe(1);
+});
+
+test('a server that may migrate as its user starts while nothing is pending, and then names the command of the owner', async () => {
+  await migrateIfPending(start(app.database.url));
+  const newest = 'id = (select max(id) from holdfast_migrations)';
+  const [last] = await query<{ name: string }>(app, `select name from holdfast_migrations where ${newest}`);
+  await query(app, `update holdfast_migrations set name = 'another' where ${newest}`);
+  await expect(migrateIfPending(start(app.database.url))).rejects.toThrow(
+    `The database lacks 1 migration(s): ${last?.name}. The database user "${appRole}" does not own the tables: as their owner, run \`holdfast migrate --app-role ${appRole}\`.`,
+  );
+  await query(app, `update holdfast_migrations set name = '${last?.name}' where ${newest}`);
 });
 
 test.each([

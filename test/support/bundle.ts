@@ -58,6 +58,8 @@ export async function readBundled(directory: string, { organization, project, st
   return JSON.parse(await readFile(file, 'utf8')) as Checkpoint;
 }
 
+let updatesInBundles = 0;
+
 /** Adds a resource to the state in a folder, as an update of the CLI does. */
 export async function updateInBundle(directory: string, at: TestStack, message: string): Promise<void> {
   const { organization, project, stack } = at;
@@ -68,7 +70,8 @@ export async function updateInBundle(directory: string, at: TestStack, message: 
   const { resources } = state.checkpoint.latest;
   const last = resources.at(-1) as { urn: string; inputs: object };
   resources.push({ ...last, urn: `${last.urn}-${message}` });
-  const nanoseconds = `${Date.now()}000001`;
+  // Two within a millisecond have two names.
+  const nanoseconds = `${Date.now()}${String(++updatesInBundles).padStart(6, '0')}`;
   const seconds = Math.floor(Date.now() / 1000);
   const history = path.join(root, 'history', project, stack);
   await mkdir(history, { recursive: true });

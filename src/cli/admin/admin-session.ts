@@ -28,7 +28,8 @@ export class CommandRefusedError extends OperatorError {
 function refusedOnFencedSite(): CommandRefusedError {
   return new CommandRefusedError(
     'Another site has taken over: what this command writes here would be lost, or would change what the other site uses. Run it there; if ' +
-      'this site is the right one, run `holdfast admin site promote`',
+      'this site is the right one, run `holdfast admin site promote`. If this database was restored to a point before a take-over, and no server of ' +
+      'the other one is to run, run `holdfast admin take-over` while its own servers are stopped, then this command again',
   );
 }
 
@@ -111,9 +112,13 @@ export class AdminSession {
       { databaseUrl: await this.#reachDatabase(), masterKeys },
       { logger, ...overrides },
     );
-    // What it reads is not marked there.
-    if (this.#isForFencedSite) await noticeOtherSite(context);
-    return await work(context);
+    try {
+      // What it reads is not marked there.
+      if (this.#isForFencedSite) await noticeOtherSite(context);
+      return await work(context);
+    } catch (error) {
+      throw mapDatabaseError(error);
+    }
   }
 
   /**

@@ -140,7 +140,8 @@ interface RestoreFlags {
 async function showVerified(session: AdminSession, location: string, id: string): Promise<void> {
   const note = async (db: Database): Promise<void> => {
     if ((await createSiteRepository(db).read()).fencedSince) return;
-    await noteVerified(createScheduledTaskRepository(db), { at: Date.now(), id, location });
+    const runs = createScheduledTaskRepository(db);
+    await noteVerified(runs, { at: await runs.readClock(), id, location });
   };
   await session.withDatabase(note).catch((error: unknown) => {
     session.logger.debug({ err: error }, 'the verification could not be recorded in the database');

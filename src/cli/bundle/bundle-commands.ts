@@ -113,7 +113,9 @@ async function returnOrganization(call: Call, organization: string): Promise<Ret
   for (const source of stacks.filter((each) => isSelected(each, options.stack ?? []))) {
     const row = rows.get(source.name) ?? null;
     rows.delete(source.name);
-    const planned = await planReturn({ context, folder: own, organization }, source, row);
+    const planned = await planReturn({ context, folder: own, organization }, source, row).catch((error: unknown) => ({
+      ...{ action: 'refused' as const, reason: messageOf(error), versions: 0, plan: null, there: [] },
+    }));
     const stack = `${organization}/${source.name}`;
     const found = { stack, action: planned.action, versions: planned.versions, reason: planned.reason };
     const isNew = planned.action === 'create' && !options.create;

@@ -147,10 +147,11 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
     stacks: plans.map(({ planned }) => planned),
   };
   if (!options.apply) {
-    if (options.plan !== undefined) await writeFile(options.plan, `${JSON.stringify(plan, null, 2)}\n`);
     const remarks = [...listing.remarks, ...listing.leftOut, ...call.gaps.map(({ text }) => text)];
     const text = describePlan(plan, remarks, isOfServer(options) ? serverUrl(context.config) : null);
     printResult('import', plan, { json: options.json, text });
+    // Last: planning may have taken long, and the file may be one that cannot be written.
+    if (options.plan !== undefined) await writeFile(options.plan, `${JSON.stringify(plan, null, 2)}\n`);
     return true;
   }
   if (listed === null) return importAll(call, plans);
@@ -172,7 +173,7 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
   const importer = new StackImporter({ ...call, from: call.source.location, users });
   const total = plans.reduce((sum, { planned }) => sum + planned.versions, 0);
   const progress = new Progress();
-  const run = await beginRun(call.context.db, call.organization.id, { kind: 'import', location: call.source.location });
+  const run = await beginRun(call.context, call.organization.id, { kind: 'import', location: call.source.location });
   let done = 0;
   const importOne = async (plan: StackPlan) => {
     const { source: stack, action, notes, quarantine } = plan.planned;
@@ -197,8 +198,7 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
         notes: result.leftOut,
       });
     return result;
-  });
-  await run.end();
+  }).finally(() => run.end());
   const versions = results.reduce((sum, result) => sum + result.versions, 0);
   const incomplete = results.filter(({ leftOut }) => leftOut.length > 0);
   const previews = results.reduce((sum, result) => sum + result.previews, 0);
@@ -233,13 +233,12 @@ async function findUsers({ db }: AppContext, mappings: readonly UserMapping[]): 
 }
 
 async function verify({ context, gaps, options, organization, source, stacks }: ImportCall): Promise<boolean> {
-  const run = await beginRun(context.db, organization.id, { kind: 'verify', location: source.location });
+  const run = await beginRun(context, organization.id, { kind: 'verify', location: source.location });
   const results = await forEachStack(stacks, options.parallel, 'verified stacks', async (stack) => {
     const result = await verifyStack({ context, organization: options.organization }, stack);
     await run.note({ ...stack, ...notRead, ...result, notes: result.problems });
     return result;
-  });
-  await run.end();
+  }).finally(() => run.end());
   const different = results.filter(({ problems }) => problems.length > 0);
   const sum = (of: 'versions' | 'previews' | 'bytes'): number => results.reduce((total, each) => total + each[of], 0);
   const compared = `${counted(results.length, 'stack')}${sum('previews') > 0 ? ',' : ' and'} ${countedAll({
@@ -265,7 +264,7 @@ async function verify({ context, gaps, options, organization, source, stacks }: 
 async function rollBack({ context, options, organization, source, stacks }: ImportCall): Promise<boolean> {
   const parts = { context, organization: options.organization, from: source.location };
   const run = options.apply
-    ? await beginRun(context.db, organization.id, { kind: 'rollback', location: source.location })
+    ? await beginRun(context, organization.id, { kind: 'rollback', location: source.location })
     : null;
   const results = await forEachStack(stacks, options.parallel, 'stacks', async (stack) => {
     const result = await rollBackStack(parts, stack, { apply: options.apply === true });
@@ -273,8 +272,7 @@ async function rollBack({ context, options, organization, source, stacks }: Impo
     const notes = result.reason === null ? [] : [result.reason];
     if (result.action !== 'none') await run?.note({ ...stack, ...notRead, versions, notes });
     return result;
-  });
-  await run?.end();
+  }).finally(() => run?.end());
   const deleted = results.filter(({ action }) => action === 'delete');
   const kept = results.filter(({ action }) => action === 'keep');
   const versions = deleted.reduce((sum, result) => sum + result.versions, 0);

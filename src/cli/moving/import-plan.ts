@@ -1,5 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
+import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, OperatorError } from '../../shared/platform/errors/errors.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
@@ -74,8 +75,22 @@ export function assertAllMatch(
     throw new TransferError(`--stack: there is no stack ${JSON.stringify(unmatched)} in ${location}`);
 }
 
-/** Reads the newest state of a stack and decides what an import does with it. Changes nothing. */
+/** Reads the newest state of a stack and decides what an import does with it: nothing, if the database is not available. Changes nothing. */
 export async function planStack(parts: PlanParts, source: SourceStack): Promise<StackPlan> {
+  try {
+    return await planFrom(parts, source);
+  } catch (error) {
+    const { name, project, stack } = source;
+    const sizes = { versions: 0, previews: 0, imported: 0, bytes: 0, resources: 0 };
+    const facts = { quarantine: null, secretsProvider: null };
+    const planned: PlannedStack = {
+      ...{ source: name, project, stack, action: 'leave out', notes: [messageOf(error)], ...sizes, ...facts },
+    };
+    return { planned, content: null, entries: [], previews: [], unrecordedState: null, tags: null, head: null };
+  }
+}
+
+async function planFrom(parts: PlanParts, source: SourceStack): Promise<StackPlan> {
   let content: SourceContent | null = null;
   let fault: string | null = null;
   try {
@@ -272,5 +287,7 @@ export function messageOf(error: unknown): string {
   // Damaged gzip, zstd or JSON.
   if (error instanceof SyntaxError || typeof (error as { errno?: unknown }).errno === 'number')
     return (error as Error).message;
+  const known = mapDatabaseError(error);
+  if (known instanceof AppError) return known.message;
   throw error;
 }

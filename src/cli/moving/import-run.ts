@@ -1,4 +1,6 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { isOutage } from '../../shared/platform/db/sqlstate.ts';
+import type { Logger } from '../../shared/platform/logger/logger.ts';
 import {
   createImportRunRepository,
   type ImportRunKind,
@@ -6,7 +8,7 @@ import {
 } from '../../shared/stacks/import-run-repository.ts';
 import { operator } from '../admin/operator.ts';
 
-/** Notes what a run does with each stack, as it goes. */
+/** Notes what a run does with each stack, as it goes; later, if the database is not available. */
 export interface ImportRun {
   note(stack: ImportRunStack): Promise<unknown>;
   end(): Promise<unknown>;
@@ -14,13 +16,37 @@ export interface ImportRun {
 
 /** Begins the record of a run, which the pages of the organization show. */
 export async function beginRun(
-  db: Queryable,
+  { db, logger }: { readonly db: Queryable; readonly logger: Logger },
   organizationId: string,
   { kind, location }: { readonly kind: ImportRunKind; readonly location: string },
 ): Promise<ImportRun> {
   const runs = createImportRunRepository(db);
   const id = await runs.begin(organizationId, { kind, source: withoutSecrets(location), by: operator() });
-  return { note: (stack) => runs.noteStack(id, stack), end: () => runs.end(id) };
+  const unsaved: ImportRunStack[] = [];
+  const save = async (): Promise<void> => {
+    for (let stack = unsaved.shift(); stack; stack = unsaved.shift()) {
+      try {
+        await runs.noteStack(id, stack);
+      } catch (error) {
+        unsaved.push(stack);
+        throw error;
+      }
+    }
+  };
+  const unlessOutage = (error: unknown): void => {
+    if (!isOutage(error)) throw error;
+    logger.warn({ err: error }, 'what the run did could not be noted');
+  };
+  return {
+    note: async (stack) => {
+      unsaved.push(stack);
+      await save().catch(unlessOutage);
+    },
+    end: async () => {
+      await save().catch(unlessOutage);
+      await runs.end(id).catch(unlessOutage);
+    },
+  };
 }
 
 /** An address without the parts in which credentials may be. */

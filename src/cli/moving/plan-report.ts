@@ -18,11 +18,20 @@ export async function readPlannedNames(
   file: string,
   { from, organization }: Pick<PlanFile, 'from' | 'organization'>,
 ): Promise<ReadonlySet<string>> {
-  const plan = JSON.parse(await readFile(file, 'utf8')) as Partial<PlanFile>;
-  if (plan.format !== 1 || !plan.stacks) throw new TransferError(`${file} is not a plan`);
+  const text = await readFile(file, 'utf8');
+  const plan = parsePlan(text);
+  if (plan?.format !== 1 || !plan.stacks) throw new TransferError(`${file} is not a plan`);
   if (plan.from !== from || plan.organization !== organization)
     throw new TransferError(`${file} is a plan from ${plan.from} to ${plan.organization}`);
   return new Set(plan.stacks.map(({ source }) => source));
+}
+
+function parsePlan(text: string): Partial<PlanFile> | null {
+  try {
+    return JSON.parse(text) as Partial<PlanFile> | null;
+  } catch {
+    return null;
+  }
 }
 
 /** A plan for people. `url` is that of this server, if the source decrypts secrets of its own. */

@@ -29,18 +29,36 @@ export interface StackVerification {
   readonly leftOut: readonly string[];
 }
 
+interface Found extends StackVerification {
+  versions: number;
+  previews: number;
+  bytes: number;
+  readonly problems: string[];
+  readonly leftOut: string[];
+}
+
+interface VerifyParts {
+  readonly context: AppContext;
+  readonly organization: string;
+}
+
 /**
  * Compares a stack with its source: each state by its bytes, after decrypting secrets of the service's keys; times, messages, results,
  * environment, configuration and tags.
  */
-export async function verifyStack(
-  { context, organization }: { context: AppContext; organization: string },
-  source: SourceStack,
-): Promise<StackVerification> {
+export async function verifyStack(parts: VerifyParts, source: SourceStack): Promise<StackVerification> {
+  const result: Found = { source: source.name, versions: 0, previews: 0, bytes: 0, problems: [], leftOut: [] };
+  try {
+    return await verifyInto(result, parts, source);
+  } catch (error) {
+    const problems = [...result.problems, `not compared completely: ${messageOf(error)}`];
+    return { ...result, problems };
+  }
+}
+
+async function verifyInto(result: Found, { context, organization }: VerifyParts, source: SourceStack): Promise<Found> {
   const { stacks } = context;
-  const problems: string[] = [];
-  const leftOut: string[] = [];
-  const result = { source: source.name, versions: 0, previews: 0, bytes: 0, problems, leftOut };
+  const { leftOut, problems } = result;
   const content = await source.open().catch((error: unknown) => {
     problems.push(`it cannot be read: ${messageOf(error)}`);
     return null;

@@ -40,6 +40,18 @@ export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
     }));
 }
 
+const idTime = /^(\d{4})(\d\d)(\d\d)t(\d\d)(\d\d)(\d\d)(\d{3})z$/;
+const aheadMs = 60_000;
+
+/** The id of a new backup: the time, or a later one, so that the backup is newer than all present ones even if a clock was ahead. */
+export function nextId(present: readonly FoundBackup[], now: Date): string {
+  const newest = present.findLast(({ id }) => idTime.test(id))?.id ?? '';
+  const last = Date.parse(newest.replace(idTime, '$1-$2-$3T$4:$5:$6.$7Z'));
+  // Not the same for two that begin at once.
+  const at = last >= now.getTime() ? new Date(last + Math.ceil(Math.random() * aheadMs)) : now;
+  return at.toISOString().replace(/[-:.]/g, '').toLowerCase();
+}
+
 /** Reads the head of the manifest of a backup; null: of the newest that is complete. Throws BackupError. */
 export async function openBackup(target: BlobStore, id: string | null): Promise<ManifestHead> {
   const backups = await findBackups(target);

@@ -6,6 +6,7 @@ import { once } from '../platform/blobs/blob-streams.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { type BackupEncryption, blobPrefix } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
+import { findBackups, nextId } from './backup-list.ts';
 import { sweepUploads } from './backup-target.ts';
 import { type BackupSource, openChecked } from './checked-blob.ts';
 import { KeyPages } from './key-pages.ts';
@@ -52,7 +53,7 @@ const cleanUpMs = 5_000;
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const { encryption, target } = parts;
-  const id = new Date().toISOString().replace(/[-:.]/g, '').toLowerCase();
+  const id = nextId(await findBackups(target), await parts.copies.readClock());
   let manifest: Manifest;
   try {
     manifest = await copyAll(parts, id);

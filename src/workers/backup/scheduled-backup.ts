@@ -28,42 +28,52 @@ const cutOff = 'It was cut off';
 
 type Failures = Pick<Backups, 'failure' | 'pruneFailure'>;
 
+interface Clocks {
+  /** In ms since 1970. Default: the clock of the database, because each run may be in another process. */
+  readonly now?: () => number | Promise<number>;
+  /** Of this process, for metrics between two looks at `now`. */
+  readonly local?: () => number;
+}
+
 /** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
 export function backUpOnSchedule(
   context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics' | 'readOnly'>,
   location: string,
   runs: ScheduledTaskRepository,
-  now = Date.now,
+  { local = Date.now, now = runs.readClock }: Clocks = {},
 ): Maintenance {
   const { config, logger, readOnly } = context;
   const { keep, recipients, schedule } = config.backup;
   /** Undefined until it was read. */
   let known: Backups | null | undefined;
+  let aheadMs = 0;
+  const observedNow = (): number => local() - aheadMs;
   /** Without a value until then, and at a site that was replaced, which makes no backups. */
   const gauge = (name: string, help: string, read: (backups: Backups | null) => number) =>
     context.metrics.gauge(name, help, () => (known === undefined || readOnly.isFenced ? Number.NaN : read(known)));
-  const age = (at: number | null): number => (at === null ? Number.POSITIVE_INFINITY : (now() - at) / 1000);
+  const age = (at: number | null): number => (at === null ? Number.POSITIVE_INFINITY : (observedNow() - at) / 1000);
   gauge(
     'holdfast_backup_last_success_age_seconds',
     'Age of the newest complete backup in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
-    (backups) => age(takenAt(backups?.backups[0])),
+    (backups) => age(takenAt(backups?.backups[0], observedNow())),
   );
   gauge(
     'holdfast_backup_overdue_seconds',
     'How long HOLDFAST_BACKUP_SCHEDULE has wanted a newer backup than the newest in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
     (backups) => {
-      const newest = takenAt(backups?.backups[0]);
-      return newest === null ? Number.POSITIVE_INFINITY : overdueMs(schedule, new Date(newest), new Date(now())) / 1000;
+      const newest = takenAt(backups?.backups[0], observedNow());
+      if (newest === null) return Number.POSITIVE_INFINITY;
+      return overdueMs(schedule, new Date(newest), new Date(observedNow())) / 1000;
     },
   );
   gauge(
     'holdfast_backup_last_verified_age_seconds',
     'Time since a backup in HOLDFAST_BACKUP_TO was last verified without faults or, if none was, age of the first, in seconds.',
-    (backups) => age(backups && unverifiedSince(backups)),
+    (backups) => age(backups && unverifiedSince(backups, observedNow())),
   );
   const heads = new Map<string, ManifestHead>();
-  const save = (backups: readonly KnownBackup[], failures: Failures = {}): Promise<void> =>
-    saveBackups(runs, { location, schedule, keep, backups: [...backups], ...failures });
+  const save = async (backups: readonly KnownBackup[], failures: Failures = {}): Promise<void> =>
+    saveBackups(runs, { location, schedule, keep, backups: [...backups], ...failures }, await now());
   const look = async (target: BlobStore, failures?: Failures): Promise<readonly KnownBackup[]> => {
     const backups = await listBackups(target, heads, logger);
     await save(backups, failures);
@@ -71,7 +81,7 @@ export function backUpOnSchedule(
   };
   /** Fails while a backup that is kept cannot be read. */
   const prune = async (target: BlobStore, present: readonly KnownBackup[], earlier?: FailedAttempts): Promise<void> => {
-    const begun = { count: (earlier?.count ?? 0) + 1, at: now() };
+    const begun = { count: (earlier?.count ?? 0) + 1, at: await now() };
     // In case the process is killed.
     await save(present, { pruneFailure: { ...begun, error: cutOff } });
     try {
@@ -88,17 +98,18 @@ export function backUpOnSchedule(
     const { failure: earlier, pruneFailure }: Failures = last?.location === location ? last : {};
     const unpruned: Failures = pruneFailure ? { pruneFailure } : {};
     const present = await look(target, earlier ? { ...unpruned, failure: earlier } : unpruned);
-    const newest = takenAt(present[0]);
-    if (!isDue(schedule, newest === null ? null : new Date(newest), new Date(now()))) {
+    const begunAt = await now();
+    const newest = takenAt(present[0], begunAt);
+    if (!isDue(schedule, newest === null ? null : new Date(newest), new Date(begunAt))) {
       // Somebody has made one.
       if (earlier) await save(present, unpruned);
       if (!pruneFailure) return;
-      assertPauseOver(pruneFailure, now());
+      assertPauseOver(pruneFailure, begunAt);
       await prune(target, present, pruneFailure);
       return;
     }
-    if (earlier) assertPauseOver(earlier, now());
-    const begun = { count: (earlier?.count ?? 0) + 1, at: now() };
+    if (earlier) assertPauseOver(earlier, begunAt);
+    const begun = { count: (earlier?.count ?? 0) + 1, at: begunAt };
     // In case the process is killed.
     await save(present, { ...unpruned, failure: { ...begun, error: cutOff } });
     const create = async (): Promise<Manifest> => {
@@ -128,7 +139,9 @@ export function backUpOnSchedule(
     name: backupTasks.create,
     everySeconds: checkEverySeconds,
     observe: async () => {
-      known = (await readBackupStatus(runs)).backups;
+      const { backups } = await readBackupStatus(runs);
+      const at = await now();
+      [known, aheadMs] = [backups, local() - at];
     },
     run: async (signal) => {
       const target = await openTarget(location, config);
@@ -141,8 +154,10 @@ export function backUpOnSchedule(
   };
 }
 
-function takenAt(backup: KnownBackup | undefined): number | null {
-  return backup ? Date.parse(backup.takenAt) : null;
+/** Null also for a time in the future: the clock was set back, and the backup does not delay another. */
+function takenAt(backup: KnownBackup | undefined, now: number): number | null {
+  const at = backup ? Date.parse(backup.takenAt) : Number.NaN;
+  return at <= now ? at : null;
 }
 
 /** The complete backups, newest first, without damaged ones. `heads` keeps what was read: a manifest never changes. */

@@ -25,7 +25,8 @@ interface Options {
   /** The program that Node runs for `holdfast backup verify`. */
   readonly program: string;
   readonly lowerPriority?: (pid: number) => void;
-  readonly now?: () => number;
+  /** In ms since 1970. Default: the clock of the database. */
+  readonly now?: () => number | Promise<number>;
 }
 
 /**
@@ -36,7 +37,7 @@ export function verifyNewestBackup(
   { logger }: Pick<AppContext, 'logger'>,
   location: string,
   runs: ScheduledTaskRepository,
-  { lowerPriority = runBelowNormal, now = Date.now, program }: Options,
+  { lowerPriority = runBelowNormal, now = runs.readClock, program }: Options,
 ): Maintenance {
   return {
     name: backupTasks.verify,
@@ -44,16 +45,17 @@ export function verifyNewestBackup(
     run: async (signal) => {
       const { backups, verification } = await readBackupStatus(runs);
       const newest = backups?.backups[0];
-      if (!backups || !newest || !isVerificationDue(backups, now())) return;
-      if (verification && isRecent(verification, now())) {
+      const begunAt = await now();
+      if (!backups || !newest || !isVerificationDue(backups, begunAt)) return;
+      if (verification && isRecent(verification, begunAt)) {
         // The task goes on failing until a verification finds none.
         assertNoFaults(verification);
         return;
       }
       const { failure: earlier, ...last } = verification ?? { at: null, backup: null, problems: [], skipped: null };
-      if (earlier) assertPauseOver(earlier, now());
+      if (earlier) assertPauseOver(earlier, begunAt);
       const skipped = await whyNot(newest.isEncrypted);
-      const begun = { count: (earlier?.count ?? 0) + 1, at: now() };
+      const begun = { count: (earlier?.count ?? 0) + 1, at: begunAt };
       const verifyNewest = async (): Promise<string[]> => {
         try {
           return await verify({ id: newest.id, location, lowerPriority, program, signal });
@@ -66,7 +68,7 @@ export function verifyNewestBackup(
         }
       };
       const problems = skipped === null ? await verifyNewest() : [];
-      const at = now();
+      const at = await now();
       if (skipped === null && problems.length === 0) await noteVerified(runs, { at, id: newest.id, location });
       await runs.saveResult(
         backupTasks.verify,
@@ -80,12 +82,12 @@ export function verifyNewestBackup(
 }
 
 function isVerificationDue(backups: Backups, now: number): boolean {
-  const at = unverifiedSince(backups);
+  const at = unverifiedSince(backups, now);
   return at !== null && now - at >= verifyEveryMs;
 }
 
 function isRecent({ at }: LastVerification, now: number): boolean {
-  return at !== null && now - at < dayMs;
+  return at !== null && at <= now && now - at < dayMs;
 }
 
 function assertNoFaults({ backup, problems }: Pick<LastVerification, 'backup' | 'problems'>): void {

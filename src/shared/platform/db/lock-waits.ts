@@ -133,7 +133,7 @@ export class LockWaits {
     if (/^\s*begin\b/i.test(text)) this.#inTransaction = true;
     if (/^\s*(?:commit|rollback)\b/i.test(text)) this.#inTransaction = false;
     if (this.#inTransaction) return run();
-    if (!/\bindex\s+concurrently\b/i.test(text)) return this.repeat(run, undefined, () => readReached(this.#client));
+    if (!/\bindex\s+concurrently\b/i.test(text)) return this.#repeatBatches(run);
     await limit(this.#client, 0);
     const index = newIndex.exec(text)?.[1];
     // A deadlock leaves an invalid index.
@@ -143,6 +143,24 @@ export class LockWaits {
     const result = await this.repeat(run, recover);
     await limit(this.#client, this.#patience.lockMs);
     return result;
+  }
+
+  /** Repeats a statement that may commit batches, and begin with the first one again. */
+  async #repeatBatches(run: () => Promise<pg.QueryResult>): Promise<pg.QueryResult> {
+    let before = 0;
+    let most = 0;
+    return this.repeat(
+      async () => {
+        before = (await readReached(this.#client)).transactions;
+        return run();
+      },
+      undefined,
+      async () => {
+        const { reached, transactions } = await readReached(this.#client);
+        most = Math.max(most, transactions - before);
+        return `${most} ${reached}`;
+      },
+    );
   }
 
   /** Ends the transaction of a migration that got no lock. */
@@ -175,12 +193,13 @@ function limit(client: pg.Client, lockMs: number): Promise<unknown> {
   return client.query(`set lock_timeout = ${lockMs}`);
 }
 
-/** How far a statement that commits batches has come, as it says itself. */
-async function readReached(client: pg.Client): Promise<string> {
-  const { rows } = await client.query<{ reached: string | null }>(
-    `select current_setting('holdfast.migrated', true) as reached`,
+/** How far a statement that commits batches has come, as it says itself, and how many transactions the session has begun. */
+async function readReached(client: pg.Client): Promise<{ reached: string; transactions: number }> {
+  const { rows } = await client.query<{ reached: string | null; transactions: string }>(
+    `select current_setting('holdfast.migrated', true) as reached, split_part(virtualtransaction, '/', 2) as transactions
+     from pg_locks where pid = pg_backend_pid() and locktype = 'virtualxid'`,
   );
-  return rows[0]?.reached ?? '';
+  return { reached: rows[0]?.reached ?? '', transactions: Number(rows[0]?.transactions) };
 }
 
 /**

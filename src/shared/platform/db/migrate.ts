@@ -8,7 +8,7 @@ import type { Logger } from '../logger/logger.ts';
 import { assertGranted, grantToApp } from './app-role.ts';
 import { type LockPatience, LockWaits, lockPatience } from './lock-waits.ts';
 import { loadMigrationFiles } from './migration-files.ts';
-import { isPooled } from './postgres-connector.ts';
+import { isPooled, liftLimits } from './postgres-connector.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
 
 const migrationsTable = 'holdfast_migrations';
@@ -42,6 +42,8 @@ export async function migrate(
   await withPostgresAtStart(start, async (client, observer) => {
     const second = await observer();
     await assertOwnSession(client, second);
+    // Also behind a pooler of sessions.
+    await liftLimits(client);
     const waits = await LockWaits.start(client, second, { logger: start.logger, patience });
     try {
       names.push(...(await applyPending(waits, directory, start.logger, only)));
@@ -149,12 +151,39 @@ export async function assertMigrated(start: PostgresStart): Promise<void> {
   const known = migrationNames();
   const unknown = [...applied].filter((name) => !known.includes(name)).sort();
   if (unknown.length > 0) start.logger.warn({ migrations: unknown }, 'the database has migrations of a newer release');
-  const pending = known.filter((name) => !applied.has(name));
-  if (pending.length > 0) {
-    throw new PendingMigrationsError(
-      `The database lacks ${pending.length} migration(s): ${pending.join(', ')}. Run \`holdfast migrate\` first.`,
+  assertNone(
+    known.filter((name) => !applied.has(name)),
+    'Run `holdfast migrate` first.',
+  );
+}
+
+/**
+ * Migrates only if something is pending: otherwise, the connection may be one that cannot migrate. Throws PendingMigrationsError if the user does
+ * not own the tables, and as `migrate` does.
+ */
+export async function migrateIfPending(start: PostgresStart): Promise<void> {
+  const { applied, user } = await withPostgresAtStart(start, async (client) => {
+    const { rows } = await client.query<{ user: string; owns: boolean | null }>(
+      `select current_user as user, (select pg_has_role(relowner, 'usage') from pg_class where oid = to_regclass($1)) as owns`,
+      [migrationsTable],
     );
-  }
+    return { applied: await readApplied(client), user: rows[0]?.owns === false ? rows[0].user : null };
+  });
+  const pending = migrationNames().filter((name) => !applied.includes(name));
+  if (pending.length === 0) return;
+  if (user !== null)
+    assertNone(
+      pending,
+      `The database user ${JSON.stringify(user)} does not own the tables: as their owner, run \`holdfast migrate --app-role ${user}\`.`,
+    );
+  await migrate(start);
+}
+
+function assertNone(pending: readonly string[], fix: string): void {
+  if (pending.length > 0)
+    throw new PendingMigrationsError(
+      `The database lacks ${pending.length} migration(s): ${pending.join(', ')}. ${fix}`,
+    );
 }
 
 async function appliedNames(client: pg.Client): Promise<string[]> {

@@ -129,6 +129,8 @@ export class PostgresConnector {
     try {
       await client.connect();
       isPooled = await look(client, this.#target.mustTakeWrites);
+      // Of the role or the database. A pooler would pass the change on to other clients.
+      if (!isPooled && statementMs === undefined && idleInTransactionMs === undefined) await liftLimits(client);
     } catch (error) {
       destroy();
       throw error;
@@ -179,6 +181,13 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
   if (mustTakeWrites && rows[0]?.readOnly === 'on')
     throw new NoPrimaryError('accepts no writes: a standby, or set to read-only');
   return isPooled(client, rows[0]?.pid);
+}
+
+/** Statements of this session may take as long as they need, whatever limit the role has. Not behind a pooler of transactions. */
+export async function liftLimits(client: pg.Client): Promise<void> {
+  await client.query(
+    '/* connection.liftLimits */ set statement_timeout = 0; set idle_in_transaction_session_timeout = 0',
+  );
 }
 
 /** Whether the serving process is another than the login reported: a pooler gives its clients ids of its own. */

@@ -3,7 +3,7 @@ import { OperatorError } from '../errors/errors.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
 import { tlsFaultOf } from '../tls/trust.ts';
 import { PostgresConnector } from './postgres-connector.ts';
-import { passingReason, refusedParameter } from './sqlstate.ts';
+import { isStatementTimeout, passingReason, refusedParameter } from './sqlstate.ts';
 
 /** How a starting process reaches Postgres. */
 export interface PostgresStart extends StartWait {
@@ -15,6 +15,11 @@ export interface PostgresStart extends StartWait {
 /** The connection failed for a permanent reason. */
 class ConnectionRefusedError extends OperatorError {
   override readonly name = 'ConnectionRefusedError';
+}
+
+/** Somebody, or a limit that is not ours, has cancelled a statement: work without limits would meet it again. */
+class StatementCancelledError extends OperatorError {
+  override readonly name = 'StatementCancelledError';
 }
 
 /**
@@ -41,6 +46,11 @@ export async function withPostgresAtStart<T>(
     };
     try {
       return await work(connection.client, observer);
+    } catch (error) {
+      if (!isStatementTimeout(error)) throw error;
+      throw new StatementCancelledError(`Postgres has cancelled a statement: ${(error as Error).message}`, {
+        cause: error,
+      });
     } finally {
       await Promise.all(opened.map((each) => each.end()));
     }
@@ -54,6 +64,7 @@ export function repeatAtStart<T>(step: () => Promise<T>, wait: StartWait): Promi
 }
 
 function judge(error: unknown): Verdict | null {
+  if (error instanceof StatementCancelledError) return null;
   if (error instanceof ConnectionRefusedError) return { final: error.message };
   const parameter = refusedParameter(error);
   if (parameter !== null)

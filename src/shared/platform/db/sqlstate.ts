@@ -1,4 +1,4 @@
-import { AppError, InvalidRequestError, UnavailableError } from '../errors/errors.ts';
+import { AppError, InvalidRequestError, isFileError, UnavailableError } from '../errors/errors.ts';
 import { tlsFaultOf } from '../tls/trust.ts';
 
 interface DatabaseFault {
@@ -139,7 +139,8 @@ function isLost(error: unknown): boolean {
   return [...faultChain(error)].some(
     (fault) =>
       connectionErrors.has(String(fault.name)) ||
-      socketCodes.has(String(fault.code)) ||
+      // ENOENT: of the socket of a server.
+      (socketCodes.has(String(fault.code)) && !isFileError(fault)) ||
       /Connection terminated/i.test(String((fault as Error).message ?? '')),
   );
 }

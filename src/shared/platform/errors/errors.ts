@@ -1,6 +1,12 @@
 /** Wrong settings, a problem of the machine, or an unusable dependency. The message is all that an operator needs. */
 export abstract class OperatorError extends Error {}
 
+/** Whether a file cannot be opened, read or written. The message names it. */
+export function isFileError(error: unknown): boolean {
+  const { errno, path } = (error ?? {}) as { readonly errno?: unknown; readonly path?: unknown };
+  return typeof errno === 'number' && typeof path === 'string';
+}
+
 /** What an error may carry besides its message. */
 export interface AppErrorOptions extends ErrorOptions {
   /** Seconds after which a repeat may succeed; becomes `Retry-After`. */

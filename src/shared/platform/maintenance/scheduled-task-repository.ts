@@ -6,6 +6,7 @@ const ClaimRow = Type.Object({ position: Nullable(Type.String()) });
 
 const ResultRow = Type.Object({ result: Nullable(Type.String()) });
 const NameRow = Type.Object({ name: Type.String() });
+const ClockRow = Type.Object({ at: Timestamp });
 
 const RunRow = Type.Object({
   name: Type.String(),
@@ -86,6 +87,12 @@ export function createScheduledTaskRepository(db: Queryable) {
         update maintenance_runs set claimed_by = null, claimed_until = null, failed_at = clock_timestamp(),
           last_error = ${error.replaceAll('\0', '').slice(0, maxError)}
         where name = ${name} and claimed_by = ${holder}::uuid`),
+
+    /** The time of the database, in ms since 1970: a task may run in another process, with another clock, each time. */
+    readClock: async (): Promise<number> => {
+      const { at } = await db.one(sql.rows(ClockRow)`/* maintenanceRuns.readClock */ select clock_timestamp() as at`);
+      return at.getTime();
+    },
 
     /** All tasks that have ever run, by name. */
     list: () =>
