@@ -122,7 +122,7 @@ export class IssuerService {
         const issuers = createIssuerRepository(tx);
         const changed = await issuers.update(id, change);
         if (revisionOfIssuer({ ...changed, name: issuer.name }) !== revisionOfIssuer(issuer))
-          await issuers.revokeTokens((await issuers.listTokens(id)).map((token) => token.id));
+          await issuers.revokeAllTokens(id);
         const { jwks, ...details } = change;
         await audit.record(tx, {
           organization,
