@@ -5,6 +5,7 @@ import { createTokenRepository } from '../../src/shared/identity/token-repositor
 import { runAdminCommand } from '../support/admin.ts';
 import { exchange, setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
 import { person, team } from '../support/grants.ts';
+import { ask } from '../support/procedures.ts';
 import { ok, startUpdate } from '../support/state.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { makeKey, signByHand, TestIssuer } from '../support/test-issuer.ts';
@@ -346,8 +347,9 @@ describe('what is given', () => {
 
   test('for a user is valid in this organization only, and only that user can allow it', async () => {
     const trusting = await trust(app, issuer, 'personal', []);
-    const ada = await person(app, 'personal', 'admin');
-    await app.createUser('elsewhere', 'admin', ada.login);
+    // Of which she is a member for longer.
+    const { login } = await person(app, 'elsewhere', 'admin');
+    const ada = { login, auth: `token ${await app.createUser('personal', 'admin', login)}` };
     const policy = allow({ tokenType: 'personal', userLogin: ada.login });
     const path = `/api/orgs/personal/auth/policies/${trusting.issuerId}`;
     const byOther = await app.call('PATCH', path, { auth: trusting.auth, body: { policies: [policy] } });
@@ -361,7 +363,21 @@ describe('what is given', () => {
     const stack = (organization: string) =>
       app.call('POST', `/api/stacks/${organization}/web`, { auth, body: { stackName: 'dev' } });
     await ok(stack('personal'));
-    expect((await stack('elsewhere')).status).toBeGreaterThanOrEqual(400);
+    expect(user.json.organizations).toEqual([expect.objectContaining({ name: 'personal' })]);
+    const unqualified = await ok(app.call('GET', '/api/user/organizations/default', { auth }));
+    expect(unqualified.json.GitHubLogin).toBe('personal');
+    const lists = ['policygroups', 'policypacks', 'teams', 'roles'];
+    const statuses = (organization: string) =>
+      Promise.all(
+        lists.map(async (list) => (await app.call('GET', `/api/orgs/${organization}/${list}`, { auth })).status),
+      );
+    expect(await statuses('personal')).toEqual([200, 200, 200, 200]);
+    expect(await statuses('elsewhere')).toEqual([404, 404, 404, 404]);
+    const hidden = await stack('elsewhere');
+    const missing = await stack('missing');
+    expect([hidden.status, hidden.text.replaceAll('elsewhere', 'missing')]).toEqual([missing.status, missing.text]);
+    const me = await ask(app, auth.replace('token ', ''), 'me.get');
+    expect(me.data.organizations).toEqual([expect.objectContaining({ name: 'personal' })]);
     expect((await app.call('GET', '/api/user/tokens', { auth })).status).toBe(403);
     await ok(app.call('DELETE', `/api/orgs/personal/members/${ada.login}`, { auth: trusting.auth }));
     expect((await app.call('GET', '/api/stacks/personal/web/dev', { auth })).status).toBe(401);
