@@ -6,7 +6,8 @@ import { decodeProtectedHeader } from 'jose';
 import { JwksCache, type JwksCacheOptions } from '../../src/api/identity/exchange/jwks-cache.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { type AllowList, parseAllowList } from '../../src/shared/platform/outgoing/address-rules.ts';
-import { Outgoing, type OutgoingError, type ResolveHost } from '../../src/shared/platform/outgoing/outgoing.ts';
+import type { ResolveHost } from '../../src/shared/platform/outgoing/host-resolver.ts';
+import { Outgoing, type OutgoingError } from '../../src/shared/platform/outgoing/outgoing.ts';
 import { makeKey, TestIssuer } from '../support/test-issuer.ts';
 
 const logger = createLogger({ level: 'silent' }, { write: () => {} });
