@@ -550,3 +550,16 @@ test('an address with too many refusals waits, but not with a token that its iss
   ]);
   await signIn(server, trusting);
 });
+
+test('an address waits after many tokens of issuers that cannot be reached', async () => {
+  await using own = await TestIssuer.start();
+  const settings = { invalidTokensPerMinute: 5 };
+  await using server = await createTestApp({ settings, overrides: { outgoing: own.outgoing() } });
+  await trust(server, own, 'unreachable', [allow()]);
+  own.answer = (_request, response) => void response.writeHead(503).end();
+  const statuses = [];
+  for (let at = 0; at < 12; at++)
+    statuses.push((await exchange(server, 'unreachable', await own.sign('unreachable'))).status);
+  expect(statuses.slice(0, 5)).toEqual([503, 503, 503, 503, 503]);
+  expect(statuses).toContain(429);
+});

@@ -32,6 +32,7 @@ const PolicyRow = Type.Object({
 export type PolicyRow = Row<typeof PolicyRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
+const CountRow = Type.Object({ count: Type.Integer() });
 const TokenRow = Type.Object({
   id: Type.String(),
   policyId: Type.String(),
@@ -76,6 +77,12 @@ export function createIssuerRepository(db: Queryable) {
         values (${issuer.organizationId}, ${issuer.name}, ${issuer.url}, ${issuer.audience}, ${issuer.replay},
                 ${issuer.maxSeconds}, ${issuer.jwks}, ${issuer.createdBy})
         returning ${columns}`),
+
+    count: async (organizationId: string): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* issuers.count */ select count(*)::int as count from trusted_issuers where organization_id = ${organizationId}`);
+      return count;
+    },
 
     list: (organizationId: string) =>
       db.any(sql.rows(IssuerRow)`
