@@ -2,6 +2,9 @@ import { createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JWTPayload } from 'jose';
 import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
+import { createIssuerRepository, type IssuerRow } from '../../src/shared/identity/trust/issuer-repository.ts';
+import { replacePolicies } from '../../src/shared/identity/trust/replace-policies.ts';
+import { parsePolicies } from '../../src/shared/identity/trust/trust-definitions.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { exchange, setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
 import { person, team } from '../support/grants.ts';
@@ -562,4 +565,20 @@ test('an address waits after many tokens of issuers that cannot be reached', asy
     statuses.push((await exchange(server, 'unreachable', await own.sign('unreachable'))).status);
   expect(statuses.slice(0, 5)).toEqual([503, 503, 503, 503, 503]);
   expect(statuses).toContain(429);
+});
+
+test('a denial that takes too long to compare with all tokens of its issuer revokes them all', async () => {
+  const trusting = await trust(app, issuer, 'slow', [allow()]);
+  const auth = await signIn(app, trusting);
+  const { id } = (await app.context.identity.findOrganization('slow')) as { id: string };
+  const change = (compareMs?: number) =>
+    app.context.db.inTransaction(async (tx) => {
+      const found = await createIssuerRepository(tx).findByName(id, 'ci');
+      const policies = parsePolicies([allow(), deny({ rules: { sub: 'repo:other/*' } })]);
+      await replacePolicies(tx, found as IssuerRow, policies, { userId: null, actsFor: 'anyone' }, compareMs);
+    });
+  await change();
+  await ok(app.call('GET', '/api/user', { auth }));
+  await change(-1);
+  expect((await app.call('GET', '/api/user', { auth })).status).toBe(401);
 });

@@ -24,6 +24,7 @@ export async function replacePolicies(
   issuer: IssuerRow,
   wanted: readonly TrustPolicy[],
   maker: PolicyAuthor,
+  compareMs = maxCompareMs,
 ): Promise<readonly PolicyRow[]> {
   const issuers = createIssuerRepository(tx);
   const left = [...(await issuers.listPolicies(issuer.id))];
@@ -39,7 +40,7 @@ export async function replacePolicies(
   }
   await issuers.countPolicyChange(issuer.id);
   const rows = await issuers.listPolicies(issuer.id);
-  await revokeDenied(tx, issuer, rows);
+  await revokeDenied(tx, issuer, rows, compareMs);
   return rows;
 }
 
@@ -74,12 +75,17 @@ async function withOwner(
   return { ...policy, ...nobody, userId: user.id };
 }
 
-async function revokeDenied(tx: Queryable, { id }: IssuerRow, policies: readonly PolicyRow[]): Promise<void> {
+async function revokeDenied(
+  tx: Queryable,
+  { id }: IssuerRow,
+  policies: readonly PolicyRow[],
+  compareMs: number,
+): Promise<void> {
   const issuers = createIssuerRepository(tx);
   const denials = policies.filter(({ decision }) => decision === 'deny');
   if (denials.length === 0) return;
   const slices = new TimeSlices();
-  const until = performance.now() + maxCompareMs;
+  const until = performance.now() + compareMs;
   let after: string | null = null;
   do {
     const tokens: readonly TokenRow[] = await issuers.listTokens(id, after, pageTokens);
