@@ -25,6 +25,7 @@ export function nameMatches(pattern: string | null, name: string): boolean {
 /** As `name.indexOf(part, at)`, whose time is the product of both lengths for some parts of more than 250 characters (Knuth, Morris, Pratt). */
 function indexOf(name: string, part: string, at: number): number {
   const length = part.length;
+  if (length <= 250) return name.indexOf(part, at);
   // By the length of a beginning of the part: the longest shorter one with which it also ends.
   const shorter = [0, 0];
   let same = 0;

@@ -71,13 +71,17 @@ describe('of a claim that is too long to compare, or has too many values', () =>
   const deep = (names: number): object => (names === 0 ? { x: 1 } : { a: deep(names - 1) });
   const path = 'a.'.repeat(240);
   test.each([
-    ['long patterns', { x: `*${'a'.repeat(248)}b*` }, { x: Array.from({ length: 24 }, () => 'a'.repeat(500)) }],
+    [
+      'patterns with repetitions',
+      { x: `*${'a'.repeat(28)}b*` },
+      { x: Array.from({ length: 24 }, () => 'a'.repeat(500)) },
+    ],
     ['many values', { x: 'b' }, { x: Array.from({ length: 500 }, () => 'a') }],
     ['a long path', { [`${path}x`]: '1', y: '*' }, deep(240)],
     ['many objects', { [`x.${path}`]: 'b' }, { x: Array.from({ length: 3_000 }, () => ({})) }],
-  ])('1,000 patterns of one issuer are compared at once: %s', (_, rules, given) => {
+  ])('2,000 patterns of one issuer are compared at once: %s', (_, rules, given) => {
     const each = Object.fromEntries(
-      Object.entries(rules).map(([name, pattern]) => [name, Array.from({ length: 10 }, () => pattern)]),
+      Object.entries(rules).map(([name, pattern]) => [name, Array.from({ length: 20 }, () => pattern)]),
     );
     const policies = parsePolicies(
       Array.from({ length: Math.min(100, 100 / Object.keys(each).length) }, () => ({ decision: 'deny', rules: each })),
@@ -261,13 +265,19 @@ describe('a policy is not accepted', () => {
     { decision: 'allow', tokenType: 'organization', scopes: [{ permissions: ['all'], stacks: '*/*' }], rules: sub },
   ])('%j', (policy) => expect(() => parsePolicies([policy])).toThrow());
 
-  test('beyond 1,000 patterns of an issuer', () => {
+  test('beyond 2,000 patterns of an issuer, or 64 KiB of them', () => {
     const policies = (count: number) =>
       Array.from({ length: count }, () => ({
         decision: 'deny',
         rules: { sub: Array.from({ length: 50 }, () => 'a') },
       }));
-    expect(parsePolicies(policies(20))).toHaveLength(20);
-    expect(() => parsePolicies(policies(21))).toThrow('at most 1000 patterns');
+    expect(parsePolicies(policies(40))).toHaveLength(40);
+    expect(() => parsePolicies(policies(41))).toThrow('at most 2000 patterns');
+    const long = Array.from({ length: 100 }, () => ({
+      decision: 'deny',
+      rules: { sub: ['a'.repeat(500), 'b'.repeat(156)] },
+    }));
+    expect(() => parsePolicies(long)).toThrow('65536 characters');
+    expect(parsePolicies(long.slice(1))).toHaveLength(99);
   });
 });
