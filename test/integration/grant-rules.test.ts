@@ -4,6 +4,7 @@ import pg from 'pg';
 import { decide, isByProject, type SubjectFacts } from '../../src/shared/access/access-decision.ts';
 import { allowedBy, deniedBy, permissionSet, permissions, usable } from '../../src/shared/access/permissions.ts';
 import { rolePermissions, roles } from '../../src/shared/access/roles.ts';
+import { nameMatches } from '../../src/shared/stacks/name-pattern.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 let database: TestDatabase;
@@ -83,6 +84,19 @@ test('the database decides about every stack as decide does', async () => {
     }),
     { numRuns: 300 },
   );
+});
+
+test('the database matches patterns as nameMatches does', async () => {
+  const text = fc
+    .array(fc.constantFrom(...'ab*%_\\.é\n', '👍'), { maxLength: 8 })
+    .map((characters) => characters.join(''));
+  const pairs = fc.sample(fc.tuple(text, text), { numRuns: 5_000, seed: 1 });
+  const { rows } = await client.query<{ is_match: boolean }>(
+    'select name_matches(p, n) as is_match from unnest($1::text[], $2::text[]) with ordinality as u (p, n, at) order by at',
+    [pairs.map(([pattern]) => pattern), pairs.map(([, name]) => name)],
+  );
+  expect(rows.map((row) => row.is_match)).toEqual(pairs.map(([pattern, name]) => nameMatches(pattern, name)));
+  expect(rows.filter((row) => row.is_match).length).toBeGreaterThan(100);
 });
 
 test('rights by project are those on each of its stacks', () => {

@@ -6,7 +6,8 @@ import { decodeProtectedHeader } from 'jose';
 import { JwksCache, type JwksCacheOptions } from '../../src/api/identity/exchange/jwks-cache.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { type AllowList, parseAllowList } from '../../src/shared/platform/outgoing/address-rules.ts';
-import { Outgoing, type OutgoingError, type ResolveHost } from '../../src/shared/platform/outgoing/outgoing.ts';
+import type { ResolveHost } from '../../src/shared/platform/outgoing/host-resolver.ts';
+import { Outgoing, OutgoingError } from '../../src/shared/platform/outgoing/outgoing.ts';
 import { makeKey, TestIssuer } from '../support/test-issuer.ts';
 
 const logger = createLogger({ level: 'silent' }, { write: () => {} });
@@ -64,6 +65,28 @@ describe('keys of an issuer', () => {
     }
     await issuer.stop();
     await find(bridged, issuer);
+  });
+
+  test('stay, however many other issuers cannot be reached', async () => {
+    await using issuer = await TestIssuer.start();
+    const call = (address: string, request: Parameters<Outgoing['call']>[1]) =>
+      address.startsWith(issuer.url)
+        ? issuer.outgoing().call(address, request)
+        : Promise.reject(new OutgoingError('failed', 'not found'));
+    const keys = keysOf(issuer, { outgoing: { call }, freshMs: 0, coolDownMs: 0 });
+    await find(keys, issuer);
+    const token = await issuer.sign('acme');
+    const [header = '', payload = '', signature = ''] = token.split('.');
+    for (let at = 0; at < 1_001; at++)
+      await expect(
+        keys.of(`https://${at}.example`)(decodeProtectedHeader(token) as never, {
+          protected: header,
+          payload,
+          signature,
+        }),
+      ).rejects.toMatchObject({ code: 'issuer-unavailable' });
+    await issuer.stop();
+    await find(keys, issuer);
   });
 
   test('are not taken from a document of another issuer, a huge one, or one with too many', async () => {

@@ -12,6 +12,7 @@ import { blobFile, flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { namedPolicy, PolicyCalls, pathOf, smallArchive } from '../support/policy-packs.ts';
+import { ask } from '../support/procedures.ts';
 import { sentStatements } from '../support/sent-statements.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { contractAccept, testApp } from '../support/test-app.ts';
@@ -355,6 +356,20 @@ describe('policy groups', () => {
       ],
       accounts: [],
     });
+    // The number would count stacks that a caller may not see.
+    const limited = await person(app, stack.organization, 'member');
+    await grant(app, limited.organizationId, { userId: limited.userId }, 'deny', ['read'], { stacks: 'hidden/*' });
+    const seen = async () => [
+      (await ok(app.call('GET', `/api/orgs/${stack.organization}/policygroups`, { auth: limited.auth }))).text,
+      (await ask(app, limited.token, 'policies.groups', { organization: stack.organization })).data,
+    ];
+    const before = await seen();
+    await newStack('hidden', 'added');
+    expect(await seen()).toEqual(before);
+    const { items } = (
+      await ask(app, stack.auth.replace('token ', ''), 'policies.groups', { organization: stack.organization })
+    ).data;
+    expect(items.map((each: { stackCount: number }) => each.stackCount)).toEqual([2, 1]);
     // A stack keeps its group under a new name; a new stack of the old name has none.
     await ok(app.call('POST', `${second}/rename`, { auth: stack.auth, body: { newName: 'live' } }));
     expect(await names(second.replace('prod', 'live').replace('/live/', '/proj/'))).toEqual(['strict']);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { hashPassword, verifyPassword } from '../../src/shared/platform/crypto/password-hash.ts';
@@ -247,6 +248,10 @@ describe('a password', () => {
       expect.stringMatching(/^unknown:/),
     ]);
     expect(JSON.stringify(refused)).not.toContain('wrong password');
+    // The typed name may be a password, which a dictionary would find from its hash.
+    expect(JSON.stringify(refused)).not.toContain(
+      createHash('sha256').update('nobody-at-all').digest('hex').slice(0, 12),
+    );
   });
 
   test('is hashed as OWASP recommends, whichever way its characters are composed', async () => {

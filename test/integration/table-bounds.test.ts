@@ -75,6 +75,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   saved_views: ['saved-views', 'at most 50 of a member, and 50 that are shared'],
   saved_view_pins: ['saved-views', 'at most 50 of a member, and 50 that are shared'],
   webhooks: ['table-limits', 'an organization, and a stack, have at most 100 webhooks'],
+  trusted_issuers: ['table-limits', 'an organization trusts at most 50 issuers'],
   roles: ['roles', 'are limited in number'],
   grants: ['grant-routes', '/at most 1000/'],
   invitations: ['invitations', 'at most 100 invitations of an organization are open'],
@@ -102,7 +103,7 @@ const proofs: Readonly<Record<string, Proof>> = {
       'organization_access organization_quotas managed_objects audit_chains',
       'blob_places maintenance_runs installation audit_chaining audit_sending holdfast_migrations master_keys',
       'organizations users user_identities user_passwords memberships mapped_memberships mapped_team_members teams team_members',
-      'scim_users scim_groups scim_waiting_members trusted_issuers trust_policies update_rules policy_groups policy_group_packs',
+      'scim_users scim_groups scim_waiting_members trust_policies update_rules policy_groups policy_group_packs',
     ].flatMap((names) => names.split(' ').map((name) => [name, setUp])),
   ),
 };

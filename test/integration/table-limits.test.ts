@@ -139,3 +139,23 @@ test('a user has at most 20 passkeys', async () => {
   expect((await browser.postJson('/account/passkeys', { name: 'x', response })).status).toBe(409);
   expect((await browser.postJson('/account/passkeys/options')).status).toBe(409);
 });
+
+test('an organization trusts at most 50 issuers', async () => {
+  const stack = await createStack(app);
+  await query(
+    app,
+    `insert into trusted_issuers (organization_id, name, url, audience, replay)
+     select id, 'n' || n, 'https://' || n || '.example', name, 'once' from organizations, generate_series(1, 49) n where name = $1`,
+    [stack.organization],
+  );
+  const register = (name: string) => {
+    const body = { name, url: `https://${name}.example` };
+    return app.call('POST', `/api/orgs/${stack.organization}/oidc/issuers`, { auth: stack.auth, body });
+  };
+  expect((await register('last')).status).toBe(200);
+  const refused = await register('more');
+  expect(refused.json).toMatchObject({
+    code: 409,
+    message: 'There are 50 issuers here, the maximum: remove one first',
+  });
+});

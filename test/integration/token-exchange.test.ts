@@ -2,9 +2,13 @@ import { createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JWTPayload } from 'jose';
 import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
+import { createIssuerRepository, type IssuerRow } from '../../src/shared/identity/trust/issuer-repository.ts';
+import { replacePolicies } from '../../src/shared/identity/trust/replace-policies.ts';
+import { parsePolicies } from '../../src/shared/identity/trust/trust-definitions.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { exchange, setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
 import { person, team } from '../support/grants.ts';
+import { ask } from '../support/procedures.ts';
 import { ok, startUpdate } from '../support/state.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { makeKey, signByHand, TestIssuer } from '../support/test-issuer.ts';
@@ -346,8 +350,9 @@ describe('what is given', () => {
 
   test('for a user is valid in this organization only, and only that user can allow it', async () => {
     const trusting = await trust(app, issuer, 'personal', []);
-    const ada = await person(app, 'personal', 'admin');
-    await app.createUser('elsewhere', 'admin', ada.login);
+    // Of which she is a member for longer.
+    const { login } = await person(app, 'elsewhere', 'admin');
+    const ada = { login, auth: `token ${await app.createUser('personal', 'admin', login)}` };
     const policy = allow({ tokenType: 'personal', userLogin: ada.login });
     const path = `/api/orgs/personal/auth/policies/${trusting.issuerId}`;
     const byOther = await app.call('PATCH', path, { auth: trusting.auth, body: { policies: [policy] } });
@@ -361,7 +366,21 @@ describe('what is given', () => {
     const stack = (organization: string) =>
       app.call('POST', `/api/stacks/${organization}/web`, { auth, body: { stackName: 'dev' } });
     await ok(stack('personal'));
-    expect((await stack('elsewhere')).status).toBeGreaterThanOrEqual(400);
+    expect(user.json.organizations).toEqual([expect.objectContaining({ name: 'personal' })]);
+    const unqualified = await ok(app.call('GET', '/api/user/organizations/default', { auth }));
+    expect(unqualified.json.GitHubLogin).toBe('personal');
+    const lists = ['policygroups', 'policypacks', 'teams', 'roles'];
+    const statuses = (organization: string) =>
+      Promise.all(
+        lists.map(async (list) => (await app.call('GET', `/api/orgs/${organization}/${list}`, { auth })).status),
+      );
+    expect(await statuses('personal')).toEqual([200, 200, 200, 200]);
+    expect(await statuses('elsewhere')).toEqual([404, 404, 404, 404]);
+    const hidden = await stack('elsewhere');
+    const missing = await stack('missing');
+    expect([hidden.status, hidden.text.replaceAll('elsewhere', 'missing')]).toEqual([missing.status, missing.text]);
+    const me = await ask(app, auth.replace('token ', ''), 'me.get');
+    expect(me.data.organizations).toEqual([expect.objectContaining({ name: 'personal' })]);
     expect((await app.call('GET', '/api/user/tokens', { auth })).status).toBe(403);
     await ok(app.call('DELETE', `/api/orgs/personal/members/${ada.login}`, { auth: trusting.auth }));
     expect((await app.call('GET', '/api/stacks/personal/web/dev', { auth })).status).toBe(401);
@@ -533,4 +552,33 @@ test('an address with too many refusals waits, but not with a token that its iss
     '1',
   ]);
   await signIn(server, trusting);
+});
+
+test('an address waits after many tokens of issuers that cannot be reached', async () => {
+  await using own = await TestIssuer.start();
+  const settings = { invalidTokensPerMinute: 5 };
+  await using server = await createTestApp({ settings, overrides: { outgoing: own.outgoing() } });
+  await trust(server, own, 'unreachable', [allow()]);
+  own.answer = (_request, response) => void response.writeHead(503).end();
+  const statuses = [];
+  for (let at = 0; at < 12; at++)
+    statuses.push((await exchange(server, 'unreachable', await own.sign('unreachable'))).status);
+  expect(statuses.slice(0, 5)).toEqual([503, 503, 503, 503, 503]);
+  expect(statuses).toContain(429);
+});
+
+test('a denial that takes too long to compare with all tokens of its issuer revokes them all', async () => {
+  const trusting = await trust(app, issuer, 'slow', [allow()]);
+  const auth = await signIn(app, trusting);
+  const { id } = (await app.context.identity.findOrganization('slow')) as { id: string };
+  const change = (compareMs?: number) =>
+    app.context.db.inTransaction(async (tx) => {
+      const found = await createIssuerRepository(tx).findByName(id, 'ci');
+      const policies = parsePolicies([allow(), deny({ rules: { sub: 'repo:other/*' } })]);
+      await replacePolicies(tx, found as IssuerRow, policies, { userId: null, actsFor: 'anyone' }, compareMs);
+    });
+  await change();
+  await ok(app.call('GET', '/api/user', { auth }));
+  await change(-1);
+  expect((await app.call('GET', '/api/user', { auth })).status).toBe(401);
 });

@@ -402,6 +402,22 @@ describe('attempts', () => {
     open(200);
   });
 
+  test('that users ask for are made a few at a time for each organization', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl() });
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    receiver.answer = async () => {
+      await gate;
+      return 200;
+    };
+    const pings = Array.from({ length: 25 }, () => app.call('POST', `${hook}/ping`, { auth: stack.auth }));
+    expect((await Promise.race(pings)).status).toBe(429);
+    expect(receiver.received.length).toBeLessThanOrEqual(4);
+    open();
+    const statuses = (await Promise.all(pings)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(24);
+    expect(receiver.received).toHaveLength(24);
+  });
+
   test('reach no private address and follow no redirect', async () => {
     const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
     receiver.answer = () => ({ status: 307, headers: { location: hookUrl('/elsewhere') } });

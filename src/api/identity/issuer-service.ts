@@ -46,6 +46,9 @@ export interface IssuerPolicies {
   readonly policies: readonly PolicyRow[];
 }
 
+/** Of an organization. Their keys are in memory. */
+const maxIssuers = 50;
+
 /** Issuers that organizations trust, and their policies. For admins. */
 export class IssuerService {
   readonly #context: ApiContext;
@@ -74,7 +77,7 @@ export class IssuerService {
     return getIssuer(createIssuerRepository(db), (await getOrganization(db, organization)).id, id);
   }
 
-  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name or the URL is taken. */
+  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name or the URL is taken, or there are too many. */
   async register(
     caller: Caller,
     organization: string,
@@ -89,9 +92,12 @@ export class IssuerService {
       this.#context.db.inTransaction(async (tx) => {
         await lockManagement(tx, organization, caller);
         const { id: organizationId } = await getOrganization(tx, organization);
+        const issuers = createIssuerRepository(tx);
+        if ((await issuers.count(organizationId)) >= maxIssuers)
+          throw new ConflictError(`There are ${maxIssuers} issuers here, the maximum: remove one first`);
         const createdBy = caller.userId;
         const issuer = { organizationId, name, url, audience, replay, maxSeconds, jwks, createdBy };
-        const made = await createIssuerRepository(tx).insert(issuer);
+        const made = await issuers.insert(issuer);
         await audit.record(tx, { organization, object: name, details: { url, audience, replay, maxSeconds } });
         return made;
       }),
@@ -122,7 +128,7 @@ export class IssuerService {
         const issuers = createIssuerRepository(tx);
         const changed = await issuers.update(id, change);
         if (revisionOfIssuer({ ...changed, name: issuer.name }) !== revisionOfIssuer(issuer))
-          await issuers.revokeTokens((await issuers.listTokens(id)).map((token) => token.id));
+          await issuers.revokeAllTokens(id);
         const { jwks, ...details } = change;
         await audit.record(tx, {
           organization,

@@ -15,7 +15,7 @@ export function policyGroupSummary({
     name,
     isOrgDefault: isDefault,
     ...groupKind,
-    numStacks: stackCount,
+    ...(stackCount === null ? {} : { numStacks: stackCount }),
     numEnabledPolicyPacks: packCount,
   };
 }

@@ -32,10 +32,10 @@ export const policiesRouter = router({
   /** By name, the default group first: it has all stacks that are in no other. */
   groups: organizationProcedure('read')
     .input(input(Type.Object(page)))
-    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, organization } }) => {
+    .query(async ({ ctx: { caller, services }, input: { cursor, limit = defaultPage, organization } }) => {
       const position = decodeCursor(cursor, GroupPosition);
       const after = position && { name: position[0], isDefault: position[1] === 1 };
-      const { items, next } = await services.policyQueries.listGroups(organization, after, limit);
+      const { items, next } = await services.policyQueries.listGroups(caller, organization, after, limit);
       return { items, next: next && encodeCursor([next.name, next.isDefault ? 1 : 0]) };
     }),
 

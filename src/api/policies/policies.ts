@@ -4,6 +4,12 @@ import {
   NotFoundError,
   PayloadTooLargeError,
 } from '../../shared/platform/errors/errors.ts';
+import type { Caller } from '../platform/http/request.ts';
+
+/** The facts that decide which stacks of policy groups the caller sees; null: all, as callers who manage groups do. */
+export function seenBy({ facts, isScoped, role }: Caller): Caller['facts'] {
+  return role === 'admin' && !isScoped ? null : facts;
+}
 
 /** The CLI puts names unescaped into paths, where `.` and `..` have another meaning. */
 const namePattern = /^(?!\.{1,2}$)[a-zA-Z0-9_.-]{1,100}$/;

@@ -9,7 +9,7 @@ export type PolicyGroupRow = Row<typeof GroupRow>;
 const SummaryRow = Type.Object({
   name: Type.String(),
   isDefault: Type.Boolean(),
-  stackCount: Type.Integer(),
+  stackCount: Nullable(Type.Integer()),
   packCount: Type.Integer(),
 });
 const MemberRow = Type.Object({ project: Type.String(), stack: Type.String() });
@@ -41,9 +41,10 @@ export function createPolicyGroupRepository(db: Queryable) {
     policy_groups g join organizations o on o.id = g.organization_id
     where o.name = ${organization} and g.name = ${name}`;
 
-  const summary = sql.fragment`
+  /** Without the number of stacks where the caller may not read all of them. */
+  const summary = (isCounted: boolean) => sql.fragment`
     g.name, g.is_default as "isDefault",
-    case when g.is_default then (
+    case when not ${isCounted} then null when g.is_default then (
       ${countStacks(sql.fragment`g.organization_id`)} - (
         select count(distinct m.stack_id)::integer from policy_groups h join policy_group_stacks m on m.group_id = h.id
         join stacks s on s.id = m.stack_id where h.organization_id = g.organization_id and s.deleted_at is null)
@@ -55,21 +56,22 @@ export function createPolicyGroupRepository(db: Queryable) {
 
   return {
     /** All groups of an organization. The default group has the stacks that are in no other. */
-    list: (organization: string) =>
+    list: (organization: string, isCounted: boolean) =>
       db.any(sql.rows(SummaryRow)`
         /* policyGroups.list */
-        select ${summary} from policy_groups g join organizations o on o.id = g.organization_id
+        select ${summary(isCounted)} from policy_groups g join organizations o on o.id = g.organization_id
         where o.name = ${organization} order by g.is_default desc, g.name`),
 
     /** A page of the groups, after this one. */
     listPage: (
       organization: string,
+      isCounted: boolean,
       after: { readonly isDefault: boolean; readonly name: string } | null,
       limit: number,
     ) =>
       db.any(sql.rows(SummaryRow)`
         /* policyGroups.listPage */
-        select ${summary} from (
+        select ${summary(isCounted)} from (
           select g.* from policy_groups g join organizations o on o.id = g.organization_id
           where o.name = ${organization} and (${after === null} or not g.is_default and (${after?.isDefault ?? false} or g.name > ${after?.name ?? ''}))
           order by g.is_default desc, g.name limit ${limit}

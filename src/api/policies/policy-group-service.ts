@@ -6,7 +6,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { checkPacks, type EnabledPack, lockPacks } from './enabled-packs.ts';
 import type { CreatePolicyGroupRequest, PackReference, UpdatePolicyGroupRequest } from './policies.schemas.ts';
-import { assertConfigBytes, assertPolicyName, groupNotFound } from './policies.ts';
+import { assertConfigBytes, assertPolicyName, groupNotFound, seenBy } from './policies.ts';
 import {
   addedPacks,
   assertGroupServed,
@@ -53,16 +53,15 @@ export class PolicyGroupService {
     this.#groups = createPolicyGroupRepository(context.db);
   }
 
-  list(organization: string) {
-    return this.#groups.list(organization);
+  list(caller: Caller, organization: string) {
+    return this.#groups.list(organization, seenBy(caller) === null);
   }
 
   /** With the stacks that the caller may read; for callers who manage groups, with all. Throws NotFoundError. */
   async get(organization: string, caller: Caller, name: string): Promise<PolicyGroupView> {
     const group = await this.#groups.find(organization, name);
     if (!group) throw groupNotFound(organization, name);
-    const facts = caller.role === 'admin' && !caller.isScoped ? null : caller.facts;
-    const stacks = await this.#groups.listStacks(group.id, facts);
+    const stacks = await this.#groups.listStacks(group.id, seenBy(caller));
     return { group, stacks, packs: await this.#groups.listPacks(group.id) };
   }
 

@@ -47,7 +47,9 @@ function listGroups(app: RouteScope, { policyGroups }: Services): void {
         response: { 200: ListPolicyGroupsResponse },
       },
     },
-    async ({ params }) => ({ policyGroups: (await policyGroups.list(params.organization)).map(policyGroupSummary) }),
+    async ({ caller, params }) => ({
+      policyGroups: (await policyGroups.list(caller, params.organization)).map(policyGroupSummary),
+    }),
   );
 }
 

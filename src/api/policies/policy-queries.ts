@@ -1,6 +1,6 @@
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { groupNotFound } from './policies.ts';
+import { groupNotFound, seenBy } from './policies.ts';
 import { createPolicyGroupRepository } from './policy-group-repository.ts';
 import { packRepository } from './policy-pack-service.ts';
 
@@ -29,11 +29,17 @@ export class PolicyQueries {
 
   /** Groups by name, the default group first, and the one to continue after. */
   async listGroups(
+    caller: Caller,
     organization: string,
     after: { readonly isDefault: boolean; readonly name: string } | null,
     limit: number,
   ) {
-    const rows = await createPolicyGroupRepository(this.#db).listPage(organization, after, limit + 1);
+    const rows = await createPolicyGroupRepository(this.#db).listPage(
+      organization,
+      seenBy(caller) === null,
+      after,
+      limit + 1,
+    );
     const page = rows.slice(0, limit);
     return { items: page, next: rows.length > limit ? (page.at(-1) ?? null) : null };
   }
@@ -53,7 +59,7 @@ export class PolicyQueries {
 
   /** Stacks of a group that the caller may read, by name; for callers who manage groups, all. Throws NotFoundError. */
   async listStacks(
-    { facts, isScoped, role }: Caller,
+    caller: Caller,
     { name, organization }: { readonly organization: string; readonly name: string },
     after: { readonly project: string; readonly stack: string } | null,
     limit: number,
@@ -61,8 +67,7 @@ export class PolicyQueries {
     const groups = createPolicyGroupRepository(this.#db);
     const group = await groups.find(organization, name);
     if (!group) throw groupNotFound(organization, name);
-    const seen = role === 'admin' && !isScoped ? null : facts;
-    const rows = await groups.listStackPage(group.id, seen, after, limit + 1);
+    const rows = await groups.listStackPage(group.id, seenBy(caller), after, limit + 1);
     const page = rows.slice(0, limit);
     return { items: page, next: rows.length > limit ? (page.at(-1) ?? null) : null };
   }

@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import { likePattern } from '../../shared/stacks/name-pattern.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
+import { isInScope, type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
 
 const Text = Nullable(Type.String());
 
@@ -242,6 +242,6 @@ export function createStackQueryRepository(db: Queryable) {
           select organization_id, role from memberships where user_id = t.user_id
           union all select t.organization_id, t.role where t.organization_id is not null) m
         join organizations o on o.id = m.organization_id join organization_access a on a.organization_id = o.id
-        where t.id = ${tokenId} order by o.name`),
+        where t.id = ${tokenId} and ${isInScope} order by o.name`),
   };
 }

@@ -29,6 +29,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
 import { listStackWebhooks, type StackWebhookPage } from './stack-webhooks.ts';
 import { changed, revisionOfWebhook, secretOf } from './webhook-edit.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';
@@ -46,6 +47,8 @@ const maxLogged = 100;
 /** Webhooks of organizations, for their admins, and of stacks, for callers with the permission admin. */
 export class WebhookService {
   readonly #context: ApiContext;
+  /** For deliveries that callers wait for: receivers may be slow. */
+  readonly #deliveries = new FairSemaphore({ atOnce: 32, atOncePerCaller: 4 });
 
   constructor(context: ApiContext) {
     this.#context = context;
@@ -193,7 +196,7 @@ export class WebhookService {
     });
   }
 
-  async #deliver(
+  #deliver(
     caller: Caller,
     owner: WebhookOwner,
     name: string,
@@ -201,16 +204,18 @@ export class WebhookService {
     eventOf: (tx: Queryable, webhook: WebhookRow) => Promise<string>,
   ): Promise<{ readonly format: string; readonly delivery: DeliveryRow }> {
     const { db, deliveryAttempts } = this.#context;
-    const { claimed, format } = await db.inTransaction(async (tx) => {
-      const webhooks = createWebhookRepository(tx);
-      const found = existing(await webhooks.find(await lockScope(tx, owner, caller), name), name);
-      const event = await eventOf(tx, found);
-      const added: ClaimedDelivery = await createDeliveryRepository(tx).addClaimed(found.id, event, claimSeconds);
-      await record(tx, audit, owner, found, { event: added.event });
-      return { claimed: added, format: found.format };
+    return this.#deliveries.run({ tokenId: owner.organization, userId: null }, null, async () => {
+      const { claimed, format } = await db.inTransaction(async (tx) => {
+        const webhooks = createWebhookRepository(tx);
+        const found = existing(await webhooks.find(await lockScope(tx, owner, caller), name), name);
+        const event = await eventOf(tx, found);
+        const added: ClaimedDelivery = await createDeliveryRepository(tx).addClaimed(found.id, event, claimSeconds);
+        await record(tx, audit, owner, found, { event: added.event });
+        return { claimed: added, format: found.format };
+      });
+      await deliveryAttempts.attempt(claimed, new AbortController().signal);
+      return { format, delivery: await createDeliveryRepository(db).get(claimed.id) };
     });
-    await deliveryAttempts.attempt(claimed, new AbortController().signal);
-    return { format, delivery: await createDeliveryRepository(db).get(claimed.id) };
   }
 }
 

@@ -3,6 +3,7 @@ import { SubjectFacts } from '../access/access-decision.ts';
 import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { isInScope } from '../stacks/stack-list-repository.ts';
 import { TokenKind } from './token-kinds.ts';
 
 const CallerRow = Type.Object({
@@ -85,7 +86,7 @@ export function createIdentityRepository(db: Queryable) {
         from api_tokens t
         left join users u on u.id = t.user_id
         left join teams e on e.id = t.team_id
-        left join organizations o on o.name = ${organization} and (t.organization_id is null or t.organization_id = o.id)
+        left join organizations o on o.name = ${organization} and (t.organization_id is null or t.organization_id = o.id) and ${isInScope}
         left join organization_access a on a.organization_id = o.id
         left join memberships m on m.organization_id = o.id and m.user_id = u.id
         cross join lateral (
@@ -152,7 +153,7 @@ export function createIdentityRepository(db: Queryable) {
           select organization_id, role, created_at from memberships where user_id = t.user_id
           union all select t.organization_id, t.role, t.created_at where t.organization_id is not null) m
         join organizations o on o.id = m.organization_id
-        where t.id = ${tokenId} order by m.created_at, o.name`),
+        where t.id = ${tokenId} and ${isInScope} order by m.created_at, o.name`),
 
     findOrganization: (name: string) =>
       db.maybeOne(sql.rows(OrganizationRow)`

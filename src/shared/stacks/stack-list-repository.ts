@@ -64,6 +64,11 @@ export function unnested(organizations: readonly ListedOrganization[]) {
   return sql.fragment`unnest(${sql.join(columns, sql.fragment`, `)})`;
 }
 
+/** Whether a token `t` is valid in an organization `o` of its holder: it has no scopes, or its scopes or grants name the organization. */
+export const isInScope = sql.fragment`(t.scopes is null or t.kind <> 'personal'
+  or exists (select 1 from jsonb_to_recordset(t.scopes) as c (organization text) where coalesce(c.organization, o.name) = o.name)
+  or exists (select 1 from grants g where g.token_id = t.id and g.organization_id = o.id))`;
+
 export type StackListRepository = ReturnType<typeof createStackListRepository>;
 
 /** Lists stacks in the order of their qualified names, from `stack_listings`. */
@@ -99,7 +104,7 @@ export function createStackListRepository(db: Queryable) {
           select organization_id from memberships where user_id = t.user_id
           union all select t.organization_id where t.organization_id is not null) m
         join organizations o on o.id = m.organization_id join organization_access a on a.organization_id = o.id
-        where t.id = ${tokenId} and (${name}::text is null or o.name = ${name})
+        where t.id = ${tokenId} and ${isInScope} and (${name}::text is null or o.name = ${name})
           and (${from}::text is null or o.name >= ${from})
         order by o.name`),
 

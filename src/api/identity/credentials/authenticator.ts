@@ -137,8 +137,8 @@ export class Authenticator {
   }
 
   /**
-   * Runs the exchange of an id token. A refused exchange counts like a wrong token of the address. When the address has sent too many,
-   * exchanges run only if `isVouchedFor`, which must cost little. Throws TooManyRequestsError.
+   * Runs the exchange of an id token. A refused exchange counts like a wrong token of the address, and so does one whose issuer cannot be
+   * reached. When the address has sent too many, exchanges run only if `isVouchedFor`, which must cost little. Throws TooManyRequestsError.
    */
   async exchange<T>(
     request: IncomingMessage,
@@ -159,8 +159,9 @@ export class Authenticator {
       }
       return await exchange();
     } catch (error) {
-      failed = error instanceof AppError && error.status === 400;
-      if (failed) this.#refuse(use, 'unknown');
+      const isRefused = error instanceof AppError && error.status === 400;
+      if (isRefused) this.#refuse(use, 'unknown');
+      failed = isRefused || (error instanceof AppError && error.code === 'issuer-unavailable');
       throw error;
     } finally {
       if (finish) finish(failed);

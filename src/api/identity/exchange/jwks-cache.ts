@@ -47,6 +47,8 @@ const fetchMs = 5_000;
 export class JwksCache {
   readonly #options: Required<JwksCacheOptions>;
   readonly #entries = new LRUCache<string, Entry>({ max: capacity });
+  /** Of issuers that have provided no keys yet: however many there are, they take the place of none that has. */
+  readonly #untried = new LRUCache<string, Entry>({ max: capacity });
 
   constructor(options: JwksCacheOptions) {
     this.#options = { freshMs: 600_000, coolDownMs: 10_000, ...options };
@@ -72,24 +74,23 @@ export class JwksCache {
 
   /** Cached keys that are recent enough, without a request to the issuer. */
   cached(url: string): KeyOfToken {
-    return async (header, token) => this.#usable(url, this.#entryOf(url))(header, token);
+    return async (header, token) => this.#usable(url, this.#entries.get(url))(header, token);
   }
 
   #entryOf(url: string): Entry {
-    let entry = this.#entries.get(url);
-    if (!entry) {
-      const never = Number.NEGATIVE_INFINITY;
-      entry = { keys: null, fetchedAt: never, triedAt: never, failure: null, pending: null };
-      this.#entries.set(url, entry);
-    }
+    const known = this.#entries.get(url) ?? this.#untried.get(url);
+    if (known) return known;
+    const never = Number.NEGATIVE_INFINITY;
+    const entry = { keys: null, fetchedAt: never, triedAt: never, failure: null, pending: null };
+    this.#untried.set(url, entry);
     return entry;
   }
 
-  #usable(url: string, { failure, fetchedAt, keys }: Entry): Keys {
+  #usable(url: string, entry: Entry | undefined): Keys {
     const { freshMs, outageMs } = this.#options;
-    if (keys && performance.now() - fetchedAt <= freshMs + outageMs) return keys;
+    if (entry?.keys && performance.now() - entry.fetchedAt <= freshMs + outageMs) return entry.keys;
     throw new IssuerUnavailableError(`The issuer ${url} did not provide its keys; please retry`, {
-      cause: failure,
+      cause: entry?.failure,
       retryAfterSeconds: 5,
     });
   }
@@ -123,6 +124,8 @@ export class JwksCache {
       entry.keys = createLocalJWKSet({ keys } as JSONWebKeySet);
       entry.fetchedAt = performance.now();
       entry.failure = null;
+      this.#untried.delete(url);
+      this.#entries.set(url, entry);
     } catch (error) {
       entry.failure = error as Error;
       const refused = error instanceof OutgoingError && error.reason === 'refused';

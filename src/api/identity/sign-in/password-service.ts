@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
 import { createPasswordRepository } from '../../../shared/identity/password-repository.ts';
 import { assertPasswordAllowed } from '../../../shared/identity/password-rules.ts';
@@ -126,7 +126,10 @@ export class PasswordService {
   }
 }
 
-/** Replaces an unknown login in the log: the typed text may be a password. */
+/** Is in no row, so that no dictionary finds a login from its digest. */
+const digestKey = randomBytes(32);
+
+/** Replaces an unknown login in the log: the typed text may be a password. The same for the same text, until the process ends. */
 function digestOf(login: string): string {
-  return `unknown:${createHash('sha256').update(login).digest('hex').slice(0, 12)}`;
+  return `unknown:${createHmac('sha256', digestKey).update(login).digest('hex').slice(0, 12)}`;
 }

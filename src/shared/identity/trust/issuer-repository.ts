@@ -32,11 +32,13 @@ const PolicyRow = Type.Object({
 export type PolicyRow = Row<typeof PolicyRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
+const CountRow = Type.Object({ count: Type.Integer() });
 const TokenRow = Type.Object({
   id: Type.String(),
   policyId: Type.String(),
   claims: Type.Record(Type.String(), Type.Unknown()),
 });
+export type TokenRow = Row<typeof TokenRow>;
 
 export interface NewIssuer {
   readonly organizationId: string;
@@ -75,6 +77,12 @@ export function createIssuerRepository(db: Queryable) {
         values (${issuer.organizationId}, ${issuer.name}, ${issuer.url}, ${issuer.audience}, ${issuer.replay},
                 ${issuer.maxSeconds}, ${issuer.jwks}, ${issuer.createdBy})
         returning ${columns}`),
+
+    count: async (organizationId: string): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* issuers.count */ select count(*)::int as count from trusted_issuers where organization_id = ${organizationId}`);
+      return count;
+    },
 
     list: (organizationId: string) =>
       db.any(sql.rows(IssuerRow)`
@@ -169,13 +177,22 @@ export function createIssuerRepository(db: Queryable) {
         /* issuers.countPolicyChange */
         update trusted_issuers set policy_version = policy_version + 1, modified_at = now() where id = ${issuerId}`),
 
-    /** Valid tokens that were issued under the issuer's policies. */
-    listTokens: (issuerId: string) =>
+    /** A page of the valid tokens that were issued under the issuer's policies, in the order of ids. */
+    listTokens: (issuerId: string, after: string | null, limit: number) =>
       db.any(sql.rows(TokenRow)`
         /* issuers.listTokens */
         select t.id, t.policy_id as "policyId", coalesce(t.claims, '{}') as claims
         from trust_policies p join api_tokens t on t.policy_id = p.id
-        where p.issuer_id = ${issuerId} and t.revoked_at is null and t.expires_at > now()`),
+        where p.issuer_id = ${issuerId} and t.revoked_at is null and t.expires_at > now()
+          and (${after}::uuid is null or t.id > ${after}::uuid)
+        order by t.id limit ${limit}`),
+
+    /** Revokes all tokens that were issued under the issuer's policies. */
+    revokeAllTokens: (issuerId: string) =>
+      db.query(sql.nothing`
+        /* issuers.revokeAllTokens */
+        update api_tokens t set revoked_at = now() from trust_policies p
+        where t.policy_id = p.id and p.issuer_id = ${issuerId} and t.revoked_at is null and t.expires_at > now()`),
 
     revokeTokens: (ids: readonly string[]) =>
       db.query(sql.nothing`

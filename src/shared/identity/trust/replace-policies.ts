@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Queryable } from '../../platform/db/sql.ts';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
+import { TimeSlices } from '../../platform/slices/slices.ts';
 import { createIdentityRepository } from '../identity-repository.ts';
 import { createPeopleRepository } from '../people-repository.ts';
 import { createTeamRepository } from '../team-repository.ts';
-import { createIssuerRepository, type IssuerRow, type PolicyRow } from './issuer-repository.ts';
-import { isAbout, requestedKind, rulesMatch, type TrustPolicy } from './trust-policy.ts';
+import { createIssuerRepository, type IssuerRow, type PolicyRow, type TokenRow } from './issuer-repository.ts';
+import { isAbout, isMatching, requestedKind, type TrustPolicy } from './trust-policy.ts';
 
 export interface PolicyAuthor {
   /** Null for an operator, or a token without a user. */
@@ -23,6 +24,7 @@ export async function replacePolicies(
   issuer: IssuerRow,
   wanted: readonly TrustPolicy[],
   maker: PolicyAuthor,
+  compareMs = maxCompareMs,
 ): Promise<readonly PolicyRow[]> {
   const issuers = createIssuerRepository(tx);
   const left = [...(await issuers.listPolicies(issuer.id))];
@@ -38,7 +40,7 @@ export async function replacePolicies(
   }
   await issuers.countPolicyChange(issuer.id);
   const rows = await issuers.listPolicies(issuer.id);
-  await revokeDenied(tx, issuer, rows);
+  await revokeDenied(tx, issuer, rows, compareMs);
   return rows;
 }
 
@@ -73,15 +75,37 @@ async function withOwner(
   return { ...policy, ...nobody, userId: user.id };
 }
 
-async function revokeDenied(tx: Queryable, { id }: IssuerRow, policies: readonly PolicyRow[]): Promise<void> {
+async function revokeDenied(
+  tx: Queryable,
+  { id }: IssuerRow,
+  policies: readonly PolicyRow[],
+  compareMs: number,
+): Promise<void> {
   const issuers = createIssuerRepository(tx);
   const denials = policies.filter(({ decision }) => decision === 'deny');
   if (denials.length === 0) return;
-  const denied = (await issuers.listTokens(id)).filter(({ claims, policyId }) => {
-    const given = policies.find((policy) => policy.id === policyId);
-    if (!given || given.tokenKind === 'any') return false;
-    const asked = { kind: requestedKind(given.tokenKind), owner: given.owner };
-    return denials.some((denial) => isAbout(denial, asked) && rulesMatch(denial.rules, claims));
-  });
-  await issuers.revokeTokens(denied.map((token) => token.id));
+  const slices = new TimeSlices();
+  const until = performance.now() + compareMs;
+  let after: string | null = null;
+  do {
+    const tokens: readonly TokenRow[] = await issuers.listTokens(id, after, pageTokens);
+    const denied: string[] = [];
+    for (const token of tokens) {
+      await slices.pause();
+      if (performance.now() > until) {
+        await issuers.revokeAllTokens(id);
+        return;
+      }
+      const given = policies.find((policy) => policy.id === token.policyId);
+      if (!given || given.tokenKind === 'any') continue;
+      const asked = { kind: requestedKind(given.tokenKind), owner: given.owner };
+      if (denials.some((denial) => isAbout(denial, asked) && isMatching(denial, token.claims))) denied.push(token.id);
+    }
+    await issuers.revokeTokens(denied);
+    after = tokens.length < pageTokens ? null : (tokens.at(-1)?.id ?? null);
+  } while (after !== null);
 }
+
+const pageTokens = 500;
+/** Others wait for the locks of the change meanwhile. After it, every token of the issuer is revoked: its runs may exchange another. */
+const maxCompareMs = 5_000;

@@ -29,13 +29,22 @@ const maxPatterns = 50;
 const maxPatternChars = 500;
 /** Of an issuer. */
 export const maxPolicies = 100;
+/** Of an issuer, because each exchange compares all of them. Policies without alternatives never have more. */
+const maxAllPatterns = maxPolicies * maxRules;
+const maxAllChars = 64 * 1024;
 /** Claims that all tokens of an issuer for an organization share, so a rule for them limits nothing. */
 const commonClaims = ['aud', 'iss'];
 
 /** Reads the policies of an issuer, in order. Throws InvalidRequestError. */
 export function parsePolicies(written: readonly WrittenPolicy[]): TrustPolicy[] {
   if (written.length > maxPolicies) throw new InvalidRequestError(`An issuer can have at most ${maxPolicies} policies`);
-  return written.map(parsePolicy);
+  const policies = written.map(parsePolicy);
+  const patterns = policies.flatMap(({ rules }) => Object.values(rules).flat());
+  if (patterns.length > maxAllPatterns || patterns.join('').length > maxAllChars)
+    throw new InvalidRequestError(
+      `The policies of an issuer can have at most ${maxAllPatterns} patterns with ${maxAllChars} characters`,
+    );
+  return policies;
 }
 
 function parsePolicy(written: WrittenPolicy): TrustPolicy {

@@ -2,7 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { joinAlternatives, splitAlternatives } from './alternatives.ts';
 import { parsePolicies } from './trust-definitions.ts';
-import { type Claims, decideTrust, rulesMatch, type TrustPolicy, type TrustRequest } from './trust-policy.ts';
+import { type Claims, decideTrust, isMatching, type TrustPolicy, type TrustRequest } from './trust-policy.ts';
+
+const rulesMatch = (rules: TrustPolicy['rules'], given: Claims) => isMatching({ decision: 'allow', rules }, given);
 
 const claims: Claims = {
   sub: 'repo:acme/web:ref:refs/heads/main',
@@ -40,6 +42,11 @@ describe('rules', () => {
     [{ constructor: ['*'] }, false],
     [{ '__proto__.x': ['*'] }, false],
     [{ 'aud.0': ['a'] }, false],
+    [{ 'kubernetes.io.': ['*'] }, false],
+    [{ 'kubernetes.io.names': ['*'] }, false],
+    [{ 'kubernetes.': ['*'] }, false],
+    [{ '.sub': ['*'] }, false],
+    [{ 'a.b..c': ['*'] }, false],
     [{ SUB: ['*'] }, false],
     [{}, true],
   ])('%j: %s', (rules, expected) => expect(rulesMatch(rules, claims)).toBe(expected));
@@ -47,6 +54,43 @@ describe('rules', () => {
   test('have no other special characters than *', () => {
     for (const pattern of ['repo:acme.web', 'repo.acme/web', 'repo:acme?web', '^repo:acme/web$', 'repo:acme/we[b]'])
       expect(rulesMatch({ sub: [pattern] }, { sub: 'repo:acme/web' })).toBe(false);
+  });
+});
+
+describe('of a claim that is too long to compare, or has too many values', () => {
+  const long = { sub: 'a'.repeat(501), groups: Array.from({ length: 501 }, () => 'a') };
+  test.each(['sub', 'groups'])('%s: no policy allows by it, and every denial that names it denies', (name) => {
+    const policy = (decision: string): TrustPolicy[] =>
+      parsePolicies([{ decision, tokenType: 'organization', rules: { [name]: decision === 'allow' ? 'a*' : 'b' } }]);
+    const asked = { kind: 'organization', owner: null, admin: false } as const;
+    expect(decideTrust(policy('allow'), long, asked)).toEqual({ deniedBy: null });
+    expect(decideTrust(policy('deny'), long, asked)).toEqual({ deniedBy: policy('deny')[0] });
+    expect(decideTrust(policy('allow'), { [name]: 'a'.repeat(500) }, asked)).toEqual({ allowedBy: policy('allow')[0] });
+  });
+
+  const deep = (names: number): object => (names === 0 ? { x: 1 } : { a: deep(names - 1) });
+  const path = 'a.'.repeat(240);
+  test.each([
+    [
+      'patterns with repetitions',
+      { x: `*${'a'.repeat(28)}b*` },
+      { x: Array.from({ length: 24 }, () => 'a'.repeat(500)) },
+    ],
+    ['many values', { x: 'b' }, { x: Array.from({ length: 500 }, () => 'a') }],
+    ['a long path', { [`${path}x`]: '1', y: '*' }, deep(240)],
+    ['many objects', { [`x.${path}`]: 'b' }, { x: Array.from({ length: 3_000 }, () => ({})) }],
+  ])('2,000 patterns of one issuer are compared at once: %s', (_, rules, given) => {
+    const each = Object.fromEntries(
+      Object.entries(rules).map(([name, pattern]) => [name, Array.from({ length: 20 }, () => pattern)]),
+    );
+    const policies = parsePolicies(
+      Array.from({ length: Math.min(100, 100 / Object.keys(each).length) }, () => ({ decision: 'deny', rules: each })),
+    );
+    const began = process.cpuUsage();
+    expect(decideTrust(policies, given as Claims, { kind: 'organization', owner: null, admin: false })).toEqual({
+      deniedBy: null,
+    });
+    expect(process.cpuUsage(began).user).toBeLessThan(1_000_000);
   });
 });
 
@@ -220,4 +264,20 @@ describe('a policy is not accepted', () => {
     { decision: 'allow', tokenType: 'organization', maxExpiration: 100_000, rules: sub },
     { decision: 'allow', tokenType: 'organization', scopes: [{ permissions: ['all'], stacks: '*/*' }], rules: sub },
   ])('%j', (policy) => expect(() => parsePolicies([policy])).toThrow());
+
+  test('beyond 2,000 patterns of an issuer, or 64 KiB of them', () => {
+    const policies = (count: number) =>
+      Array.from({ length: count }, () => ({
+        decision: 'deny',
+        rules: { sub: Array.from({ length: 50 }, () => 'a') },
+      }));
+    expect(parsePolicies(policies(40))).toHaveLength(40);
+    expect(() => parsePolicies(policies(41))).toThrow('at most 2000 patterns');
+    const long = Array.from({ length: 100 }, () => ({
+      decision: 'deny',
+      rules: { sub: ['a'.repeat(500), 'b'.repeat(156)] },
+    }));
+    expect(() => parsePolicies(long)).toThrow('65536 characters');
+    expect(parsePolicies(long.slice(1))).toHaveLength(99);
+  });
 });

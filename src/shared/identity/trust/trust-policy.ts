@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
-import { nameMatches } from '../../stacks/name-pattern.ts';
+import { maxMatchedChars, nameMatches } from '../../stacks/name-pattern.ts';
 import { TokenKind } from '../token-kinds.ts';
 import { TokenScope } from '../token-scopes.ts';
 
@@ -49,7 +49,7 @@ export function decideTrust<P extends TrustPolicy>(
   claims: Claims,
   request: TrustRequest,
 ): TrustResult<P> {
-  const matching = policies.filter((policy) => isAbout(policy, request) && rulesMatch(policy.rules, claims));
+  const matching = policies.filter((policy) => isAbout(policy, request) && isMatching(policy, claims));
   const denial = matching.find(({ decision }) => decision === 'deny');
   if (denial) return { deniedBy: denial };
   const allowance = matching.find(({ isAdmin }) => isAdmin || !request.admin);
@@ -70,26 +70,36 @@ export function requestedKind(kind: TokenKind): TrustRequest['kind'] {
   return kind === 'service' ? 'organization' : kind;
 }
 
-export function rulesMatch(rules: TrustRules, claims: Claims): boolean {
+/** Whether the claims have what the policy is for. A claim that is not compared never allows, and denies if a denial names it. */
+export function isMatching({ decision, rules }: Pick<TrustPolicy, 'decision' | 'rules'>, claims: Claims): boolean {
   return Object.entries(rules).every(([path, patterns]) => {
-    const values = valuesAt(claims, path.split('.'));
-    return values.some((value) => patterns.some((pattern) => nameMatches(pattern, value)));
+    const values = valuesAt(claims, path);
+    if (values.length > maxValues) return decision === 'deny';
+    return values.some((value) =>
+      value.length > maxMatchedChars ? decision === 'deny' : patterns.some((pattern) => nameMatches(pattern, value)),
+    );
   });
 }
 
+/** An id token has room for about 300 groups with a UUID each. */
+const maxValues = 500;
+
 /**
  * The values of a claim as text; of a list, each of its values. Names may contain periods (`kubernetes.io`): at each level, the
- * longest name that is there counts, and no other.
+ * longest name that is there counts, and no other. The rest of the path begins `at` a position, beyond its end if nothing is left.
  */
-function valuesAt(value: unknown, path: readonly string[]): readonly string[] {
-  if (Array.isArray(value)) return value.flatMap((each) => (Array.isArray(each) ? [] : valuesAt(each, path)));
-  if (path.length === 0) return isScalar(value) ? [String(value)] : [];
+function valuesAt(value: unknown, path: string, at = 0): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap((each) => (Array.isArray(each) ? [] : valuesAt(each, path, at)));
+  if (at > path.length) return isScalar(value) ? [String(value)] : [];
   if (typeof value !== 'object' || value === null) return [];
-  for (let names = path.length; names > 0; names--) {
-    const name = path.slice(0, names).join('.');
-    if (Object.hasOwn(value, name)) return valuesAt((value as Claims)[name], path.slice(names));
-  }
-  return [];
+  const endOf = (name: string) => at + name.length;
+  const isNext = (name: string) =>
+    path.startsWith(name, at) && (endOf(name) === path.length || path[endOf(name)] === '.');
+  // By the names that are there: a path has room for hundreds, whose combinations take long.
+  let longest: string | null = null;
+  for (const name of Object.keys(value))
+    if (isNext(name) && (longest === null || name.length > longest.length)) longest = name;
+  return longest === null ? [] : valuesAt((value as Claims)[longest], path, endOf(longest) + 1);
 }
 
 function isScalar(value: unknown): boolean {

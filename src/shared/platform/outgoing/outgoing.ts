@@ -1,9 +1,9 @@
-import dns from 'node:dns';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { holdfastVersion } from '../config/config.ts';
 import { type AllowList, isAllowedAddress, isAllowedUrl, isTrustedHost } from './address-rules.ts';
+import { createHostResolver, type ResolvedAddress, type ResolveHost } from './host-resolver.ts';
 
 /** Why a call to another server failed. `refused`: it may not be called. The message is for the log, never for clients. */
 export class OutgoingError extends Error {
@@ -15,14 +15,6 @@ export class OutgoingError extends Error {
     this.reason = reason;
   }
 }
-
-export interface ResolvedAddress {
-  readonly address: string;
-  readonly family: number;
-}
-
-/** Returns all addresses of a host. */
-export type ResolveHost = (hostname: string) => Promise<readonly ResolvedAddress[]>;
 
 export interface OutgoingOptions {
   readonly allow: AllowList;
@@ -52,6 +44,8 @@ export interface OutgoingResponse {
   readonly body: Buffer;
 }
 
+/** One for the process, whose lookups it limits. */
+const resolveHost = createHostResolver();
 /** Only GET follows redirects, each of which is checked like the first address. */
 const maxRedirects = 3;
 const redirects = new Set([301, 302, 303, 307, 308]);
@@ -67,7 +61,7 @@ export class Outgoing {
   readonly #ca: string | undefined;
   readonly #resolve: ResolveHost;
 
-  constructor({ allow, ca, resolve = resolveBySystem }: OutgoingOptions) {
+  constructor({ allow, ca, resolve = resolveHost }: OutgoingOptions) {
     this.#allow = allow;
     this.#ca = ca;
     this.#resolve = resolve;
@@ -110,10 +104,9 @@ export class Outgoing {
   async #addressesOf(url: URL, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     const family = isIP(host);
-    const found = family === 0 ? await this.#lookUp(url, host, signal) : [{ address: host, family }];
-    const wrong = isTrustedHost(url, this.#allow)
-      ? undefined
-      : found.find(({ address }) => !isAllowedAddress(address, this.#allow));
+    const isTrusted = isTrustedHost(url, this.#allow);
+    const found = family === 0 ? await this.#lookUp(url, host, isTrusted, signal) : [{ address: host, family }];
+    const wrong = isTrusted ? undefined : found.find(({ address }) => !isAllowedAddress(address, this.#allow));
     if (wrong)
       throw new OutgoingError(
         'refused',
@@ -122,13 +115,13 @@ export class Outgoing {
     return found;
   }
 
-  async #lookUp(url: URL, host: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
+  async #lookUp(url: URL, host: string, isTrusted: boolean, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
     const aborted = new Promise<never>((_resolve, reject) => {
       if (signal.aborted) reject(tooSlow(url));
       signal.addEventListener('abort', () => reject(tooSlow(url)), { once: true });
     });
     try {
-      const found = await Promise.race([this.#resolve(host), aborted]);
+      const found = await Promise.race([this.#resolve(host, { isTrusted, signal }), aborted]);
       if (found.length === 0) throw new Error('no addresses');
       return found;
     } catch (error) {
@@ -192,10 +185,6 @@ function pinned(addresses: readonly ResolvedAddress[]): LookupFunction {
     if (all) callback(null, [...addresses]);
     else callback(null, (addresses[0] as ResolvedAddress).address, (addresses[0] as ResolvedAddress).family);
   };
-}
-
-function resolveBySystem(hostname: string): Promise<readonly ResolvedAddress[]> {
-  return dns.promises.lookup(hostname, { all: true });
 }
 
 function parseUrl(text: string, base?: URL): URL {

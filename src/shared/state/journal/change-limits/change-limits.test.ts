@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { urnKey } from '../../deployments/live-urns.ts';
 import type { BegunOperation } from './begin-entry.ts';
-import { type ChangeLimits, changesAmong, judge, needsBase } from './change-limits.ts';
+import { type ChangeLimits, changesAmong, judge, needsBase, protectionOf } from './change-limits.ts';
 
 const limits: ChangeLimits = {
   stack: 'acme/web/prod',
@@ -21,6 +21,7 @@ const operation = (type: string, urn: string, more: Partial<BegunOperation> = {}
 });
 const change = [operation('deleting', 'a')];
 const none = new Set<string>();
+const unprotected = { previewed: none, protection: new Map() };
 
 describe('judge', () => {
   test.each([
@@ -35,18 +36,55 @@ describe('judge', () => {
     ['anything at all', percent(0), { before: 0, added: 1, resources: 1000 }, false],
     ['no rule', { ...limits, changeLimit: null }, { before: 99, added: 99, resources: 1 }, true],
   ] as const)('%s', (_, of, counts, isAllowed) => {
-    expect(judge(of, change, { ...counts, previewed: none }) === null).toBe(isAllowed);
+    expect(judge(of, change, { ...counts, ...unprotected }) === null).toBe(isAllowed);
   });
 
-  test('of protected types, none is deleted or replaced, whatever the count', () => {
+  describe('of protected types', () => {
     const of = (...types: string[]): ChangeLimits => ({
       ...limits,
       changeLimit: null,
       protectedTypes: [{ scope: 'project web', note: '', types }],
     });
-    const counts = { before: 0, added: 1, previewed: none, resources: 9 };
-    expect(judge(of('gcp:*', 'aws:s3/*'), change, counts)?.reason).toBe('protected-types');
-    expect(judge(of('aws:rds/*'), change, counts)).toBeNull();
+    const judged = async (rules: ChangeLimits, begins: readonly BegunOperation[]) => {
+      const protection = await protectionOf(rules, begins);
+      return judge(rules, begins, { before: 0, added: 1, previewed: none, protection, resources: 9 });
+    };
+
+    test('none is deleted or replaced, whatever the count', async () => {
+      expect((await judged(of('gcp:*', 'aws:s3/*'), change))?.reason).toBe('protected-types');
+      expect(await judged(of('aws:rds/*'), change)).toBeNull();
+    });
+
+    test('a type that is too long to compare is one, and is quoted shortened', async () => {
+      const [began, patterns] = [process.cpuUsage(), Array.from({ length: 100 }, () => `*${'a'.repeat(198)}b`)];
+      const stop = await judged(of(...patterns), [
+        operation('deleting', `a::${'b'.repeat(1_000_000)}`, { resourceType: 'a'.repeat(1_000_000) }),
+      ]);
+      expect(process.cpuUsage(began).user).toBeLessThan(1_000_000);
+      expect(stop?.message).toContain(`this one deletes ${'a'.repeat(200)}… "${'b'.repeat(200)}…".`);
+    });
+
+    test('a quoted type can be stored', async () => {
+      const stop = await judged(of('*'), [operation('deleting', 'a::\ud800', { resourceType: 'x\0:\ud800' })]);
+      expect(stop?.message).toContain('deletes x:\ufffd "\ufffd".');
+    });
+
+    test('a batch of many types leaves time to others', async () => {
+      const patterns = Array.from({ length: 100 }, () => `*${'a'.repeat(197)}b*`);
+      const begins = Array.from({ length: 501 }, (_, index) =>
+        operation('deleting', 'a', { resourceType: 'a'.repeat(490) + index }),
+      );
+      let ticks = 0;
+      const timer = setInterval(() => ticks++, 1);
+      try {
+        const protection = await protectionOf(of(...patterns), begins);
+        // Beyond the limit.
+        expect([...protection.keys()]).toEqual([begins[500]?.resourceType]);
+      } finally {
+        clearInterval(timer);
+      }
+      expect(ticks).toBeGreaterThan(5);
+    });
   });
 
   test('of what a preview announced, no more is deleted or replaced', () => {
@@ -56,12 +94,12 @@ describe('judge', () => {
       preview: { scope: 'project web', note: '', updateId: 'b' },
     };
     const counts = { before: 0, added: 1, resources: 9 };
-    expect(judge(of, change, { ...counts, previewed: none })?.reason).toBe('require-preview');
-    expect(judge(of, change, { ...counts, previewed: new Set([urnKey('a')]) })).toBeNull();
+    expect(judge(of, change, { ...counts, ...unprotected })?.reason).toBe('require-preview');
+    expect(judge(of, change, { ...counts, previewed: new Set([urnKey('a')]), protection: new Map() })).toBeNull();
   });
 
   test('states the rule, the count and how to continue', () => {
-    expect(judge(limits, change, { before: 3, added: 2, previewed: none, resources: 9 })).toEqual({
+    expect(judge(limits, change, { before: 3, added: 2, ...unprotected, resources: 9 })).toEqual({
       reason: 'change-limit',
       message:
         'An update of project web deletes or replaces at most 3; this one has begun 3 and is about to begin 2 more. ' +
@@ -71,17 +109,19 @@ describe('judge', () => {
   });
 });
 
-test('the base is read only where a rule depends on whether a creation is a replacement', () => {
+test('the base is read only where a rule depends on whether a creation is a replacement', async () => {
   const creation = operation('creating', 'a');
   const isProtected = (...types: string[]) => ({
     ...limits,
     changeLimit: null,
     protectedTypes: [{ scope: 'x', note: '', types }],
   });
-  expect(needsBase(limits, [creation])).toBe(true);
-  expect(needsBase(limits, [operation('creating', 'a', { isManaged: false }), ...change])).toBe(false);
-  expect(needsBase(isProtected('gcp:*', 'aws:s3/*'), [creation])).toBe(true);
-  expect(needsBase(isProtected('aws:rds/*'), [creation])).toBe(false);
+  const isNeeded = async (of: ChangeLimits, begins: readonly BegunOperation[]) =>
+    needsBase(of, begins, await protectionOf(of, begins));
+  expect(await isNeeded(limits, [creation])).toBe(true);
+  expect(await isNeeded(limits, [operation('creating', 'a', { isManaged: false }), ...change])).toBe(false);
+  expect(await isNeeded(isProtected('gcp:*', 'aws:s3/*'), [creation])).toBe(true);
+  expect(await isNeeded(isProtected('aws:rds/*'), [creation])).toBe(false);
 });
 
 test('a creation is a change where the resource was there, a delete always', () => {

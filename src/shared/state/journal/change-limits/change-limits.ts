@@ -1,5 +1,6 @@
 import { ForbiddenError } from '../../../platform/errors/errors.ts';
-import { nameMatches } from '../../../stacks/name-pattern.ts';
+import { TimeSlices } from '../../../platform/slices/slices.ts';
+import { maxMatchedChars, nameMatches } from '../../../stacks/name-pattern.ts';
 import type { stoppingKinds } from '../../../updates/rules/rule-kinds.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from '../../../updates/rules/update-rules.ts';
 import { urnKey } from '../../deployments/live-urns.ts';
@@ -88,10 +89,37 @@ export class JournalNeededError extends ForbiddenError {
   }
 }
 
+/** By types of resources: the first rule that protects them. Other types are missing. */
+export type Protection = ReadonlyMap<string, ChangeLimits['protectedTypes'][number]>;
+
+/** Types of one batch that are compared with patterns: far more than the CLI sends. */
+const maxComparedTypes = 500;
+
+/** For the types of operations that may delete or replace a resource. Types that are not compared are protected. */
+export async function protectionOf(limits: ChangeLimits, begins: readonly BegunOperation[]): Promise<Protection> {
+  const protection = new Map<string, ChangeLimits['protectedTypes'][number]>();
+  const [first] = limits.protectedTypes;
+  if (!first) return protection;
+  const slices = new TimeSlices();
+  const types = new Set(
+    begins.filter((begin) => mayDelete(begin) || mayReplace(begin)).map((each) => each.resourceType),
+  );
+  let compared = 0;
+  for (const type of types) {
+    const rule =
+      type.length > maxMatchedChars || ++compared > maxComparedTypes
+        ? first
+        : limits.protectedTypes.find((each) => each.types.some((pattern) => nameMatches(pattern, type)));
+    if (rule) protection.set(type, rule);
+    await slices.pause();
+  }
+  return protection;
+}
+
 /** Whether the earlier resources have to be known, to distinguish a new resource from a replacement. */
-export function needsBase(limits: ChangeLimits, begins: readonly BegunOperation[]): boolean {
+export function needsBase(limits: ChangeLimits, begins: readonly BegunOperation[], protection: Protection): boolean {
   const isForAll = limits.changeLimit !== null || Boolean(limits.preview);
-  return begins.some((begin) => mayReplace(begin) && (isForAll || protecting(limits, begin) !== undefined));
+  return begins.some((begin) => mayReplace(begin) && (isForAll || protection.has(begin.resourceType)));
 }
 
 /** The operations that delete or replace a resource, by the keys of the resources. `live`: the resources that are not new in it. */
@@ -102,7 +130,7 @@ export function changesAmong(
   const changes = new Map<string, BegunOperation>();
   for (const begin of begins) {
     const key = urnKey(begin.urn);
-    if (begin.isManaged && (begin.type === 'deleting' || (mayReplace(begin) && live.has(key)))) changes.set(key, begin);
+    if (mayDelete(begin) || (mayReplace(begin) && live.has(key))) changes.set(key, begin);
   }
   return changes;
 }
@@ -123,17 +151,19 @@ export function judge(
     before,
     added,
     previewed,
+    protection,
     resources,
   }: {
     readonly before: number;
     readonly added: number;
     readonly previewed: ReadonlySet<string>;
+    readonly protection: Protection;
     readonly resources: number;
   },
 ): Stop | null {
   const { changeLimit, preview } = limits;
   for (const change of changes) {
-    const rule = protecting(limits, change);
+    const rule = protection.get(change.resourceType);
     if (rule) {
       const refusal = `No update of ${rule.scope} deletes or replaces such a resource without approval${quoted(rule)}; this one ${describe(change)}`;
       return { reason: 'protected-types', message: `${refusal}. ${howToGoOn(limits)}` };
@@ -162,8 +192,8 @@ function mayReplace({ isManaged, type }: BegunOperation): boolean {
   return isManaged && (type === 'creating' || type === 'importing');
 }
 
-function protecting(limits: ChangeLimits, { resourceType }: BegunOperation) {
-  return limits.protectedTypes.find(({ types }) => types.some((pattern) => nameMatches(pattern, resourceType)));
+function mayDelete({ isManaged, type }: BegunOperation): boolean {
+  return isManaged && type === 'deleting';
 }
 
 function quoted({ note }: QuotedRule): string {
@@ -172,7 +202,15 @@ function quoted({ note }: QuotedRule): string {
 
 function describe({ resourceType, type, urn }: BegunOperation): string {
   const name = urn.split('::').at(-1) ?? '';
-  return `${type === 'deleting' ? 'deletes' : 'replaces'} ${resourceType} ${JSON.stringify(name)}`;
+  return `${type === 'deleting' ? 'deletes' : 'replaces'} ${shortened(resourceType)} ${JSON.stringify(shortened(name))}`;
+}
+
+const maxQuotedChars = 200;
+
+/** As it may be stored and shown. */
+function shortened(text: string): string {
+  const beginning = text.length > maxQuotedChars ? `${text.slice(0, maxQuotedChars)}…` : text;
+  return beginning.toWellFormed().replaceAll('\0', '');
 }
 
 const nothingElse = 'No more operations begin; running ones are finished and saved';

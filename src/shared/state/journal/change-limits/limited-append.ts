@@ -11,7 +11,16 @@ import { createApprovalRepository } from './approval-repository.ts';
 import type { BaseUrns } from './base-urns.ts';
 import { type BegunOperation, readBegins, readMigrated, refusedEntry } from './begin-entry.ts';
 import { type ChangeLimit, createChangeLimitRepository } from './change-limit-repository.ts';
-import { type ChangeLimits, changesAmong, judge, needsBase, needsPreview, type Stop } from './change-limits.ts';
+import {
+  type ChangeLimits,
+  changesAmong,
+  judge,
+  needsBase,
+  needsPreview,
+  type Protection,
+  protectionOf,
+  type Stop,
+} from './change-limits.ts';
 
 /**
  * The update may begin no more operations. Everything else in the batch is stored. The CLI shows the message at each resource of the batch,
@@ -58,7 +67,9 @@ export async function appendLimited(
   const found = await createChangeLimitRepository(db).find(updateId);
   const limits = found && !found.stop ? found.limits : null;
   const migrated = limits ? await readMigrated(entries) : none;
-  const base = limits && needsBase(limits, begins) ? await baseUrns.of(found?.baseCheckpointId ?? null) : none;
+  const protection: Protection = limits ? await protectionOf(limits, begins) : new Map();
+  const base =
+    limits && needsBase(limits, begins, protection) ? await baseUrns.of(found?.baseCheckpointId ?? null) : none;
   const previewId = limits && needsPreview(limits, begins);
   const said = previewId === null ? none : await previewed.of(previewId);
   return db
@@ -75,7 +86,7 @@ export async function appendLimited(
       const added = begins.filter(({ sequenceId }) => !known.has(sequenceId));
       // Of earlier batches too.
       const inserted =
-        limits && needsBase(limits, added)
+        limits && needsBase(limits, added, protection)
           ? await changeLimits.findMigrated(
               updateId,
               added.map(({ urn }) => urnKey(urn)),
@@ -85,7 +96,7 @@ export async function appendLimited(
       const stop =
         changeLimit &&
         (changeLimit.stop ??
-          (await judgeBegins(tx, updateId, changeLimit, { changes: changesAmong(added, live), said })));
+          (await judgeBegins(tx, updateId, changeLimit, { changes: changesAmong(added, live), protection, said })));
       const refused = new Map(stop ? added.map((begin) => [begin.sequenceId, refusedEntry(begin)]) : []);
       const accepted = entries.map((entry) => (entry.isBegin && refused.get(entry.sequenceId)) || entry);
       const appended = await createJournalRepository(tx).append(fence, accepted, true);
@@ -111,7 +122,15 @@ async function judgeBegins(
   tx: Queryable,
   updateId: string,
   { limits, ...changeLimit }: ChangeLimit,
-  { changes, said }: { readonly changes: ReadonlyMap<string, BegunOperation>; readonly said: ReadonlySet<string> },
+  {
+    changes,
+    protection,
+    said,
+  }: {
+    readonly changes: ReadonlyMap<string, BegunOperation>;
+    readonly protection: Protection;
+    readonly said: ReadonlySet<string>;
+  },
 ): Promise<Stop | null> {
   if (limits === null || changes.size === 0) return null;
   const changeLimits = createChangeLimitRepository(tx);
@@ -123,6 +142,7 @@ async function judgeBegins(
     before: changeLimit.changes,
     added: added.length,
     previewed: said,
+    protection,
     resources: changeLimit.resources,
   };
   const stop = judge(limits, changes.values(), counts);

@@ -1,0 +1,52 @@
+import dns from 'node:dns';
+import { expect, jest, test } from '@jest/globals';
+import { createHostResolver, type ResolvedAddress } from './host-resolver.ts';
+
+const found: readonly ResolvedAddress[] = [{ address: '192.0.2.1', family: 4 }];
+const unknown = Object.assign(new Error('no such name'), { code: dns.NOTFOUND });
+const never = new Promise<never>(() => {});
+const signal = new AbortController().signal;
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test.each(['trusted names', 'names that name servers do not know'])(
+  'at most one lookup of the system runs at once, and none after its call has ended: %s',
+  async (kind) => {
+    const isTrusted = kind === 'trusted names';
+    const { promise: first, reject } = Promise.withResolvers<never>();
+    const lookup = jest.fn(async (hostname: string) => (hostname === '0' ? first : found));
+    const resolve = createHostResolver({ query: async () => Promise.reject(unknown), lookup });
+    const calls = new AbortController();
+    const all = Array.from({ length: 50 }, (_, index) =>
+      resolve(String(index), { isTrusted, signal: calls.signal }).catch((error: Error) => error.name),
+    );
+    const later = resolve('later', { isTrusted, signal });
+    await turn();
+    expect(lookup.mock.calls).toEqual([['0']]);
+    calls.abort();
+    reject(new Error('the name server did not answer'));
+    expect(await later).toBe(found);
+    expect(await Promise.all(all)).toEqual(['Error', ...Array.from({ length: 49 }, () => 'AbortError')]);
+    expect(lookup.mock.calls).toEqual([['0'], ['later']]);
+  },
+);
+
+test('names of users wait for no other name, and are looked up by the system only if name servers do not know them', async () => {
+  const query = jest.fn(async (hostname: string) => {
+    if (hostname === 'slow') return never;
+    if (hostname === 'failing') throw Object.assign(new Error('failed'), { code: dns.SERVFAIL });
+    if (hostname === 'local') throw unknown;
+    return found;
+  });
+  const lookup = jest.fn(async () => found);
+  const resolve = createHostResolver({ query, lookup });
+  const options = { isTrusted: false, signal };
+  for (let count = 0; count < 50; count++) void resolve('slow', options);
+  expect(await resolve('public', options)).toBe(found);
+  await expect(resolve('failing', options)).rejects.toThrow('failed');
+  expect(lookup).not.toHaveBeenCalled();
+  expect(await resolve('local', options)).toBe(found);
+  expect(lookup.mock.calls).toEqual([['local']]);
+  query.mockClear();
+  await resolve('public', { isTrusted: true, signal });
+  expect(query).not.toHaveBeenCalled();
+});
