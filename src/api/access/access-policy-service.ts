@@ -4,7 +4,6 @@ import { parseDefaults } from '../../shared/access/grants.ts';
 import { namesOf, noPermissions, type PermissionSet } from '../../shared/access/permissions.ts';
 import { rolePermissions } from '../../shared/access/roles.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
-import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -14,6 +13,7 @@ import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/re
 import type { Caller } from '../platform/http/request.ts';
 import type { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
 import { lockManagement } from './locked-access.ts';
+import { changePeople } from './people-changes.ts';
 
 /** Settings of organizations for their roles. */
 export class AccessPolicyService {
@@ -44,8 +44,7 @@ export class AccessPolicyService {
     if (decryptByRole === undefined && names === undefined)
       throw new InvalidRequestError('Specify decryptByRole, defaultPermissions or both');
     const given = names === undefined ? undefined : readDefaults(names);
-    await this.#db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    await changePeople(this.#db, organization, async (tx) => {
       await lockManagement(tx, organization, caller);
       const id = await idOf(tx, organization);
       const grants = createGrantRepository(tx);

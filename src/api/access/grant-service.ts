@@ -22,6 +22,7 @@ import type { Caller } from '../platform/http/request.ts';
 import type { ChangeGrantsRequest, CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
 import { lockManagement } from './locked-access.ts';
 import { getOrganization } from './organizations.ts';
+import { changePeople } from './people-changes.ts';
 import { findRole, isId } from './role-references.ts';
 
 export type { GrantRow };
@@ -102,8 +103,7 @@ export class GrantService {
       selection: readSelection(request),
       named: readPermissions(request),
     }));
-    return this.#context.db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    return changePeople(this.#context.db, organizationName, async (tx) => {
       await lockManagement(tx, organizationName, caller);
       const organization = await getOrganization(tx, organizationName);
       const grants = createGrantRepository(tx);

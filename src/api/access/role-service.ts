@@ -1,7 +1,6 @@
 import { createGrantRepository, type GrantRow } from '../../shared/access/grant-repository.ts';
 import { namesOf } from '../../shared/access/permissions.ts';
 import { roles } from '../../shared/access/roles.ts';
-import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
@@ -14,6 +13,7 @@ import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { lockManagement } from './locked-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
+import { changePeople } from './people-changes.ts';
 import { isRoleName, parseRoleDetails } from './role-details.ts';
 import { builtInRole, findRole, isId, roleNotFound } from './role-references.ts';
 import { createRoleRepository, type RoleRow } from './role-repository.ts';
@@ -193,15 +193,12 @@ export class RoleService {
     name: string,
     work: (tx: Queryable, organization: Organization) => Promise<Result>,
   ): Promise<Result> {
-    return this.#context.db
-      .inTransaction(async (tx) => {
-        await createPeopleRepository(tx).lock();
-        await lockManagement(tx, organization, caller);
-        return work(tx, await findOrganization(tx, organization));
-      })
-      .catch((error: unknown) => {
-        throw violatedConstraint(error) === 'roles_name_key' ? nameTaken(name) : error;
-      });
+    return changePeople(this.#context.db, organization, async (tx) => {
+      await lockManagement(tx, organization, caller);
+      return work(tx, await findOrganization(tx, organization));
+    }).catch((error: unknown) => {
+      throw violatedConstraint(error) === 'roles_name_key' ? nameTaken(name) : error;
+    });
   }
 
   #assertTexts(name: string, description: string): void {

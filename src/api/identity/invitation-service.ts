@@ -13,6 +13,7 @@ import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/
 import { isLogin } from '../../shared/stacks/names.ts';
 import { lockManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
+import { changePeople } from '../access/people-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -47,10 +48,9 @@ export class InvitationService {
     { login, role }: { readonly login: string; readonly role: Role },
     audit: AuditTrail,
   ): Promise<void> {
-    await this.#db.inTransaction(async (tx) => {
+    await changePeople(this.#db, organization, async (tx) => {
       const people = createPeopleRepository(tx);
       const invitations = createInvitationRepository(tx);
-      await people.lock();
       await lockManagement(tx, organization, caller);
       if (!isLogin(login)) throw new InvalidRequestError(`${quoted(login)} is not a valid login`);
       const { id: organizationId } = await getOrganization(tx, organization);
@@ -72,8 +72,7 @@ export class InvitationService {
 
   /** Throws ForbiddenError, and NotFoundError if there is none for the login. */
   async withdraw(caller: Caller, organization: string, login: string, audit: AuditTrail): Promise<void> {
-    await this.#db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    await changePeople(this.#db, organization, async (tx) => {
       await lockManagement(tx, organization, caller);
       const { id } = await getOrganization(tx, organization);
       const taken = isLogin(login) ? await createInvitationRepository(tx).takeOfLogin(id, login) : null;
@@ -112,8 +111,7 @@ export class InvitationService {
     organization: string,
     work: (tx: Queryable, invitation: InvitationRow) => Promise<void>,
   ): Promise<void> {
-    return this.#db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    return changePeople(this.#db, `user ${person.login}`, async (tx) => {
       await person.hold(tx);
       const taken = await createInvitationRepository(tx).takeOfUser(organization, person.userId);
       if (!taken) throw new NotFoundError(`You have no open invitation of ${quoted(organization)}`);

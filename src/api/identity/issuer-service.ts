@@ -1,4 +1,3 @@
-import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { joinAlternatives, splitAlternatives } from '../../shared/identity/trust/alternatives.ts';
 import { audienceOf, checkIssuer, parseKeySet, parseReplay } from '../../shared/identity/trust/issuer.ts';
 import {
@@ -22,6 +21,7 @@ import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { lockManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
+import { changePeople } from '../access/people-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
@@ -118,9 +118,8 @@ export class IssuerService {
   ): Promise<IssuerRow> {
     const change = changeOf(request);
     return orTaken(
-      this.#context.db.inTransaction(async (tx) => {
+      changePeople(this.#context.db, organization, async (tx) => {
         // Changes end tokens.
-        await createPeopleRepository(tx).lock();
         await lockManagement(tx, organization, caller);
         const issuer = await lockIssuer(tx, organization, id);
         await assertSeenIssuer(tx, issuer, seen);
@@ -148,9 +147,8 @@ export class IssuerService {
     audit: AuditTrail,
     seen: SeenRevisions = null,
   ): Promise<void> {
-    await this.#context.db.inTransaction(async (tx) => {
+    await changePeople(this.#context.db, organization, async (tx) => {
       // Removed policies end their tokens.
-      await createPeopleRepository(tx).lock();
       await lockManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
       await assertSeenIssuer(tx, issuer, seen);
@@ -183,8 +181,7 @@ export class IssuerService {
     { isSplit = false, seen = null }: { readonly isSplit?: boolean; readonly seen?: SeenRevisions } = {},
   ): Promise<IssuerPolicies> {
     const asWritten = parsePolicies(written);
-    return this.#context.db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    return changePeople(this.#context.db, organization, async (tx) => {
       await lockManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
       await assertSeen(seen, revisionOfPolicies(issuer), 'the policies of this issuer', () =>

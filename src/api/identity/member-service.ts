@@ -12,6 +12,7 @@ import {
 import { isLogin } from '../../shared/stacks/names.ts';
 import { lockManagement } from '../access/locked-access.ts';
 import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
+import { changePeople } from '../access/people-changes.ts';
 import { builtInRole } from '../access/role-references.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -73,9 +74,8 @@ export class MemberService {
       throw new ForbiddenError(
         'This server has several organizations: invite the user, or let an operator run: holdfast admin add-member LOGIN --organization ORGANIZATION',
       );
-    return this.#context.db.inTransaction(async (tx) => {
+    return changePeople(this.#context.db, organization, async (tx) => {
       const people = createPeopleRepository(tx);
-      await people.lock();
       await lockManagement(tx, organization, caller);
       const found = await createIdentityRepository(tx).findOrganization(organization);
       const user = isLogin(login) ? await people.find(login) : null;
@@ -132,9 +132,8 @@ export class MemberService {
 
   /** Ends a membership of the person's own. Throws UnauthenticatedError, NotFoundError, and ConflictError for the last admin. */
   async leave(person: Person, organizationName: string, audit: AuditTrail): Promise<void> {
-    await this.#context.db.inTransaction(async (tx) => {
+    await changePeople(this.#context.db, `user ${person.login}`, async (tx) => {
       const people = createPeopleRepository(tx);
-      await people.lock();
       await person.hold(tx);
       const organization = await createIdentityRepository(tx).findOrganization(organizationName);
       const membership = organization && (await people.findMembership(organization.id, person.userId));
@@ -154,10 +153,9 @@ export class MemberService {
     login: string,
     change: (tx: Queryable, member: Member) => Promise<void>,
   ): Promise<void> {
-    return this.#context.db.inTransaction(async (tx) => {
+    // The lock prevents two admins from removing each other.
+    return changePeople(this.#context.db, organizationName, async (tx) => {
       const people = createPeopleRepository(tx);
-      // Prevents two admins from removing each other.
-      await people.lock();
       await lockManagement(tx, organizationName, caller);
       const organization = await createIdentityRepository(tx).findOrganization(organizationName);
       const user = organization && (await people.find(login));

@@ -20,6 +20,7 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { lockManagement, lockTeam } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
+import { changePeople } from '../access/people-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
@@ -91,8 +92,7 @@ export class TeamService {
     const displayName = request.displayName || name;
     const description = request.description ?? '';
     this.#assertTexts(displayName, description);
-    return this.#context.db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    return changePeople(this.#context.db, organization, async (tx) => {
       await lockManagement(tx, organization, caller);
       const { id: organizationId } = await getOrganization(tx, organization);
       const id = await createTeamRepository(tx).insert(organizationId, { name, displayName, description });
@@ -109,8 +109,7 @@ export class TeamService {
     audit: AuditTrail,
     seen: SeenRevisions = null,
   ): Promise<void> {
-    await this.#context.db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    await changePeople(this.#context.db, organization, async (tx) => {
       await lockManagement(tx, organization, caller);
       const organizationId = (await getOrganization(tx, organization)).id;
       const team = await findTeam(tx, organizationId, name);
@@ -138,8 +137,7 @@ export class TeamService {
     if (Boolean(request.member) !== Boolean(request.memberAction))
       throw new InvalidRequestError('member and memberAction must be given together');
     audit.attempt(actionOfChanges(request));
-    await this.#context.db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    await changePeople(this.#context.db, organization, async (tx) => {
       const organizationId = (await getOrganization(tx, organization)).id;
       // Non-admins are refused before any lookup; members see all teams anyway.
       const team = await findTeam(tx, organizationId, name);

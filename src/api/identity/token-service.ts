@@ -1,5 +1,4 @@
 import { isTokenName } from '../../shared/access/grants.ts';
-import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import {
   createTokenRepository,
@@ -21,6 +20,7 @@ import {
 } from '../../shared/platform/errors/errors.ts';
 import { lockManagement, lockOwner, lockTeam } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
+import { changePeople } from '../access/people-changes.ts';
 import { recordOfPerson } from '../audit/personal-events.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -134,8 +134,7 @@ export class TokenService {
   async revoke(caller: Caller, ownerRef: TokenOwnerRef, id: string, audit: AuditTrail): Promise<void> {
     const { owner, ownerFilter } = await this.#ownerFilter(caller, ownerRef);
     if (!idPattern.test(id)) throw tokenNotFound(id);
-    await this.#context.db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    await changePeople(this.#context.db, placeOf(caller, ownerRef), async (tx) => {
       await lockScope(tx, caller, ownerRef, owner);
       if (!(await createTokenRepository(tx).revoke(id, ownerFilter))) throw tokenNotFound(id);
       await record(tx, audit, { caller, ownerRef, tokenId: id }, {});
@@ -152,8 +151,7 @@ export class TokenService {
     const { owner, ownerFilter } = await this.#ownerFilter(caller, ownerRef);
     if (!idPattern.test(id)) throw tokenNotFound(id);
     const { token, hash } = mintToken('hf-');
-    return this.#context.db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    return changePeople(this.#context.db, placeOf(caller, ownerRef), async (tx) => {
       await lockScope(tx, caller, ownerRef, owner);
       const tokens = createTokenRepository(tx);
       const by = caller.userId ?? (await tokens.findCreator(caller.tokenId));
@@ -217,6 +215,10 @@ async function lockScope(tx: Queryable, caller: Caller, ownerRef: TokenOwnerRef,
   if (ownerRef.of === 'caller') await lockOwner(tx, caller);
   else if (owner.kind === 'team') await lockTeam(tx, ownerRef.organization, caller, owner.teamId);
   else await lockManagement(tx, ownerRef.organization, caller);
+}
+
+function placeOf({ login }: Caller, ownerRef: TokenOwnerRef): string {
+  return ownerRef.of === 'caller' ? `user ${login}` : ownerRef.organization;
 }
 
 /** Records a change of a token in the audit log of its owner. */

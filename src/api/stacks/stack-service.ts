@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { createGrantRepository } from '../../shared/access/grant-repository.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository, type LockedAccess } from '../../shared/identity/identity-repository.ts';
-import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { isLockTimeout, violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
@@ -28,6 +27,7 @@ import { createUpdateRuleRepository } from '../../shared/updates/rules/update-ru
 import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { lockAccess } from '../access/locked-access.ts';
+import { changePeople } from '../access/people-changes.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import { assertMayFollow, changeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
@@ -86,8 +86,7 @@ export class StackService {
     const limits = await quotas.limitsOf(ref.organization);
     const state = stack.state && (await storeDeployment(documents, bytesOf(stack.state)));
     try {
-      return await this.#context.db.inTransaction(async (tx) => {
-        if (stack.teams.length > 0) await createPeopleRepository(tx).lock();
+      return await changePeople(this.#context.db, stack.teams.length > 0 ? ref.organization : null, async (tx) => {
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
@@ -229,8 +228,7 @@ export class StackService {
     // Only its creation makes such grants.
     const teams = await createGrantRepository(db).listTeamsOfStack(found.organizationId, found.id);
     if (teams.length > 0 && ruled?.activeUpdateId) throw new StackBusyError();
-    await db.inTransaction(async (tx) => {
-      if (teams.length > 0) await createPeopleRepository(tx).lock();
+    await changePeople(db, teams.length > 0 ? ref.organization : null, async (tx) => {
       const access = await lockAccess(tx, ref.organization, caller);
       // Before the lock on the stack: this locks the organization.
       if (teams.length > 0) await createGrantRepository(tx).removeOfStack(found.organizationId, found.id);

@@ -3,6 +3,7 @@ import { createGrantRepository, type GrantRepository } from '../../shared/access
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { lockPeople } from '../../shared/identity/bootstrap-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPasskeyRepository, type PasskeyRepository } from '../../shared/identity/passkey-repository.ts';
 import { createPasswordRepository, type PasswordRepository } from '../../shared/identity/password-repository.ts';
@@ -104,7 +105,7 @@ async function runInTransaction(
 ): Promise<readonly string[]> {
   return db.inTransaction(async (tx) => {
     const people = createPeopleRepository(tx);
-    if (change.locks) await people.lock();
+    if (change.locks) await lockPeople(tx);
     const subject = change.locks ? subjectOf(change.command) : null;
     // Before the change, which may end memberships.
     const before = change.locks && subject ? await organizationsOf(tx, subject, change.action) : [];

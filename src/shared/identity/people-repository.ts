@@ -3,8 +3,9 @@ import { GrantFacts } from '../access/access-decision.ts';
 import { grantFacts } from '../access/grant-repository.ts';
 import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { isLockTimeout } from '../platform/db/sqlstate.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
-import { lockPeople } from './bootstrap-repository.ts';
 
 const PersonRow = Type.Object({
   id: Type.String(),
@@ -63,7 +64,16 @@ const MemberRow = Type.Object({
 export function createPeopleRepository(db: Queryable) {
   const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
   return {
-    lock: () => lockPeople(db),
+    /** Takes the lock of `lockPeople`. Throws UnavailableError after two seconds: the waiting transaction keeps a connection. */
+    lock: async (): Promise<void> => {
+      try {
+        await db.query(sql.nothing`/* people.lockBriefly */ select lock_people_briefly()`);
+      } catch (error) {
+        if (!isLockTimeout(error)) throw error;
+        const message = 'Another change of users, teams or grants is taking long; please retry';
+        throw new UnavailableError(message, { cause: error, retryAfterSeconds: 2 });
+      }
+    },
 
     find: (login: string) =>
       db.maybeOne(sql.rows(PersonRow)`/* people.find */ select ${person} from users where login = ${login}`),

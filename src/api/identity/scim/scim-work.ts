@@ -1,10 +1,10 @@
 import type { AuditEvent } from '../../../shared/audit/audit-event.ts';
 import { createIdentityRepository } from '../../../shared/identity/identity-repository.ts';
-import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../../shared/platform/db/sqlstate.ts';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import { changePeople } from '../../access/people-changes.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { ScimError } from './scim-error.ts';
@@ -53,8 +53,7 @@ export async function provision<T>(
   change: (work: ScimWork) => Promise<T>,
 ): Promise<T> {
   try {
-    return await db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+    return await changePeople(db, organization, async (tx) => {
       const identity = createIdentityRepository(tx);
       const found = await identity.findOrganization(organization);
       if (!found || !(await identity.isTokenOf(caller.tokenId, found.id)))

@@ -14,6 +14,9 @@ export interface SemaphoreLimits {
   readonly waitMs?: number;
 }
 
+/** Who counts as one caller: a user or token, or all that have this name in common. */
+type Asker = Pick<Caller, 'tokenId' | 'userId'> | string;
+
 interface Waiting {
   readonly who: string;
   readonly start: () => void;
@@ -61,11 +64,7 @@ export class FairSemaphore {
   }
 
   /** Runs `work` once there is a slot. Throws the errors of `take` and of `work`. */
-  async run<T>(
-    caller: Pick<Caller, 'tokenId' | 'userId'>,
-    signal: AbortSignal | null,
-    work: () => Promise<T>,
-  ): Promise<T> {
+  async run<T>(caller: Asker, signal: AbortSignal | null, work: () => Promise<T>): Promise<T> {
     const end = await this.take(caller, signal);
     try {
       return await work();
@@ -78,9 +77,9 @@ export class FairSemaphore {
    * Takes a slot when it is the caller's turn. The slot is kept until the returned function is called, even if `signal` is
    * aborted meanwhile because the caller is gone: started work still runs. Throws OwnQueueError, UnavailableError.
    */
-  async take({ tokenId, userId }: Pick<Caller, 'tokenId' | 'userId'>, signal: AbortSignal | null): Promise<() => void> {
+  async take(caller: Asker, signal: AbortSignal | null): Promise<() => void> {
     if (signal?.aborted) throw gone();
-    const who = userId ?? tokenId;
+    const who = typeof caller === 'string' ? caller : (caller.userId ?? caller.tokenId);
     const asking = this.#asking.get(who) ?? { running: 0, waiting: 0, servedAt: 0 };
     this.#asking.set(who, asking);
     if (this.#mayRun(asking)) this.#start(asking);

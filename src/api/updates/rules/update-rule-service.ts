@@ -1,4 +1,3 @@
-import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
@@ -10,6 +9,7 @@ import { createUpdateRuleRepository, type RuleRow } from '../../../shared/update
 import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
 import { lockManagement } from '../../access/locked-access.ts';
 import { getOrganization } from '../../access/organizations.ts';
+import { changePeople } from '../../access/people-changes.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../../platform/edits/revisions.ts';
@@ -46,7 +46,7 @@ export class UpdateRuleService {
    * without regard to it after the response. Throws InvalidRequestError, UnauthenticatedError, ForbiddenError.
    */
   async set(caller: Caller, organization: string, rule: NewRule, audit: AuditTrail): Promise<RuleRow> {
-    return this.#db.inTransaction(async (tx) => {
+    return changePeople(this.#db, organization, async (tx) => {
       const organizationId = await this.#lock(tx, caller, organization);
       const { id, isRepeated } = await setRule(tx, organizationId, rule, caller.userId);
       if (isRepeated) {
@@ -73,7 +73,7 @@ export class UpdateRuleService {
     seen: SeenRevisions = null,
   ): Promise<RuleRow> {
     try {
-      return await this.#db.inTransaction(async (tx) => {
+      return await changePeople(this.#db, organization, async (tx) => {
         const organizationId = await this.#lock(tx, caller, organization);
         const before = await getRule(tx, organizationId, id);
         await assertSeenRule(before, seen);
@@ -108,7 +108,7 @@ export class UpdateRuleService {
     audit: AuditTrail,
     seen: SeenRevisions = null,
   ): Promise<void> {
-    await this.#db.inTransaction(async (tx) => {
+    await changePeople(this.#db, organization, async (tx) => {
       const organizationId = await this.#lock(tx, caller, organization);
       const rule = await getRule(tx, organizationId, id);
       await assertSeenRule(rule, seen);
@@ -120,9 +120,8 @@ export class UpdateRuleService {
     });
   }
 
-  /** Holds the caller's rights, and keeps other changes and new updates waiting. Returns the id of the organization. */
+  /** Call in `changePeople`. Holds the caller's rights, and keeps other changes and new updates waiting. Returns the id of the organization. */
   async #lock(tx: Queryable, caller: Caller, organization: string): Promise<string> {
-    await createPeopleRepository(tx).lock();
     await lockManagement(tx, organization, caller);
     const { id: organizationId } = await getOrganization(tx, organization);
     await createUpdateRuleRepository(tx).lockForChange(organizationId);
