@@ -12,7 +12,7 @@ import { hasPermission, type Permission, type PermissionSet, permissions } from 
 /** The deciding facts of a grant, with its id. */
 const IdentifiedGrant = Type.Intersect([GrantFacts, Type.Object({ id: Type.String() })]);
 
-/** All facts that decide about a holder in one organization, with the ids of the grants. */
+/** All facts that decide about a holder, with the ids of the grants. */
 export const HolderFacts = Type.Object({
   ...SubjectFacts.properties,
   grants: Type.Array(IdentifiedGrant),

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { grantFacts } from '../../shared/access/grant-repository.ts';
+import { type GrantedStack, grantFacts, holdsOn } from '../../shared/access/grant-repository.ts';
 import { Role } from '../../shared/access/roles.ts';
 import { TokenKind } from '../../shared/identity/token-kinds.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
@@ -35,10 +35,10 @@ interface HolderPage {
   readonly limit: number;
 }
 
-/** Holders of permissions in an organization, with all facts that decide about them: the same as token_facts collects. */
-export function createAccessHolderRepository(db: Queryable) {
+/** Holders of permissions in an organization, with the facts that decide about all or one of its stacks: the same as token_facts collects. */
+export function createAccessHolderRepository(db: Queryable, stack: GrantedStack | null) {
   const everything = sql.fragment`true`;
-  const grantsIn = sql.fragment`join grants g on g.id = own.id and g.organization_id = o.id`;
+  const grantsIn = sql.fragment`join grants g on g.id = own.id and g.organization_id = o.id and ${stack === null ? everything : holdsOn(stack)}`;
   const identified = sql.fragment`coalesce(jsonb_agg(${grantFacts} || jsonb_build_object('id', g.id) order by g.created_at, g.id), '[]')`;
   return {
     /** Active members in the order of their logins. */

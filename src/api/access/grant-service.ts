@@ -12,13 +12,14 @@ import { createIdentityRepository } from '../../shared/identity/identity-reposit
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { parseTags, readTags } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { assertGrantBounds } from './grant-bounds.ts';
 import type { ChangeGrantsRequest, CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
 import { lockManagement } from './locked-access.ts';
 import { getOrganization } from './organizations.ts';
@@ -28,8 +29,6 @@ import { findRole, isId } from './role-references.ts';
 export type { GrantRow };
 
 const pageSize = 100;
-/** Each call reads all grants of its caller. */
-export const maxGrantsOfOne = 1000;
 
 interface GrantPage {
   readonly grants: readonly GrantRow[];
@@ -110,7 +109,6 @@ export class GrantService {
       const removed = remove.filter(isId);
       const subjectOf = remembered((_, request: Subject) => findSubject(tx, organization, request));
       const roleOf = remembered((id) => readRole(tx, organization.id, id));
-      const counts = new Map<string, number>();
       /** New grants, by what they give to whom. */
       const missing = new Map<string, NewGrant>();
       const found: string[] = [];
@@ -130,10 +128,6 @@ export class GrantService {
         const same = missing.has(key) ? null : await grants.findSame(grant, removed);
         found.push(same ?? key);
         if (same !== null || missing.has(key)) continue;
-        const owner = JSON.stringify(subject);
-        const count = counts.get(owner) ?? (await grants.countOf(organization.id, subject, maxGrantsOfOne));
-        if (count >= maxGrantsOfOne) throw tooManyGrants();
-        counts.set(owner, count + 1);
         missing.set(key, grant);
       }
       const added = missing.size === 0 ? [] : await grants.insertAll([...missing.values()]);
@@ -150,6 +144,8 @@ export class GrantService {
         await audit.record(tx, { action: 'grant.remove', ...eventOf(organizationName, row) });
       }
       if (removed.length > 0) await grants.removeAll(organization.id, removed);
+      const subjects = new Map([...missing.values()].map(({ subject }) => [JSON.stringify(subject), subject]));
+      await assertGrantBounds(tx, organization.id, [...subjects.values()]);
       return ids.map((id) => rowOf(rows, id));
     });
   }
@@ -264,11 +260,6 @@ function cursorOf(token: string): GrantCursor {
 
 function isText(name: string): boolean {
   return name.isWellFormed() && !name.includes('\0');
-}
-
-/** The error for one more than `maxGrantsOfOne`. */
-export function tooManyGrants(): ConflictError {
-  return new ConflictError(`A user, team or token can have at most ${maxGrantsOfOne} grants in an organization`);
 }
 
 function grantNotFound(id: string): NotFoundError {

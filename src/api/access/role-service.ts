@@ -11,6 +11,7 @@ import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { assertGrantBounds } from './grant-bounds.ts';
 import { lockManagement } from './locked-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
 import { changePeople } from './people-changes.ts';
@@ -144,7 +145,7 @@ export class RoleService {
     return (await this.list(organizationName)).filter(({ id }) => ids.includes(id));
   }
 
-  /** Gives a team a role on all stacks, in place of any that it has there. Throws NotFoundError, ForbiddenError. */
+  /** Gives a team a role on all stacks, in place of any that it has there. Throws NotFoundError, ForbiddenError, ConflictError. */
   async assign(caller: Caller, { organization, team: name }: TeamName, id: string, audit: AuditTrail): Promise<void> {
     await this.#change(caller, organization, '', async (tx, owner) => {
       const team = await findTeam(tx, owner.id, name);
@@ -169,6 +170,7 @@ export class RoleService {
         });
       const others = former.filter((grant) => grant !== kept);
       for (const grant of others) await grants.remove(owner.id, grant.id);
+      await assertGrantBounds(tx, owner.id, [{ teamId: team.id }]);
       const details = { role: id, name: role.name, instead: others.map((grant) => roleIdOf(grant)) };
       await audit.record(tx, { organization, object: name, details });
     });

@@ -45,7 +45,7 @@ export class StackAccessService {
     const { organizationId } = stack;
     const facts = { ...ref, tags: readTags(stack.tags) };
     const { db } = this.#context;
-    const repository = createAccessHolderRepository(db);
+    const repository = createAccessHolderRepository(db, facts);
     const page = { only, after, limit: limit + 1 };
     const explained = (of: { readonly facts: HolderFacts }, hasRole: boolean) => explain(of.facts, facts, hasRole);
     const all: (AccessHolder & { readonly key: string })[] =

@@ -9,7 +9,7 @@ import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import type { Tags } from '../../shared/stacks/tags.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { maxGrantsOfOne, tooManyGrants } from './grant-service.ts';
+import { assertGrantBounds } from './grant-bounds.ts';
 import { missingPermission } from './stack-access.ts';
 
 const maxTeams = 20;
@@ -58,7 +58,6 @@ export async function grantToTeams(
       createdBy: caller.userId,
     };
     if ((await grants.findSame(grant)) !== null) continue;
-    if ((await grants.countOf(organizationId, subject, maxGrantsOfOne)) >= maxGrantsOfOne) throw tooManyGrants();
     added.push({ ...grant, stackId: id });
     await audit.record(tx, {
       action: 'grant.add',
@@ -67,7 +66,13 @@ export async function grantToTeams(
       details: { effect: 'allow', team: name, permissions: given },
     });
   }
-  if (added.length > 0) await grants.insertAll(added);
+  if (added.length === 0) return;
+  await grants.insertAll(added);
+  await assertGrantBounds(
+    tx,
+    organizationId,
+    added.map(({ subject }) => subject),
+  );
 }
 
 /** Throws ForbiddenError unless the caller has what the teams are given. */

@@ -118,8 +118,8 @@ export class IssuerService {
   ): Promise<IssuerRow> {
     const change = changeOf(request);
     return orTaken(
+      // Changes end tokens.
       changePeople(this.#context.db, organization, async (tx) => {
-        // Changes end tokens.
         await lockManagement(tx, organization, caller);
         const issuer = await lockIssuer(tx, organization, id);
         await assertSeenIssuer(tx, issuer, seen);
@@ -147,8 +147,8 @@ export class IssuerService {
     audit: AuditTrail,
     seen: SeenRevisions = null,
   ): Promise<void> {
+    // Removed policies end their tokens.
     await changePeople(this.#context.db, organization, async (tx) => {
-      // Removed policies end their tokens.
       await lockManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
       await assertSeenIssuer(tx, issuer, seen);

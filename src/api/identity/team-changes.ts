@@ -4,10 +4,11 @@ import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { assertGrantBounds, assertUserBounds } from '../access/grant-bounds.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { fromLevel } from './stack-permissions.ts';
@@ -36,12 +37,20 @@ export function actionOfChanges(request: UpdateTeamRequest): AuditAction {
   return others.length === 0 ? action : 'team.change';
 }
 
+const maxTeams = 1000;
+
+/** Throws ConflictError if the organization has too many teams. Call after one was added, with the lock on people. */
+export async function assertTeamLimit(tx: Queryable, organizationId: string): Promise<void> {
+  if ((await createTeamRepository(tx).count(organizationId)) > maxTeams)
+    throw new ConflictError(`An organization can have at most ${maxTeams} teams`);
+}
+
 interface MemberChange {
   readonly action: NonNullable<UpdateTeamRequest['memberAction']>;
   readonly login: string;
 }
 
-/** Adds, removes and promotes members, in this order. Throws NotFoundError. */
+/** Adds, removes and promotes members, in this order. Throws NotFoundError, ConflictError. */
 export async function changeMembers(
   tx: Queryable,
   { organization, organizationId, team }: TeamRef,
@@ -72,13 +81,15 @@ export async function changeMembers(
   if (left.length > 0) await teams.removeMembers(team.id, left);
   const members = set.map(([userId, isAdmin]) => ({ userId, isAdmin }));
   if (members.length > 0) await teams.setMembers(team.id, members);
+  const joined = members.flatMap(({ userId }) => (before.has(userId) ? [] : userId));
+  if (joined.length > 0) await assertUserBounds(tx, organizationId, { userIds: joined });
   for (const { action, login } of changes) {
     const event = { organization, object: team.name, details: { login, change: action } };
     await audit.record(tx, { action: action === 'remove' ? 'team.remove' : 'team.add', ...event });
   }
 }
 
-/** Grants the team a permission on a stack, instead of earlier ones. Throws NotFoundError. */
+/** Grants the team a permission on a stack, instead of earlier ones. Throws NotFoundError, ConflictError. */
 export async function giveStack(
   tx: Queryable,
   { organization, organizationId, team }: TeamRef,
@@ -102,6 +113,7 @@ export async function giveStack(
   });
   // Then the previous grants: updates that both permit go on.
   await createTeamRepository(tx).removeStack(team.id, ref, given);
+  await assertGrantBounds(tx, organizationId, [{ teamId: team.id }]);
   const details = { effect: 'allow', team: team.name, permissions: namesOf(permissions) };
   await audit.record(tx, { action: 'grant.add', organization, object: formatStackRef(ref), details });
 }

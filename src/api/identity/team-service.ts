@@ -1,6 +1,6 @@
-import { decide, type GrantFacts } from '../../shared/access/access-decision.ts';
+import { decideOfGrants } from '../../shared/access/access-decision.ts';
+import type { AllGrants } from '../../shared/access/grant-repository.ts';
 import { isTeamName } from '../../shared/access/grants.ts';
-import { noPermissions, type PermissionSet } from '../../shared/access/permissions.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import {
   createTeamRepository,
@@ -28,7 +28,7 @@ import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/re
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { toLevel } from './stack-permissions.ts';
-import { actionOfChanges, changeMembers, giveStack, type TeamRef, takeStack } from './team-changes.ts';
+import { actionOfChanges, assertTeamLimit, changeMembers, giveStack, type TeamRef, takeStack } from './team-changes.ts';
 import type { CreateTeamRequest, UpdateTeamRequest } from './teams.schemas.ts';
 
 /** A team as the caller may see it. */
@@ -48,12 +48,6 @@ interface Level<Of> {
 interface TeamName {
   readonly organization: string;
   readonly name: string;
-}
-
-/** Grants to one team or user. */
-interface Holder<Of> {
-  readonly of: Of;
-  readonly grants: GrantFacts[];
 }
 
 /** Teams: their members, and their stacks. */
@@ -82,7 +76,7 @@ export class TeamService {
     return { team, members: await teams.listMembers(id, team.id), stacks: await teams.listStacks(team.id, facts) };
   }
 
-  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name is taken. */
+  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name is taken or there are too many. */
   async create(caller: Caller, organization: string, request: CreateTeamRequest, audit: AuditTrail): Promise<TeamView> {
     const { name } = request;
     if (!isTeamName(name))
@@ -97,6 +91,7 @@ export class TeamService {
       const { id: organizationId } = await getOrganization(tx, organization);
       const id = await createTeamRepository(tx).insert(organizationId, { name, displayName, description });
       if (id === null) throw new ConflictError(`There is already a team named ${name}`);
+      await assertTeamLimit(tx, organizationId);
       await audit.record(tx, { organization, object: name });
       return { team: { id, name, displayName, description }, members: [], stacks: [] };
     });
@@ -121,7 +116,8 @@ export class TeamService {
 
   /**
    * Makes all changes of a request, or none. Admins of the team can also change names and members; only admins of the
-   * organization can grant stacks. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, EditConflictError.
+   * organization can grant stacks. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError,
+   * EditConflictError.
    */
   async update(
     caller: Caller,
@@ -166,13 +162,7 @@ export class TeamService {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     const teams = createTeamRepository(db);
-    const holders = new Map<string, Holder<TeamRow>>();
-    for (const { of, grant } of await teams.listGrants(stack.organizationId)) {
-      const holder = holders.get(of.id) ?? { of, grants: [] };
-      holder.grants.push(grant);
-      holders.set(of.id, holder);
-    }
-    const levels = levelsOn({ ...ref, tags: readTags(stack.tags) }, [...holders.values()]);
+    const levels = levelsOf(await teams.listOn(stack.organizationId, { ...ref, tags: readTags(stack.tags) }));
     const own = new Set(caller.userId === null ? [] : await teams.listIdsOf(caller.userId));
     return levels.map(({ level, of }) => ({ of, level, isMember: own.has(of.id) }));
   }
@@ -181,14 +171,8 @@ export class TeamService {
   async listCollaborators(ref: StackRef) {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
-    const rows = await createPeopleRepository(this.#context.db).listGrants(stack.organizationId);
-    const holders = new Map<string, Holder<Pick<(typeof rows)[number], 'login' | 'displayName' | 'email'>>>();
-    for (const { displayName, email, grant, login } of rows) {
-      const holder = holders.get(login) ?? { of: { login, displayName, email }, grants: [] };
-      holder.grants.push(grant);
-      holders.set(login, holder);
-    }
-    return levelsOn({ ...ref, tags: readTags(stack.tags) }, [...holders.values()]);
+    const people = createPeopleRepository(this.#context.db);
+    return levelsOf(await people.listOn(stack.organizationId, { ...ref, tags: readTags(stack.tags) }));
   }
 
   async #rename(
@@ -225,13 +209,9 @@ function assertSeenTeam(tx: Queryable, organizationId: string, team: TeamRow, se
   );
 }
 
-/** The permissions of each holder on the stack by its grants alone, without holders that may not read it. */
-function levelsOn<Of>(
-  stack: { readonly project: string; readonly stack: string; readonly tags: Record<string, string> },
-  holders: readonly Holder<Of>[],
-): Level<Of>[] {
-  const held = ({ grants }: Holder<Of>): PermissionSet => decide({ base: noPermissions, grants, scopes: null }, stack);
-  return holders.map((holder) => ({ of: holder.of, level: toLevel(held(holder)) })).filter(({ level }) => level > 0);
+/** The permissions of each holder by its grants alone, without holders that may not read the stack. */
+function levelsOf<Holder extends AllGrants>(holders: readonly Holder[]): Level<Holder>[] {
+  return holders.map((of) => ({ of, level: toLevel(decideOfGrants(of)) })).filter(({ level }) => level > 0);
 }
 
 async function findTeam(db: Queryable, organizationId: string, name: string): Promise<TeamRow> {

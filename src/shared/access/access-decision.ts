@@ -61,9 +61,18 @@ export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet 
       ? allPermissions
       : sum(subject.scopes.filter((scope) => namesMatch(scope, stack))) |
         sum(matching.filter(({ deny, token }) => !deny && token));
-  const left = ofOwner & ~denied;
+  return leftOf(ofOwner, denied, ofToken);
+}
+
+/** What `decide` gives by grants alone that apply, which allow and deny this together. */
+export function decideOfGrants({ allowed, denied }: { allowed: PermissionSet; denied: PermissionSet }): PermissionSet {
+  return leftOf(allowed, denied, allPermissions);
+}
+
+function leftOf(allowed: PermissionSet, denied: PermissionSet, limit: PermissionSet): PermissionSet {
+  const left = allowed & ~denied;
   const outputs = hasPermission(left, 'read') ? permissionSet(['outputs']) & ~denied : noPermissions;
-  return usable((left | outputs) & ofToken);
+  return usable((left | outputs) & limit);
 }
 
 /** Whether `decide` gives the same permissions on all stacks of a project, whatever their names and tags. */

@@ -33,7 +33,6 @@ export type GrantRow = Row<typeof GrantRow>;
 const NameRow = Type.Object({ name: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const DistinguishedRow = Type.Object({ distinguishes: Type.Boolean() });
-const CountRow = Type.Object({ count: Type.Integer() });
 const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()) });
 
 /** The subject of a grant. */
@@ -77,6 +76,22 @@ export interface NewGrant {
 export const grantFacts = sql.fragment`jsonb_build_object(
   'deny', g.effect = 'deny', 'token', g.token_id is not null, 'permissions', g.permissions, 'project', g.project_pattern,
   'stack', g.stack_pattern, 'tagName', g.tag_name, 'tagValue', g.tag_value)`;
+
+/** Whether the grant `g` applies to the stack. */
+export const holdsOn = ({ project, stack, tags }: GrantedStack) => sql.fragment`
+  name_matches(g.project_pattern, ${project}) and name_matches(g.stack_pattern, ${stack})
+  and (g.tag_name is null or exists (
+    select 1 from jsonb_each_text(${JSON.stringify(tags)}::jsonb) tag
+    where tag.key = g.tag_name and (g.tag_value is null or tag.value = g.tag_value)))`;
+
+/** What several grants allow and deny together. */
+export const AllGrants = Type.Object({ allowed: Type.Integer(), denied: Type.Integer() });
+export type AllGrants = Row<typeof AllGrants>;
+
+/** The same of the grants `g`. */
+export const allGrants = sql.fragment`
+  coalesce(bit_or(g.permissions) filter (where g.effect = 'allow'), 0) as allowed,
+  coalesce(bit_or(g.permissions) filter (where g.effect = 'deny'), 0) as denied`;
 
 /** Grants and defaults of organizations. Triggers end leases that a change no longer permits, in the same transaction. */
 export function createGrantRepository(db: Queryable) {
@@ -122,11 +137,6 @@ export function createGrantRepository(db: Queryable) {
       order by e.position`);
     return rows.map(({ id }) => id);
   };
-  const holdsOn = ({ project, stack, tags }: GrantedStack) => sql.fragment`
-    name_matches(g.project_pattern, ${project}) and name_matches(g.stack_pattern, ${stack})
-    and (g.tag_name is null or exists (
-      select 1 from jsonb_each_text(${JSON.stringify(tags)}::jsonb) tag
-      where tag.key = g.tag_name and (g.tag_value is null or tag.value = g.tag_value)))`;
   return {
     insert: async (grant: NewGrant): Promise<string> => {
       const [id] = await insertAll([grant]);
@@ -226,15 +236,6 @@ export function createGrantRepository(db: Queryable) {
           and g.id <> all (${sql.array([...besides], 'uuid')})
         order by g.created_at, g.id limit 1`);
       return row?.id ?? null;
-    },
-
-    /** Up to `limit`. */
-    countOf: async (organizationId: string, subject: GrantSubject, limit: number): Promise<number> => {
-      const { count } = await db.one(sql.rows(CountRow)`
-        /* grants.countOf */
-        select count(*) as count from (
-          select 1 from grants g where g.organization_id = ${organizationId} and ${isOf(subject)} limit ${limit}) counted`);
-      return count;
     },
 
     /** Grants that give the team a role on all stacks. */

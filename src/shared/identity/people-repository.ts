@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { GrantFacts } from '../access/access-decision.ts';
-import { grantFacts } from '../access/grant-repository.ts';
+import { AllGrants, allGrants, type GrantedStack, holdsOn } from '../access/grant-repository.ts';
 import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { isLockTimeout } from '../platform/db/sqlstate.ts';
@@ -48,11 +47,11 @@ const ListedPersonRow = Type.Object({
   organizations: Type.Array(Type.String()),
 });
 export type ListedPersonRow = Row<typeof ListedPersonRow>;
-const UserGrantRow = Type.Object({
+const UserOnStackRow = Type.Object({
   login: Type.String(),
   displayName: Type.String(),
   email: Type.String(),
-  grant: GrantFacts,
+  ...AllGrants.properties,
 });
 const MemberRow = Type.Object({
   organization: Nullable(Type.String()),
@@ -204,12 +203,15 @@ export function createPeopleRepository(db: Queryable) {
         from organizations o join memberships m on m.organization_id = o.id join users u on u.id = m.user_id
         where o.name = ${organization} and u.login = ${login}`),
 
-    /** All grants to users of the organization. */
-    listGrants: (organizationId: string) =>
-      db.any(sql.rows(UserGrantRow)`
-        /* people.listGrants */
-        select u.login, u.display_name as "displayName", u.email, ${grantFacts} as grant
-        from grants g join users u on u.id = g.user_id where g.organization_id = ${organizationId} order by u.login`),
+    /** Users with grants of their own that apply to the stack. */
+    listOn: (organizationId: string, stack: GrantedStack) =>
+      db.any(sql.rows(UserOnStackRow)`
+        /* people.listOn */
+        select u.login, u.display_name as "displayName", u.email, allowed, denied from users u join (
+          select g.user_id, ${allGrants} from grants g
+          where g.organization_id = ${organizationId} and g.user_id is not null and ${holdsOn(stack)} group by g.user_id
+        ) given on given.user_id = u.id
+        order by u.login`),
 
     /** Returns site admins and deactivated users. `null`: all users. */
     listMarked: (login: string | null) =>

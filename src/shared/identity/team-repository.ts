@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { GrantFacts, type SubjectFacts } from '../access/access-decision.ts';
-import { grantFacts } from '../access/grant-repository.ts';
+import type { SubjectFacts } from '../access/access-decision.ts';
+import { AllGrants, allGrants, type GrantedStack, holdsOn } from '../access/grant-repository.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 
 const TeamRow = Type.Object({
@@ -26,7 +26,8 @@ type TeamMembership = Row<typeof TeamMembership>;
 const TeamStackRow = Type.Object({ project: Type.String(), stack: Type.String(), permissions: Type.Integer() });
 export type TeamStackRow = Row<typeof TeamStackRow>;
 
-const TeamGrantRow = Type.Object({ of: TeamRow, grant: GrantFacts });
+const TeamOnStackRow = Type.Object({ ...TeamRow.properties, ...AllGrants.properties });
+const CountRow = Type.Object({ count: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 
 /** Teams and their members. */
@@ -45,6 +46,12 @@ export function createTeamRepository(db: Queryable) {
         values (${organizationId}, ${team.name}, ${team.displayName}, ${team.description})
         on conflict (organization_id, name) do nothing returning id`);
       return row?.id ?? null;
+    },
+
+    count: async (organizationId: string): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* teams.count */ select count(*) as count from teams where organization_id = ${organizationId}`);
+      return count;
     },
 
     find: (organizationId: string, name: string) =>
@@ -153,13 +160,15 @@ export function createTeamRepository(db: Queryable) {
       return result.rowCount > 0;
     },
 
-    /** All grants to teams of the organization. */
-    listGrants: (organizationId: string) =>
-      db.any(sql.rows(TeamGrantRow)`
-        /* teams.listGrants */
-        select jsonb_build_object('id', e.id, 'name', e.name, 'displayName', e.display_name, 'description', e.description) as of,
-               ${grantFacts} as grant
-        from grants g join teams e on e.id = g.team_id where g.organization_id = ${organizationId} order by e.name`),
+    /** Teams with grants that apply to the stack. */
+    listOn: (organizationId: string, stack: GrantedStack) =>
+      db.any(sql.rows(TeamOnStackRow)`
+        /* teams.listOn */
+        select ${columns}, allowed, denied from teams e join (
+          select g.team_id, ${allGrants} from grants g
+          where g.organization_id = ${organizationId} and g.team_id is not null and ${holdsOn(stack)} group by g.team_id
+        ) given on given.team_id = e.id
+        order by name`),
   };
 }
 export type TeamRepository = ReturnType<typeof createTeamRepository>;

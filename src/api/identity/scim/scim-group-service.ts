@@ -3,10 +3,12 @@ import { isTeamName } from '../../../shared/access/grants.ts';
 import { createTeamRepository } from '../../../shared/identity/team-repository.ts';
 import { NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
+import { assertUserBounds } from '../../access/grant-bounds.ts';
 import { OrganizationNotVisibleError } from '../../access/organizations.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
+import { assertTeamLimit } from '../team-changes.ts';
 import { type GroupChange, type MemberChange, readGroup, readGroupPatch } from './group-changes.ts';
 import type { JsonObject } from './scim-bodies.ts';
 import { ScimError } from './scim-error.ts';
@@ -64,7 +66,7 @@ export class ScimGroupService {
     };
   }
 
-  /** Creates the group, or takes over the team of its name with its members. Throws ScimError. */
+  /** Creates the group, or takes over the team of its name with its members. Throws ScimError, ConflictError. */
   create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimGroup> {
     const wanted = readGroup(body);
     return this.#provision(caller, organization, audit, async (work, groups) => {
@@ -75,6 +77,7 @@ export class ScimGroupService {
       const teams = createTeamRepository(work.tx);
       const id = found?.id ?? (await teams.insert(work.organizationId, { name, displayName, description: '' }));
       if (id === null) throw new ScimError('uniqueness', `There is already a group ${displayName}`);
+      if (!found) await assertTeamLimit(work.tx, work.organizationId);
       await groups.link(id, { displayName, externalId, isAdopted: found !== null });
       if (!found) await work.record(name, { action: 'team.create' });
       await work.record(name, { details: { displayName, externalId, ...(found ? { adopted: true } : {}) } });
@@ -197,6 +200,7 @@ async function changeMembers(
   const leaving = replaces ? wanted : [...removed].filter(isUuid);
   const left = replaces || leaving.length > 0 ? await groups.removeMembers(id, leaving, { butThese: replaces }) : [];
   const joined = wanted.length > 0 ? await groups.addMembers(id, wanted) : [];
+  if (joined.length > 0) await assertUserBounds(work.tx, work.organizationId, { userIds: wanted });
   for (const logins of chunks(left)) await work.record(name, { action: 'team.remove', details: { logins } });
   for (const logins of chunks(joined)) await work.record(name, { action: 'team.add', details: { logins } });
   if (left.length + joined.length > 0) await groups.touch(id);

@@ -2,6 +2,7 @@ import { createIdentityRepository } from '../../../shared/identity/identity-repo
 import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
 import { ConflictError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
+import { assertUserBounds } from '../../access/grant-bounds.ts';
 import { OrganizationNotVisibleError } from '../../access/organizations.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
@@ -139,6 +140,8 @@ export class ScimUserService {
     if (user.role !== null) return;
     const role = user.suspendedRole ?? this.#context.config.scimDefaultRole;
     await createIdentityRepository(work.tx).setMembership(work.organizationId, user.id, role);
+    // The groups of a suspended user are teams again.
+    await assertUserBounds(work.tx, work.organizationId, { userIds: [user.id] });
     await work.record(user.login, { action: 'member.add', details: { role } });
   }
 

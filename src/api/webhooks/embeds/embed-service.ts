@@ -106,7 +106,7 @@ export class EmbedService {
     const feed = await embeds.findFeed(hashToken(token));
     if (!feed) return nothing;
     const { login, organizationId, project, stack, stackId, tags } = feed;
-    const [creator] = await createAccessHolderRepository(db).listUsers(organizationId, {
+    const [creator] = await createAccessHolderRepository(db, null).listUsers(organizationId, {
       only: login,
       after: null,
       limit: 1,
