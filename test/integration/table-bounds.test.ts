@@ -78,6 +78,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   trusted_issuers: ['table-limits', 'an organization trusts at most 50 issuers'],
   roles: ['roles', 'are limited in number'],
   grants: ['grant-routes', '/at most 1000/'],
+  teams: ['grant-bounds', 'an organization has at most 1000 teams'],
   invitations: ['invitations', 'at most 100 invitations of an organization are open'],
   passkeys: ['table-limits', 'a user has at most 20 passkeys'],
   api_tokens: ['table-limits', 'a user has at most 100 valid tokens'],
@@ -102,7 +103,7 @@ const proofs: Readonly<Record<string, Proof>> = {
     [
       'organization_access organization_quotas managed_objects audit_chains',
       'blob_places maintenance_runs installation audit_chaining audit_sending holdfast_migrations master_keys',
-      'organizations users user_identities user_passwords memberships mapped_memberships mapped_team_members teams team_members',
+      'organizations users user_identities user_passwords memberships mapped_memberships mapped_team_members team_members',
       'scim_users scim_groups scim_waiting_members trust_policies update_rules policy_groups policy_group_packs',
     ].flatMap((names) => names.split(' ').map((name) => [name, setUp])),
   ),

@@ -22,7 +22,12 @@ export async function assertGrantBounds(
   if (userIds.length + teamIds.length > 0) await assertUserBounds(tx, organizationId, { userIds, teamIds });
 }
 
-/** Call when users have joined teams, or are about to, with the lock on people. Throws ConflictError if too many grants would apply to one. */
+/** Whether too many grants would apply to one of the users. Call with the lock on people. */
+export async function exceedsUserBounds(tx: Queryable, organizationId: string, users: GrantedUsers): Promise<boolean> {
+  return (await createGrantBoundsRepository(tx).findOver(organizationId, users, maxGrantsOfUser)) !== null;
+}
+
+/** The same after users have joined teams. Throws ConflictError. */
 export async function assertUserBounds(tx: Queryable, organizationId: string, users: GrantedUsers): Promise<void> {
   const login = await createGrantBoundsRepository(tx).findOver(organizationId, users, maxGrantsOfUser);
   if (login !== null)

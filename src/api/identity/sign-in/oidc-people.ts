@@ -7,6 +7,7 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { isLogin } from '../../../shared/stacks/names.ts';
+import { exceedsUserBounds } from '../../access/grant-bounds.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { type MappedAccess, mapGroups, readGroupMapping } from './group-mapping.ts';
@@ -143,6 +144,12 @@ export class OidcPeople {
       for (const team of wanted) {
         const found = await teams.find(organization.id, team);
         if (!found) this.#logger.warn({ organization: name, team }, 'group mapping names a team that does not exist');
+        else if (await exceedsUserBounds(tx, organization.id, { userIds: [userId], joining: found.id }))
+          // A sign-in must not fail because of it.
+          this.#logger.warn(
+            { organization: name, team, login },
+            'a user is in no further team: too many grants would apply',
+          );
         else if (await providers.addMappedTeam(found.id, userId))
           await audit.record(tx, {
             action: 'team.add',
