@@ -3,6 +3,7 @@ import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
 import type { AuditPosition } from '../../shared/audit/audit-list-repository.ts';
 import { getListedOrganization } from '../access/organizations.ts';
 import { manages } from '../access/people-access.ts';
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -71,7 +72,7 @@ export class ActivityQueries {
     const listed = manages(caller) ? { ...found, facts: null } : found;
     const actions = kind === null ? Object.values(actionsOf).flat() : actionsOf[kind];
     const isPreview = kind === 'updates' ? false : kind === 'previews' ? true : null;
-    const rows = await createActivityRepository(this.#db).list(
+    const rows = await createActivityRepository(readsByGrants(this.#db, [listed])).list(
       listed,
       { ...query, actions, isPreview },
       { limit: limit + 1, maxRead },

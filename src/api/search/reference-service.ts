@@ -1,6 +1,7 @@
 import { createStateIndexRepository } from '../../shared/search/state-index-repository.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { createReferenceRepository, type ReferenceEdge } from './reference-repository.ts';
@@ -31,7 +32,7 @@ export class ReferenceService {
     const organizations = await this.#organizations(caller);
     const home = organizations.find(({ name }) => name === organization);
     const found = home
-      ? await createReferenceRepository(this.#context.db).listOfOrganization(home, {
+      ? await createReferenceRepository(readsByGrants(this.#context.db, [home])).listOfOrganization(home, {
           limit: maxReferences + 1,
           stacks: maxStacks + 1,
         })
@@ -55,8 +56,8 @@ export class ReferenceService {
 
   /** The stacks that a stack reads, and the stacks that read it. */
   async ofStack(caller: Caller, ref: StackRef) {
-    const rows = createReferenceRepository(this.#context.db);
     const organizations = await this.#organizations(caller);
+    const rows = createReferenceRepository(readsByGrants(this.#context.db, organizations));
     const name = formatStackRef(ref);
     const reads = await rows.listOfStack(ref, maxStacks + 1);
     const readers: ReferenceEdge[] = [];

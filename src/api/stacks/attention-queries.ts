@@ -4,6 +4,7 @@ import type { RuleSettings } from '../../shared/updates/rules/rule-kinds.ts';
 import { describeScope } from '../../shared/updates/rules/update-rules.ts';
 import type { CallTarget } from '../access/authorize-call.ts';
 import { OrganizationNotVisibleError } from '../access/organizations.ts';
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -46,15 +47,12 @@ export class AttentionQueries {
   async list({ tokenId }: Caller, name: string | null, findAt: (target: CallTarget) => Promise<Caller>) {
     const organizations = await createStackListRepository(this.#db).listOrganizations(tokenId, { name, from: null });
     if (name !== null && organizations.length === 0) throw new OrganizationNotVisibleError();
-    const rows = createAttentionRepository(this.#db);
+    const db = readsByGrants(this.#db, organizations);
+    const rows = createAttentionRepository(db);
     const troubled = await rows.listTroubled(organizations, this.#most.scanned, maxItems);
     const isPartial = await rows.hasMore(organizations, this.#most.scanned);
     const { isCut, ...frozen } = await this.#listFrozen(organizations);
-    const waiting = await createUpdateQueryRepository(this.#db).listLongWaits(
-      organizations,
-      longWaitSeconds,
-      maxCounted + 1,
-    );
+    const waiting = await createUpdateQueryRepository(db).listLongWaits(organizations, longWaitSeconds, maxCounted + 1);
     return {
       failed: troubleOf(troubled, 'failed'),
       interrupted: troubleOf(troubled, 'interrupted'),
@@ -88,7 +86,7 @@ export class AttentionQueries {
     if (ids.length === 0) return { ...groupOf([]), isCut: false };
     const { scanned, searched } = this.#most;
     const limits = { limit: maxCounted + 1, maxCounted: maxCounted + 1, maxScanned: scanned };
-    const attention = createAttentionRepository(this.#db);
+    const attention = createAttentionRepository(readsByGrants(this.#db, organizations));
     const rows = await attention.listFrozen(organizations, ids, limits);
     // The first stacks of a freeze may all be ones that the caller may not read.
     const missed = rows.filter(({ hasMore }) => hasMore).map(({ id }) => id);

@@ -11,6 +11,7 @@ import { findFreeze } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope } from '../../shared/updates/rules/update-rules.ts';
 import { getListedOrganization, OrganizationNotVisibleError } from '../access/organizations.ts';
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
@@ -91,7 +92,7 @@ export class StackQueries {
   ): Promise<string[]> {
     const { db } = this.#context;
     const listed = await getListedOrganization(db, tokenId, organization);
-    const tags = createTagRepository(db);
+    const tags = createTagRepository(readsByGrants(db, [listed]));
     const rows = await (name === null ? tags.listNames(listed, query) : tags.listValues(listed, name, query));
     return rows.map(({ text }) => text);
   }
@@ -213,7 +214,7 @@ export class StackQueries {
           )
         : null;
     if (organizations.length === 0 || frozenBy?.length === 0) return { rows: [], next: null };
-    const stacks = createStackQueryRepository(db);
+    const stacks = createStackQueryRepository(readsByGrants(db, organizations));
     const { project, tag } = query;
     const isTagCommon = tag !== null && project === null && (await stacks.isTagCommon(organizations, tag, maxTagged));
     const filter = {

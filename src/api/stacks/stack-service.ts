@@ -28,6 +28,7 @@ import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { changePeople } from '../access/people-changes.ts';
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import { assertMayFollow, changeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
@@ -144,9 +145,10 @@ export class StackService {
     let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
     const start = { name: query.organization, from: after?.organization ?? null };
     let organizations = await this.#lists.listOrganizations(caller.tokenId, start);
-    // Permissions come from the primary; the replica only lists stacks by them.
-    const replica = await this.#context.replica?.begin();
-    const lists = replica ? createStackListRepository(replica) : this.#lists;
+    // Permissions come from the primary; the replica only lists stacks of organizations without grants.
+    const limited = readsByGrants(this.#context.db, organizations);
+    const replica = limited === this.#context.db ? await this.#context.replica?.begin() : undefined;
+    const lists = createStackListRepository(replica ?? limited);
     let stacks = 0;
     let bytes = 0;
     let rowsAtOnce = chunkSize;

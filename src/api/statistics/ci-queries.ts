@@ -1,6 +1,7 @@
 import { isByProject, type SubjectFacts } from '../../shared/access/access-decision.ts';
 import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 import { getListedOrganization } from '../access/organizations.ts';
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -34,7 +35,7 @@ export class CiQueries {
   /** Statistics of the last `days`, by day and by project. Throws NotFoundError. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
-    const queries = createCiQueryRepository(this.#db);
+    const queries = createCiQueryRepository(readsByGrants(this.#db, [organization]));
     const [statistics, refusals] = await Promise.all([
       hasSums(organization) ? queries.sumProjects(organization, days) : queries.sum(organization, days),
       queries.countRefused(organization, days),
@@ -60,7 +61,10 @@ export class CiQueries {
   async listRefused(caller: Caller, name: string, query: RefusedQuery) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
-    const rows = await createCiQueryRepository(this.#db).listRefused(organization, { ...query, limit });
+    const rows = await createCiQueryRepository(readsByGrants(this.#db, [organization])).listRefused(organization, {
+      ...query,
+      limit,
+    });
     return pageOf(rows, query.limit, ({ id, position }) => [position, id], refusalView);
   }
 
@@ -77,7 +81,10 @@ export class CiQueries {
   ) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
-    const rows = await createCiQueryRepository(this.#db).listDrifted(organization, { ...query, limit });
+    const rows = await createCiQueryRepository(readsByGrants(this.#db, [organization])).listDrifted(organization, {
+      ...query,
+      limit,
+    });
     return pageOf(rows, query.limit, ({ position, stackId }) => [position, stackId], driftView);
   }
 }

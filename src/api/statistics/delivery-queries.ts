@@ -1,4 +1,5 @@
 import { getListedOrganization } from '../access/organizations.ts';
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { hasSums } from './ci-queries.ts';
@@ -15,7 +16,7 @@ export class DeliveryQueries {
   /** Of the last `days`: of all projects together, and of each with finished runs, by name. Throws NotFoundError. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
-    const deliveries = createDeliveryRepository(this.#db);
+    const deliveries = createDeliveryRepository(readsByGrants(this.#db, [organization]));
     const rows = await (hasSums(organization) ? deliveries.sumProjects : deliveries.sum)(organization, days);
     const total = rows.find(({ project }) => project === null) ?? nothing;
     return {

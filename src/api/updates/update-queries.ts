@@ -5,6 +5,7 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import { createHistoryRepository } from '../../shared/updates/history-repository.ts';
 import { OrganizationNotVisibleError } from '../access/organizations.ts';
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -66,7 +67,12 @@ export class UpdateQueries {
     const start = { name: at.organization, from: null };
     const organizations = await createStackListRepository(db).listOrganizations(caller.tokenId, start);
     if (organizations.length === 0) throw new OrganizationNotVisibleError();
-    const rows = await createUpdateQueryRepository(db).listQueue(organizations, at, after, limit + 1);
+    const rows = await createUpdateQueryRepository(readsByGrants(db, organizations)).listQueue(
+      organizations,
+      at,
+      after,
+      limit + 1,
+    );
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     const next: QueueCursor | null =

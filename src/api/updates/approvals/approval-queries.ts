@@ -1,6 +1,7 @@
 import { type PermissionSet, permits } from '../../../shared/access/permissions.ts';
 import { rolePermissions } from '../../../shared/access/roles.ts';
 import { getListedOrganization } from '../../access/organizations.ts';
+import { readsByGrants } from '../../access/reads-by-grants.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import { httpUrl } from '../../platform/http/http-url.ts';
 import type { Caller } from '../../platform/http/request.ts';
@@ -36,7 +37,11 @@ export class ApprovalQueries {
   async list(caller: Caller, { organization, ...query }: ApprovalQuery) {
     const listed = await getListedOrganization(this.#db, caller.tokenId, organization);
     const { limit } = query;
-    const rows = await createApprovalQueryRepository(this.#db).list(listed, { ...query, limit: limit + 1 }, caller);
+    const rows = await createApprovalQueryRepository(readsByGrants(this.#db, [listed])).list(
+      listed,
+      { ...query, limit: limit + 1 },
+      caller,
+    );
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     const next: ApprovalPosition | null =
