@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';
+import { groupSchemas, Provider } from '../support/scim.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
@@ -70,6 +71,29 @@ describe('the grants that apply to a user, with the grants of teams,', () => {
     const [row] = await query<{ id: string }>(app, `select id from grants where user_id = $1 limit 1`, [member.userId]);
     await ok(call('DELETE', `/grants/${row?.id}`));
     await ok(join('three', member.login));
+  });
+
+  test('are at most 2000 for a SCIM provider, also when a suspended user returns', async () => {
+    const of = await scene();
+    const by = await Provider.of(app, of.owner.organization);
+    const [here, away] = [await by.addUser('here@example.test'), await by.addUser('away@example.test')];
+    const setActive = (active: boolean) => by.patch(`Users/${away}`, { op: 'replace', path: 'active', value: active });
+    await ok(setActive(false));
+    const groups: string[] = [];
+    for (const displayName of ['one', 'two', 'three']) {
+      const { json } = await ok(by.call('POST', 'Groups', { schemas: groupSchemas, displayName }));
+      groups.push(json.id);
+      await fill(of, 'team_id', json.id, 700);
+    }
+    const join = (group: number, user: string) =>
+      by.patch(`Groups/${groups[group]}`, { op: 'add', path: 'members', value: [{ value: user }] });
+    const message = { status: 409, json: { detail: expect.stringMatching(/At most 2000 grants/) } };
+    for (const group of [0, 1]) await ok(join(group, here));
+    expect(await join(2, here)).toMatchObject(message);
+    for (const group of [0, 1, 2]) await ok(join(group, away));
+    expect(await setActive(true)).toMatchObject(message);
+    await query(app, 'delete from grants where team_id = $1', [groups[2]]);
+    await ok(setActive(true));
   });
 
   test('of one subject are at most 1000 in all ways of giving them', async () => {

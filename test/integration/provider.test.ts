@@ -285,6 +285,27 @@ describe('groups', () => {
     );
   });
 
+  test('add nobody to a team with which too many grants would apply, and the sign-in succeeds', async () => {
+    const { login, sub } = newcomer({ groups: ['lead'] });
+    await signIn(sub);
+    const fill = (column: string, table: string, name: string, count: number) =>
+      query(
+        app,
+        `insert into grants (organization_id, effect, permissions, ${column}, stack_pattern)
+         select o.id, 'allow', 1, s.id, 'other-' || n from organizations o, ${table} s, generate_series(1, $2::integer) n
+         where o.name = 'acme' and s.${table === 'users' ? 'login' : 'name'} = $1`,
+        [name, count],
+      );
+    await fill('user_id', 'users', login, 1_500);
+    await fill('team_id', 'teams', 'web', 600);
+    provider.people.set(sub, { preferred_username: login, groups: ['dev', 'lead'] });
+    expect((await signIn(sub)).answer.status).toBe(303);
+    expect(await accessOf(login)).toEqual({ role: 'admin', teams: [] });
+    await query(app, 'delete from grants where team_id is not null');
+    await signIn(sub);
+    expect(await accessOf(login)).toEqual({ role: 'admin', teams: ['web'] });
+  });
+
   test('do not change grants made by hand', async () => {
     const { login, sub } = newcomer();
     await signIn(sub);
