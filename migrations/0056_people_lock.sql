@@ -1,8 +1,10 @@
--- Changes of users, memberships and tokens are made one at a time on the whole server. None of them waits long for the others, since each
--- waiting one keeps a connection. The limit is for this lock alone: later locks of the transaction are waited for as before.
-create function lock_people_briefly() returns void language sql set lock_timeout = '2s' as $$
-  select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))
-$$;
+-- Changes of users, memberships and tokens are made one at a time on the whole server. A waiting one keeps a connection, so it does not wait
+-- long. The limit is for this lock alone: later locks of the transaction are waited for as before.
+create function lock_people(wait_ms integer) returns void language plpgsql set lock_timeout = '2s' as $$
+begin
+  perform set_config('lock_timeout', wait_ms::text, true);
+  perform pg_advisory_xact_lock(hashtextextended('holdfast people', 0));
+end $$;
 
 -- As before, with the facts of each token computed once, not once for each of its updates.
 create or replace function end_unpermitted_leases(organization uuid, of_stack uuid) returns void language plpgsql as $$

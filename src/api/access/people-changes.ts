@@ -5,6 +5,9 @@ import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
 
 /** One change runs at a time, on all processes together. Few calls wait for it with a connection, the others without. */
 const limits = { atOnce: 3, atOncePerCaller: 1, waiting: 1_000, waitingPerCaller: 100, waitMs: 10_000 };
+const lockMs = 2_000;
+/** Of changes that do not queue here and that nobody can repeat, or that must not fail because organizations are busy. */
+export const patientLockMs = 15_000;
 const semaphores = new WeakMap<Database, FairSemaphore>();
 
 /**
@@ -17,7 +20,7 @@ export function changePeople<T>(db: Database, of: string | null, work: (tx: Quer
   semaphores.set(db, semaphore);
   return semaphore.run(of, null, () =>
     db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock();
+      await createPeopleRepository(tx).lock(lockMs);
       return work(tx);
     }),
   );

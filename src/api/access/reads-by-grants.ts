@@ -8,6 +8,9 @@ import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
 /** In one process: other calls also need connections to Postgres. */
 const limits = { atOnce: 3, atOncePerCaller: 2, waiting: 300, waitingPerCaller: 50 };
 const statementMs = 10_000;
+const manyGrants = 50;
+/** In characters of JSON. */
+const shortestGrant = 20;
 const semaphores = new WeakMap<Database, FairSemaphore>();
 const methods = ['any', 'anyFirst', 'exists', 'maybeOne', 'maybeOneFirst', 'one', 'oneFirst'] as const;
 
@@ -19,14 +22,14 @@ class ReadTooBroadError extends AppError {
 }
 
 /**
- * For statements that compare the caller's grants with all stacks of these organizations, which can take seconds: few run at once, few of one
- * organization, and none for long. Without such organizations, the pool itself. Statements throw ReadTooBroadError, UnavailableError.
+ * For statements that compare the caller's grants with all stacks of these organizations, which can take seconds if many grants apply: few run at
+ * once, few of one organization, and none for long. Without such organizations, the pool itself. Statements throw ReadTooBroadError, UnavailableError.
  */
 export function readsByGrants(
   db: Database,
   organizations: readonly Pick<ListedOrganization, 'facts' | 'name'>[],
 ): Queryable {
-  const organization = organizations.find(({ facts }) => facts !== null);
+  const organization = organizations.find(({ facts }) => hasManyGrants(facts));
   if (organization === undefined) return db;
   const semaphore = semaphores.get(db) ?? new FairSemaphore(limits);
   semaphores.set(db, semaphore);
@@ -36,6 +39,12 @@ export function readsByGrants(
       semaphore.run(organization.name, null, () => runBriefly(db, name, statement));
   }
   return Object.assign(Object.create(db) as Database, limited);
+}
+
+function hasManyGrants(facts: string | null): boolean {
+  // Of an organization that has grants at all, few apply to most callers.
+  if (facts === null || facts.length < manyGrants * shortestGrant) return false;
+  return ((JSON.parse(facts) as { grants?: readonly unknown[] }).grants?.length ?? 0) > manyGrants;
 }
 
 async function runBriefly(

@@ -2,12 +2,13 @@ import { createPeopleRepository, type PersonRow } from '../../shared/identity/pe
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import { lockOwner } from '../access/locked-access.ts';
+import { patientLockMs } from '../access/people-changes.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 /** The caller stays a site admin until the transaction ends. Call before any other lock is taken. Throws UnauthenticatedError, ForbiddenError. */
 export async function lockOperator(tx: Queryable, caller: Caller): Promise<void> {
   const people = createPeopleRepository(tx);
-  await people.lock();
+  await people.lock(patientLockMs);
   await lockOwner(tx, caller);
   if (!(await people.find(caller.login))?.siteAdmin) throw new ForbiddenError('Only site admins may do this');
 }

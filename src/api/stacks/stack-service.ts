@@ -145,10 +145,9 @@ export class StackService {
     let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
     const start = { name: query.organization, from: after?.organization ?? null };
     let organizations = await this.#lists.listOrganizations(caller.tokenId, start);
-    // Permissions come from the primary; the replica only lists stacks of organizations without grants.
-    const limited = readsByGrants(this.#context.db, organizations);
-    const replica = limited === this.#context.db ? await this.#context.replica?.begin() : undefined;
-    const lists = createStackListRepository(replica ?? limited);
+    // Permissions come from the primary; the replica only lists stacks by them.
+    const replica = await this.#context.replica?.begin();
+    const lists = createStackListRepository(replica ?? readsByGrants(this.#context.db, organizations));
     let stacks = 0;
     let bytes = 0;
     let rowsAtOnce = chunkSize;

@@ -63,10 +63,10 @@ const MemberRow = Type.Object({
 export function createPeopleRepository(db: Queryable) {
   const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
   return {
-    /** Takes the lock of `lockPeople`. Throws UnavailableError after two seconds: the waiting transaction keeps a connection. */
-    lock: async (): Promise<void> => {
+    /** Takes the lock of `lockPeople`. Throws UnavailableError after `waitMs`: the waiting transaction keeps a connection. */
+    lock: async (waitMs: number): Promise<void> => {
       try {
-        await db.query(sql.nothing`/* people.lockBriefly */ select lock_people_briefly()`);
+        await db.query(sql.nothing`/* people.lockFor */ select lock_people(${waitMs})`);
       } catch (error) {
         if (!isLockTimeout(error)) throw error;
         const message = 'Another change of users, teams or grants is taking long; please retry';

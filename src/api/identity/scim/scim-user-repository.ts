@@ -28,13 +28,7 @@ const ScimUserRow = Type.Object({
 export type ScimUserRow = Row<typeof ScimUserRow>;
 
 const CountRow = Type.Object({ count: Type.Integer() });
-const FoundRow = Type.Object({
-  id: Type.String(),
-  login: Type.String(),
-  isVisible: Type.Boolean(),
-  /** The provider of this organization created the account, and the user is in no other organization. */
-  isOwn: Type.Boolean(),
-});
+const FoundRow = Type.Object({ id: Type.String(), login: Type.String(), isVisible: Type.Boolean() });
 const IdRow = Type.Object({ id: Type.String() });
 
 export interface ScimProfile {
@@ -104,10 +98,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
     findByLogin: (login: string) =>
       db.maybeOne(sql.rows(FoundRow)`
         /* scimUsers.findByLogin */
-        select u.id, u.login, ${isVisible} as "isVisible",
-          coalesce(u.provisioned_by = ${organizationId}, false)
-            and not exists (select 1 from memberships o where o.user_id = u.id and o.organization_id <> ${organizationId}) as "isOwn"
-        from users u where lower(u.login) = lower(${login})
+        select u.id, u.login, ${isVisible} as "isVisible" from users u where lower(u.login) = lower(${login})
         order by u.login <> ${login}, u.created_at limit 1`),
 
     /** Creates an account that belongs to the organization. */

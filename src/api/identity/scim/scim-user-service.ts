@@ -44,20 +44,12 @@ export class ScimUserService {
     };
   }
 
-  /**
-   * Creates the user, or adds an existing one with this login. On a server with several organizations, nobody becomes a member, or is
-   * revealed to one, without consent. Throws ScimError, ConflictError.
-   */
+  /** Creates the user, or adds an existing user of other organizations with this login. Throws ScimError, ConflictError. */
   create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
     const wanted = readUser(body, true);
     return this.#provision(caller, organization, audit, async (work, users) => {
       const found = await users.findByLogin(wanted.userName);
       if (found?.isVisible) throw new ScimError('uniqueness', `There is already a user ${wanted.userName}`);
-      if (found && !found.isOwn && (await createPeopleRepository(work.tx).hasSeveralOrganizations()))
-        throw new ScimError(
-          'uniqueness',
-          `The user ${wanted.userName} exists, but is not in ${organization}: invite the user, or let an operator run: holdfast admin add-member ${wanted.userName} --organization ${organization}`,
-        );
       const id = found?.id ?? (await users.create(wanted.userName, wanted));
       const login = found?.login ?? wanted.userName;
       if (!found) await work.record(login, { action: 'user.create' });

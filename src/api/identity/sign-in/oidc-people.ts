@@ -8,6 +8,7 @@ import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { isLogin } from '../../../shared/stacks/names.ts';
 import { exceedsUserBounds } from '../../access/grant-bounds.ts';
+import { patientLockMs } from '../../access/people-changes.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { type MappedAccess, mapGroups, readGroupMapping } from './group-mapping.ts';
@@ -45,7 +46,7 @@ export class OidcPeople {
       access: mapGroups(this.#mapping, this.#groupsOf(claims)),
     };
     const people = createPeopleRepository(tx);
-    await people.lock();
+    await people.lock(patientLockMs);
     const providers = createProviderRepository(tx);
     const found = await providers.findIdentity(person.issuer, person.subject);
     if (found && !found.isActive) throw new ForbiddenError('This user was deactivated');
