@@ -128,7 +128,7 @@ describe('invalid S3 responses', () => {
   it('retries when there is no response', async () => {
     let asked = 0;
     const { store } = await start((response) => void (++asked > 1 && response.end('found')), {
-      requestTimeoutMs: 4_000,
+      requestTimeoutMs: 2_000,
       maxAttempts: 2,
     });
     expect((await readAll(await store.open('some/key'))).toString()).toBe('found');
@@ -147,7 +147,7 @@ describe('reading S3 bodies', () => {
 
   it.each<[string, string, Answer, number]>([
     ['is cut', 'unreachable', cutAfterHalf, 60_000],
-    ['stops', 'timeout', half, 4_000],
+    ['stops', 'timeout', half, 2_000],
   ])('a body that %s is an error, not an end', async (_label, fault, answer, requestTimeoutMs) => {
     const { store } = await start(answer, { requestTimeoutMs });
     const body = await store.open('some/key');
@@ -167,11 +167,11 @@ describe('reading S3 bodies', () => {
         response.writeHead(200, { 'content-length': '24' });
         for (const letter of 'abcdefghijklmnopqrstuvwx') {
           response.write(letter);
-          await sleep(150);
+          await sleep(75);
         }
         response.end();
       },
-      { requestTimeoutMs: 3_000, attemptTimeoutMs: 3_200 },
+      { requestTimeoutMs: 1_500, attemptTimeoutMs: 1_600 },
     );
     expect((await readAll(await store.open('some/key'))).toString()).toBe('abcdefghijklmnopqrstuvwx');
   });
@@ -179,11 +179,11 @@ describe('reading S3 bodies', () => {
   it('a slow reader loses nothing', async () => {
     const bytes = Buffer.alloc(8 * mib, 7);
     const { store } = await start((response) => void response.end(bytes), {
-      requestTimeoutMs: 4_000,
+      requestTimeoutMs: 2_000,
     });
     let found = 0;
     for await (const chunk of await store.open('some/key')) {
-      if (found === 0) await sleep(6_000);
+      if (found === 0) await sleep(3_000);
       found += chunk.length;
     }
     expect(found).toBe(bytes.length);
