@@ -239,6 +239,7 @@ export async function createContext(
       rollbackState,
       journal: state.journal,
       backlog: new JournalBacklog(...backlogSteps(config.redisUrl !== null)),
+      snapshotEntries: config.journalSnapshotEntries,
       metrics,
     }),
     eventWriter: new EventWriter(events, config.limits.maxEventBytes, ({ stackId, updateId }) =>

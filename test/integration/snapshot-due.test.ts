@@ -13,8 +13,8 @@ import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, complete } from '../support/update-calls.ts';
 
-/** As many as it takes to reach a journal's first snapshot; two entries each. */
-const resources = 2_500;
+/** Two entries each: as many as make a snapshot due, and more than a replay in this thread applies. */
+const resources = 300;
 
 /** A runner that runs `before` before each replay that it gets. */
 function runnerWith(before: () => Promise<void>): ReplayRunner {
@@ -45,7 +45,11 @@ describe.each([
   ['committed by the API', {}],
   ['committed by a job', { HOLDFAST_DIRECT_BYTES: '1' }],
 ])('a batch of entries %s', (_way, ways) => {
-  const settings = { HOLDFAST_DIRECT_BYTES: String(64 * 1024 * 1024), ...ways };
+  const settings = {
+    HOLDFAST_DIRECT_BYTES: String(64 * 1024 * 1024),
+    ...ways,
+    journalSnapshotEntries: 2 * resources,
+  };
 
   test.each([
     ['refused', new FaultError('the base is damaged')],

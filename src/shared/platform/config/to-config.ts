@@ -112,6 +112,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     encoding: { bytesPerSecond: tuning.encodeBytesPerSecond },
     /** 0: the data of deleted stacks is deleted at once. */
     deletedStackDays: settings.HOLDFAST_DELETED_STACK_DAYS,
+    journalSnapshotEntries: tuning.journalSnapshotEntries,
     journalGraceSeconds: tuning.journalGraceSeconds,
     blobRetentionSeconds: settings.HOLDFAST_BLOB_RETENTION_SECONDS,
     reconcile: {

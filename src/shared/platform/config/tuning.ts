@@ -79,6 +79,8 @@ export function tuningOf(settings: Settings) {
     largeJobConcurrency: Math.ceil(settings.HOLDFAST_JOB_CONCURRENCY / 2),
     /** How long a request waits for its job. */
     jobWaitSeconds: 120,
+    /** Entries between snapshots of a journal; see JournalWriter. */
+    journalSnapshotEntries: 5_000,
     /** A damaged state can be rebuilt from the journal of its update for this long. */
     journalGraceSeconds: 3600,
     /** How long after the end of an update its engine events are archived: the last of them may arrive late. */

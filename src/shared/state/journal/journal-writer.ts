@@ -7,11 +7,6 @@ import type { JournalBacklog } from './incremental/journal-backlog.ts';
 import { type BatchEntry, isLimitable, splitJournalBatch } from './journal-batch.ts';
 import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
 
-/**
- * A snapshot is due every `entriesPerSnapshot` entries and, in a long journal, whenever it has grown by a quarter. This limits both
- * the replay at the end and the cost of the snapshots, each of which contains all changes since the update began.
- */
-const entriesPerSnapshot = 5_000;
 const snapshotGrowth = 1.25;
 
 /** The work that a batch has made due. */
@@ -50,6 +45,7 @@ export class JournalWriter {
   readonly #rollbackState: Pick<RollbackState, 'beginWrite'>;
   readonly #journal: JournalRepository;
   readonly #backlog: JournalBacklog;
+  readonly #snapshotEntries: number;
   readonly #metrics: Metrics;
 
   constructor(parts: {
@@ -57,12 +53,14 @@ export class JournalWriter {
     rollbackState: Pick<RollbackState, 'beginWrite'>;
     journal: JournalRepository;
     backlog: JournalBacklog;
+    snapshotEntries: number;
     metrics: Metrics;
   }) {
     this.#changeLimits = parts.changeLimits;
     this.#rollbackState = parts.rollbackState;
     this.#journal = parts.journal;
     this.#backlog = parts.backlog;
+    this.#snapshotEntries = parts.snapshotEntries;
     this.#metrics = parts.metrics;
   }
 
@@ -96,19 +94,23 @@ export class JournalWriter {
 
   #note(fence: LeaseFence, { added, entryCount }: AppendedEntries, bytes: number): Appended {
     const incrementalDue = added > 0 && this.#backlog.add(fence.updateId, added, bytes);
-    return { snapshotDue: isSnapshotDue(entryCount, added), incrementalDue };
+    return { snapshotDue: isSnapshotDue(this.#snapshotEntries, entryCount, added), incrementalDue };
   }
 }
 
-/** Whether the last `added` entries made the journal reach or pass a count at which a snapshot is due. */
-export function isSnapshotDue(entryCount: number, added: number): boolean {
-  return snapshotsWithin(entryCount) > snapshotsWithin(entryCount - added);
+/**
+ * Whether the last `added` entries made the journal reach or pass a count at which a snapshot is due: every `step` entries and, in a
+ * long journal, whenever it has grown by a quarter. This limits both the replay at the end and the cost of the snapshots, each of which
+ * contains all changes since the update began.
+ */
+export function isSnapshotDue(step: number, entryCount: number, added: number): boolean {
+  return snapshotsWithin(step, entryCount) > snapshotsWithin(step, entryCount - added);
 }
 
 /** The number of snapshots due within the first `entryCount` entries. */
-function snapshotsWithin(entryCount: number): number {
+function snapshotsWithin(step: number, entryCount: number): number {
   // Above this count, a quarter of the journal is more than the fixed step.
-  const linearLimit = entriesPerSnapshot / (snapshotGrowth - 1);
+  const linearLimit = step / (snapshotGrowth - 1);
   const geometricSteps = Math.log(Math.max(entryCount / linearLimit, 1)) / Math.log(snapshotGrowth);
-  return Math.floor(Math.min(entryCount, linearLimit) / entriesPerSnapshot) + Math.floor(geometricSteps);
+  return Math.floor(Math.min(entryCount, linearLimit) / step) + Math.floor(geometricSteps);
 }

@@ -91,6 +91,11 @@ describe('order and repetition', () => {
   });
 });
 
+/** After how many entries a replay is looked at: every one, but fewer over a large base, where each look takes as long as hundreds. */
+function stepOf({ base }: JournalCase): number {
+  return (base?.length ?? 0) > 100_000 ? 8 : 1;
+}
+
 describe('an incremental replay', () => {
   test('generates after every entry the same document as a full replay of the entries so far', () => {
     for (const recorded of smallCases) {
@@ -98,6 +103,7 @@ describe('an incremental replay', () => {
       const replay = new JournalReplay(recorded.base);
       entries.forEach((entry, i) => {
         expect(replay.apply(entry)).toBe(true);
+        if ((i + 1) % stepOf(recorded) !== 0) return;
         const expected = replayed(recorded, entries.slice(0, i + 1));
         expect(replay.generate(manifest).document.equals(expected)).toBe(true);
       });
@@ -109,12 +115,11 @@ describe('an incremental replay', () => {
       const entries = inOrder(recorded.entries);
       const expected = replayed(recorded, entries);
       const stopped = new JournalReplay(recorded.base);
-      for (let applied = 0; applied <= entries.length; applied++) {
+      for (let applied = 0; applied <= entries.length; applied += stepOf(recorded)) {
         const restored = JournalReplay.restore(recorded.base, stopped.snapshot());
         for (const entry of entries.slice(applied)) restored.apply(entry);
         expect(restored.generate(manifest).document.equals(expected)).toBe(true);
-        const next = entries[applied];
-        if (next) stopped.apply(next);
+        for (const next of entries.slice(applied, applied + stepOf(recorded))) stopped.apply(next);
       }
     }
   });
