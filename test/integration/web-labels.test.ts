@@ -1,11 +1,13 @@
 import { expect, test } from '@jest/globals';
 import { SignIn } from '../../src/shared/audit/audit-event.ts';
+import { csvLine } from '../../src/shared/platform/csv/csv-line.ts';
 import { leaseLosses } from '../../src/shared/updates/lease.ts';
 import { refusalReasons } from '../../src/shared/updates/refused-run-repository.ts';
 import { ruleKindNames, ruleKinds } from '../../src/shared/updates/rules/rule-kinds.ts';
 import { deliveryStates } from '../../src/shared/webhooks/delivery-repository.ts';
 import { eventGroups } from '../../src/shared/webhooks/webhook-events.ts';
 import { signInLabels } from '../../src/web/audit/sign-in-labels.ts';
+import { csvText } from '../../src/web/platform/ui/csv-text.ts';
 import { refusalLabels } from '../../src/web/statistics/refusal-labels.ts';
 import { describeSettings, ruleKinds as ruleLabels } from '../../src/web/updates/rules/rule-labels.ts';
 import { endReasons } from '../../src/web/updates/update-status.ts';
@@ -38,4 +40,28 @@ test.each([
   const sentences = values.map((value) => describeSettings(kind, { [name]: value }));
   expect(new Set(sentences).size).toBe(values.length);
   for (const value of values) expect(sentences).not.toContain(value);
+});
+
+// The web UI has a copy of these rules, too.
+test('both ways to write CSV quote the same cells, and run no formula', () => {
+  const plain = ['name', '', 'ümläut', 'a=b', "'"];
+  const quoted = ['a,b', 'a"b', 'a\nb'];
+  const formulas = [
+    '=1+1',
+    '+1',
+    '-1',
+    '@sum',
+    '\tx',
+    '\rx',
+    '\nx',
+    '＝1',
+    '＋1',
+    '－1',
+    '＠sum',
+    '=HYPERLINK("x","y")',
+  ];
+  const cells = [...plain, ...quoted, ...formulas];
+  expect(csvText([cells])).toBe(csvLine(cells));
+  for (const formula of formulas) expect(csvLine([formula])).toMatch(/^"?'/);
+  for (const text of plain) expect(csvLine([text])).toBe(`${text}\r\n`);
 });

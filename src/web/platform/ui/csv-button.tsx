@@ -1,5 +1,6 @@
 import { Download } from 'lucide-react';
 import { Button } from './button.tsx';
+import { csvText } from './csv-text.ts';
 import { csvTexts } from './texts.tsx';
 
 /** Saves a table as a file. `read`: its lines, the names of the columns first. */
@@ -29,15 +30,4 @@ export function CsvButton({
       {csvTexts.csv}
     </Button>
   );
-}
-
-/** Lines of cells as CSV (RFC 4180), as the server writes it. */
-function csvText(lines: readonly (readonly (string | number)[])[]): string {
-  return lines.map((cells) => `${cells.map((cell) => csvCell(String(cell))).join(',')}\r\n`).join('');
-}
-
-/** Quoted where needed. Spreadsheets would run a value that begins like a formula; the quote in front prevents that. */
-function csvCell(text: string): string {
-  const safe = /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
