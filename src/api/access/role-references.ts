@@ -3,13 +3,10 @@ import type { PermissionSet } from '../../shared/access/permissions.ts';
 import { type Role, rolePermissions, roles } from '../../shared/access/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { createRoleRepository } from './role-repository.ts';
 
-const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
-export function isId(text: string): boolean {
-  return idPattern.test(text);
-}
+export const isId = isUuid;
 
 /** A role as others refer to it. The id of a built-in one is its name. */
 export interface RoleReference {

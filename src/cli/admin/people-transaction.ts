@@ -15,6 +15,7 @@ import { createTokenRepository, type TokenRepository } from '../../shared/identi
 import { createIssuerRepository, type IssuerRepository } from '../../shared/identity/trust/issuer-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { endRevokedLeases } from '../../shared/updates/end-revoked-leases.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
 import type { Printed } from '../output/output-types.ts';
@@ -200,7 +201,7 @@ async function organizationsOf(
   if ('login' in scope)
     return [null, ...(await (rule === 'members' ? people.listOrganizationsOf : people.listManagersOf)(scope.login))];
   // For any token, even an invalid one.
-  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(scope.tokenId)) return [null];
+  if (!isUuid(scope.tokenId)) return [null];
   const login = await people.findLoginOfToken(scope.tokenId);
   if (login !== null) return [null, ...(await people.listManagersOf(login))];
   const owners = await createIdentityRepository(tx).listMemberships(scope.tokenId);

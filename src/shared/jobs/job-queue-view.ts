@@ -1,6 +1,7 @@
 import type { Job as QueuedJob } from 'bullmq';
 import { Value } from 'typebox/value';
 import { redisCall } from '../platform/redis/redis.ts';
+import { isUuid } from '../platform/schema/uuid.ts';
 import { Job } from './definitions.ts';
 import type { JobRepository } from './job-repository.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
@@ -12,7 +13,6 @@ export type JobState = (typeof jobStates)[number];
 
 /** Maximum length of text from Redis that is shown, since other clients may have written it. */
 const shownCharacters = 200;
-const idPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * A job as shown to people: ids, times and the kind of its fault. Name, times and fault come from Redis; update and stack come
@@ -70,9 +70,7 @@ export class JobQueueView {
   async overview(limit: number): Promise<QueueOverview> {
     await this.#monitor.poll();
     const found = await Promise.all(queueNames.map((name) => redisCall(() => this.#find(name, limit))));
-    const ids = found.flatMap(({ jobs }) =>
-      jobs.flatMap(({ queued: { id = '' } }) => (idPattern.test(id) ? [id] : [])),
-    );
+    const ids = found.flatMap(({ jobs }) => jobs.flatMap(({ queued: { id = '' } }) => (isUuid(id) ? [id] : [])));
     const admitted = await this.#admissions.findJobs(ids);
     const shown = found.map(({ name, workers, jobs }) => ({
       ...this.#monitor.queueStates[name],
@@ -87,7 +85,7 @@ export class JobQueueView {
   async findFailed(name: QueueName, id: string): Promise<{ readonly name: string; readonly retry: Job | null } | null> {
     const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
     if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return null;
-    const admitted = idPattern.test(id) ? (await this.#admissions.findJobs([id])).get(id) : undefined;
+    const admitted = isUuid(id) ? (await this.#admissions.findJobs([id])).get(id) : undefined;
     return { name: textOf(queued.name), retry: retryOf(admitted) };
   }
 

@@ -4,6 +4,7 @@ import type { JobAdmission, JobRepository } from '../../shared/jobs/job-reposito
 import { JobData } from '../../shared/jobs/queues.ts';
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 
 /**
@@ -19,7 +20,6 @@ export interface QueuedRecord {
   readonly data: unknown;
 }
 
-const idPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Maximum length of untrusted text in a log line. */
 const shownCharacters = 64;
 
@@ -89,7 +89,7 @@ export function shown(text: unknown): string {
 }
 
 function idOf({ id }: QueuedRecord): string | null {
-  return id !== undefined && idPattern.test(id) ? id : null;
+  return id !== undefined && isUuid(id) ? id : null;
 }
 
 function matches(queued: QueuedRecord, job: unknown): boolean {

@@ -10,6 +10,7 @@ import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
+import { isUuid } from '../../../shared/platform/schema/uuid.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller, Session } from '../../platform/http/request.ts';
@@ -41,7 +42,6 @@ export interface SignedIn {
 }
 
 const maxUserAgentChars = 256;
-const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const tokenPattern = /^hfs-[0-9A-Za-z]{49}$/;
 
 /** Sessions of browsers. The database stores the hash of the cookie's value. */
@@ -118,7 +118,7 @@ export class SessionService {
   async end(session: Session, id: string, audit: AuditTrail): Promise<void> {
     const { login, userId } = session;
     await this.#db.inTransaction(async (tx) => {
-      if (!idPattern.test(id) || !(await this.#sessions(tx).remove(userId, id)))
+      if (!isUuid(id) || !(await this.#sessions(tx).remove(userId, id)))
         throw new NotFoundError('This session has already ended');
       await recordOfPerson(tx, audit, { login, object: login, details: { session: id } });
     });
