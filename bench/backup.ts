@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import { holdfastProgram } from '../testkit/holdfast-program.ts';
@@ -94,7 +95,7 @@ const create = async (location: string, ...options: string[]): Promise<void> => 
   ({ bytes: stored } = JSON.parse(await backup(server.dataDir, 'create', '--to', location, ...options)));
 };
 const steps: Record<string, () => Promise<unknown>> = {
-  'no backup': () => new Promise((resolve) => setTimeout(resolve, idleMs)),
+  'no backup': () => sleep(idleMs),
   'create, the first': () => create(plain),
   'create, the next': () => create(plain),
   verify: () => backup(nothing, 'verify', '--from', plain),

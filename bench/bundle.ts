@@ -10,8 +10,8 @@ import { parse } from 'yaml';
 import { PassphraseCrypter } from '../src/shared/diy/passphrase-crypter.ts';
 import { runHoldfast } from '../testkit/admin-command.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { stashProgram } from '../testkit/stash-program.ts';
+import { until } from '../testkit/until.ts';
 import { DataFolder } from './support/footprint.ts';
 import { cpuSecondsOf, loadAverage, percentile, printTable } from './support/measures.ts';
 import { sendCall } from './support/send-call.ts';
@@ -131,7 +131,7 @@ const isWritten = async (): Promise<boolean> => {
   return found.behind === 0 && found.stacks === stacks + 1;
 };
 const written = await secondsOf(() =>
-  pollUntil('the bundle is written', isWritten, { timeoutMs: maxMinutes * 60_000, everyMs: 5_000 }),
+  until(isWritten, 'the bundle is written', { timeoutMs: maxMinutes * 60_000, everyMs: 5_000 }),
 );
 note('bundle written after that, s', written);
 note('longest lag, s', percentile(lags, 1));

@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { startS3Server } from '../testkit/s3-server.ts';
 import { tuned } from '../testkit/tuned.ts';
+import { until } from '../testkit/until.ts';
 import { engineEvents } from './support/engine-events.ts';
 import { DataFolder } from './support/footprint.ts';
 import { cpuSecondsOf, loadAverage, percentile, printTable } from './support/measures.ts';
@@ -128,7 +128,7 @@ async function measure(store: string, settings: Record<string, string>): Promise
     const rowBytes = await data.eventRowBytes(ids);
     const cpu = await cpuSecondsOf(server.pid());
     for (const { update } of updates) await client.complete(update);
-    await pollUntil('the events are archived', async () => (await data.eventRowBytes(ids)) === 0, {
+    await until(async () => (await data.eventRowBytes(ids)) === 0, 'the events are archived', {
       timeoutMs: packTimeoutMs,
       everyMs: 500,
     });

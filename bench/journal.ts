@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { tuned } from '../testkit/tuned.ts';
+import { until } from '../testkit/until.ts';
 import { DataFolder } from './support/footprint.ts';
 import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/measures.ts';
 import { RawClient, type Update } from './support/raw-client.ts';
@@ -108,7 +108,7 @@ async function untilCleanedUp(folder: DataFolder): Promise<void> {
     await folder.query("update journals set folded_at = 'epoch' where folded_at > 'epoch'");
     return (await folder.leftovers()) === 0;
   };
-  await pollUntil('the server has cleaned up', isClean, { timeoutMs: 600_000, everyMs: 200 });
+  await until(isClean, 'the server has cleaned up', { timeoutMs: 600_000, everyMs: 200 });
 }
 
 async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: number): Promise<(string | number)[]> {

@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 import { migrate } from '../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../src/shared/platform/logger/logger.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { startPostgresPair } from '../testkit/postgres-pair.ts';
+import { until } from '../testkit/until.ts';
 import { ownDatabaseSettings } from './support/databases.ts';
 import { loadAverage, percentile, printTable } from './support/measures.ts';
 import { postgresCpuSecondsOf } from './support/process-cpu.ts';
@@ -32,10 +32,12 @@ await migrate({ url: pair.primaryUrl, connectMs: 10_000, waitMs: 10_000, logger:
 const common = ownDatabaseSettings(pair.primaryUrl);
 await using withoutReplica = await startOwnHoldfast(common);
 await using withReplica = await startOwnHoldfast({ ...common, HOLDFAST_DATABASE_REPLICA_URL: pair.standbyUrl });
-await pollUntil('the replica serves', async () =>
-  (await (await fetch(`${withReplica.managementUrl}/metrics`)).text()).includes(
-    'holdfast_replica_state{state="serving"} 1',
-  ),
+await until(
+  async () =>
+    (await (await fetch(`${withReplica.managementUrl}/metrics`)).text()).includes(
+      'holdfast_replica_state{state="serving"} 1',
+    ),
+  'the replica serves',
 );
 
 const call = async (

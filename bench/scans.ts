@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
+import { until } from '../testkit/until.ts';
 import { loadAverage, loopDelayOf, memoryOf, percentile, printTable, resetPeak } from './support/measures.ts';
 
 /**
@@ -68,7 +68,7 @@ const isIndexed = async (): Promise<boolean> => {
   const { result } = JSON.parse(text) as { result: { data: { indexedVersion: number | null } } };
   return result.data.indexedVersion === 1;
 };
-await pollUntil('both states are indexed', isIndexed, { timeoutMs: 600_000, everyMs: 1_000 });
+await until(isIndexed, 'both states are indexed', { timeoutMs: 600_000, everyMs: 1_000 });
 await sleep(5_000);
 
 const ref = { organization, project: 'bench', stack: 'one' };

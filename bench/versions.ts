@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { tuned } from '../testkit/tuned.ts';
+import { until } from '../testkit/until.ts';
 import { type Download, download } from './support/download.ts';
 import { DataFolder } from './support/footprint.ts';
 import { cpuSecondsOf, loadAverage, median, memoryOf, percentile, printTable, resetPeak } from './support/measures.ts';
@@ -148,7 +148,7 @@ async function encode(server: OwnHoldfastServer, folder: DataFolder) {
     const [row] = await folder.query('select count(*)::int as due from checkpoints where encode_at <= now()');
     return row?.['due'] === 0;
   };
-  await pollUntil('all versions are encoded', isDone, { timeoutMs: 3_600_000, everyMs: 1_000 });
+  await until(isDone, 'all versions are encoded', { timeoutMs: 3_600_000, everyMs: 1_000 });
   return {
     seconds: (performance.now() - begun) / 1000,
     cpuSeconds: (await cpuSecondsOf(server.pid())) - cpu,

@@ -9,10 +9,10 @@ import { expect, test } from '@jest/globals';
 import { setPassword } from '../testkit/admin-command.ts';
 import { startChromium } from '../testkit/chromium.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { findFreePort } from '../testkit/server-process.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { ensureToolchain } from '../testkit/toolchain/toolchain.ts';
+import { until } from '../testkit/until.ts';
 import { submitPassword } from '../testkit/web-session.ts';
 
 /**
@@ -51,7 +51,7 @@ class TerminalLogin implements AsyncDisposable {
   /** Presses Enter at the prompt, for a login with the browser, and returns the address that the CLI opens. */
   async openedPage(): Promise<string> {
     const wait = { timeoutMs: 120_000, everyMs: 50 };
-    await pollUntil('the CLI asks for a token', async () => /<ENTER>/.test(this.output), wait);
+    await until(async () => /<ENTER>/.test(this.output), 'the CLI asks for a token', wait);
     let opened = '';
     const read = async (): Promise<boolean> => {
       // The prompt may not read yet.
@@ -59,7 +59,7 @@ class TerminalLogin implements AsyncDisposable {
       opened = await readFile(join(this.#home, 'opened'), 'utf8').catch(() => '');
       return opened !== '';
     };
-    await pollUntil('the CLI opens a page', read, { ...wait, everyMs: 500 });
+    await until(read, 'the CLI opens a page', { ...wait, everyMs: 500 });
     return opened;
   }
 

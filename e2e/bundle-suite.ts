@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { runHoldfast } from '../testkit/admin-command.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { newProject, unattended } from '../testkit/scenario.ts';
 import { reference, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs } from '../testkit/suite.ts';
 import type { PulumiVersion } from '../testkit/toolchain/recipes.ts';
 import { tuned } from '../testkit/tuned.ts';
+import { until } from '../testkit/until.ts';
 
 /** What encrypts the secrets of a bundle, for the server and for the CLI. */
 export interface BundleAccess {
@@ -61,7 +61,7 @@ export function testBundle(name: string, cli: PulumiVersion, openAccess: () => P
         const { behind, errors, stacks: count } = JSON.parse(status);
         return behind === 0 && count === stacks.length && errors.length === 0;
       };
-      await pollUntil('the bundle has both stacks', isComplete, { timeoutMs: 60_000, everyMs: 500 });
+      await until(isComplete, 'the bundle has both stacks', { timeoutMs: 60_000, everyMs: 500 });
 
       await holdfast.kill();
       const env = {

@@ -3,10 +3,10 @@ import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 
 import type { HoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 
 const thingType = 'holdfast:index:Thing';
 
@@ -76,9 +76,9 @@ await suite('rules of updates', {}, () => {
       await workspace.writeProgram(thingProgram({ project, things }));
       await cloud.control({ slowAfterMs: { '*': 300 } });
       const run = await workspace.spawn(['up', ...unattended, '--parallel', '16']);
-      await pollUntil(
-        'some things are created',
+      await until(
         async () => (await cloud.log()).filter(({ phase }) => phase === 'done').length >= 30,
+        'some things are created',
         { timeoutMs: 240_000, everyMs: 100 },
       );
       const stackPath = `stacks/${holdfast.organization}/${project}/dev`;

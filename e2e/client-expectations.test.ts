@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
 import { writePolicyPack } from '../testkit/policy-pack.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, newProject, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 
 /** How the CLI shows responses other than plain success. */
 await suite('expectations of the CLI', {}, () => {
@@ -44,7 +44,7 @@ await suite('expectations of the CLI', {}, () => {
       await cancelNothing();
       await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1', slowMs: 600_000 } } }));
       const slow = await workspace.spawn(['up', ...unattended]);
-      await pollUntil('the update is under way', () => slow.stdout.includes('creating'), { timeoutMs: 120_000 });
+      await until(() => slow.stdout.includes('creating'), 'the update is under way', { timeoutMs: 120_000 });
       const refused = outputOf(await workspace.run(['up', ...unattended]));
       expect(refused).toContain('[409] Conflict: Another update is currently in progress.');
       await workspace.runOk(['cancel', '--yes']);
@@ -94,9 +94,9 @@ await suite('expectations of the CLI', {}, () => {
       });
       expect(response.status).toBe(200);
       const search = ['org', 'search', '--query', `name:${project}`, '--org', organization];
-      await pollUntil(
-        'the resource is found',
+      await until(
         async () => (await workspace.runOk(search)).stdout.includes('Displaying 1 of 1'),
+        'the resource is found',
         { timeoutMs: 120_000 },
       );
     },

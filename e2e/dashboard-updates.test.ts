@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { pollUntil } from '../testkit/poll.ts';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { secret, thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { findBarriers, signIn, untilAsWide } from '../testkit/web-session.ts';
 
@@ -136,9 +136,9 @@ await suite('pages of stacks and updates', {
       await page.getByRole('button', { name: 'Cancel the update' }).click();
       await page.getByText('Cancelled', { exact: true }).waitFor();
       // The dialog takes its time to close.
-      await pollUntil('there is nothing to end', async () => {
+      await until(async () => {
         return (await page.getByRole('button', { name: /Cancel|Drain/ }).count()) === 0;
-      });
+      }, 'there is nothing to end');
     },
     scenarioTimeoutMs,
   );

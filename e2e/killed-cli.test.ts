@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { pollUntil } from '../testkit/poll.ts';
 import { type ExportedState, resourcesOfType } from '../testkit/pulumi-state.ts';
 import {
   expectFailure,
@@ -15,6 +14,7 @@ import {
 import { reference, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import type { CloudControl, CloudOperation } from '../testkit/test-cloud.ts';
+import { until } from '../testkit/until.ts';
 
 const longMs = 600_000;
 
@@ -28,11 +28,11 @@ async function killDuring(scenario: Scenario, name: string, op: CloudOperation, 
   await workspace.cloud.waitStarted(name, op, 120_000);
   // Another id would be given otherwise, and states would differ.
   if (control.slowAfterMs)
-    await pollUntil(`${op} of ${name} has taken effect`, async () => {
+    await until(async () => {
       const now = await workspace.cloud.objects();
       const [from, to] = op === 'delete' ? [before, now] : [now, before];
       return [...from.values()].some((each) => each.name === name && !to.has(each.id));
-    });
+    }, `${op} of ${name} has taken effect`);
   await cli.killAll();
   await workspace.cloud.control({});
 }
@@ -140,7 +140,7 @@ await suite('a killed CLI', {}, () => {
       });
       const cli = await workspace.spawn(['up', ...unattended, '--parallel', '64']);
       for (const name of [made, ...notMade]) await cloud.waitStarted(name, 'create', 120_000);
-      await pollUntil('it is made', async () => (await cloud.objects()).has(`${made}-1`), { timeoutMs: 120_000 });
+      await until(async () => (await cloud.objects()).has(`${made}-1`), 'it is made', { timeoutMs: 120_000 });
       await cli.killAll();
       await cloud.control({});
       await workspace.runOk(['cancel', '--yes']);
@@ -230,7 +230,7 @@ await suite('a killed CLI', {}, () => {
         const cli = await workspace.spawn(['up', ...unattended]);
         await workspace.cloud.waitStarted('b', 'create', 120_000);
         cli.interrupt();
-        await pollUntil('it ends after this step', () => /C received; cancelling/.test(cli.stdout + cli.stderr));
+        await until(() => /C received; cancelling/.test(cli.stdout + cli.stderr), 'it ends after this step');
         await workspace.cloud.control({});
         expect((await cli.done).exitCode).not.toBe(0);
         await scenario.keepInOrder('interrupted');

@@ -7,10 +7,10 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { parse, parseAllDocuments } from 'yaml';
 import { runAdmin } from '../testkit/admin-command.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { expectNothingToDo, newProject, outputOf, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 
 /** The issuer of a CI system, without TLS, as an operator allows it. */
 const { privateKey, publicKey } = await generateKeyPair('RS256');
@@ -98,7 +98,7 @@ await suite('a CI run without a stored token', { ownServer: true }, () => {
       expect(refreshed.exitCode).not.toBe(0);
       expect(outputOf(refreshed)).toMatch(/must be set for login|pulumi login/);
       // The CLI ends before the output of the server has been read.
-      await pollUntil('the log has the refusal', async () => holdfast.log().includes('there are no refresh tokens'), {
+      await until(async () => holdfast.log().includes('there are no refresh tokens'), 'the log has the refusal', {
         timeoutMs: 60_000,
       });
       expect(holdfast.faults()).toEqual([]);

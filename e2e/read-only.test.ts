@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { runAdmin } from '../testkit/admin-command.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, expectNothingToDo, Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret, thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
 import { signIn } from '../testkit/web-session.ts';
 
@@ -27,10 +27,10 @@ await suite('a read-only installation', { ownServer: true, tools }, () => {
       expect(said).toMatch(/^Read-only since .*: Postgres moves until noon\n1 update is running\.\n$/);
 
       const refused = /\[503\] This installation is read-only for now: Postgres moves until noon/;
-      await pollUntil('the server follows', async () => {
+      await until(async () => {
         const { exitCode } = await workspace.run(['stack', 'tag', 'set', 'a', 'b']);
         return exitCode !== 0;
-      });
+      }, 'the server follows');
       await workspace.cloud.control({});
       const ended = await cli.done;
       expect(ended.exitCode).toBe(0);
@@ -59,10 +59,10 @@ await suite('a read-only installation', { ownServer: true, tools }, () => {
       await page.close();
 
       await runAdmin(holdfast, 'read-only', 'off');
-      await pollUntil('the server follows', async () => {
+      await until(async () => {
         const { exitCode } = await workspace.run(['stack', 'tag', 'set', 'a', 'b']);
         return exitCode === 0;
-      });
+      }, 'the server follows');
       await expectNothingToDo(workspace);
       await workspace.runOk(['destroy', ...unattended]);
     },

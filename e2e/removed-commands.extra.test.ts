@@ -1,12 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { expect, test } from '@jest/globals';
-
-import { pollUntil } from '../testkit/poll.ts';
 import { expectNothingToDo, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { ensureToolchain } from '../testkit/toolchain/toolchain.ts';
+import { until } from '../testkit/until.ts';
 
 const cli = '3.142';
 
@@ -32,7 +31,7 @@ await suite('commands that the CLI no longer has', { tools: ['pulumi-3.142', 'te
         await writeFile(join(workspace.programDir, 'saved'), '');
         const completions = Number(value);
         const isDone = (): boolean => watch.stdout.split('Update complete').length > completions;
-        await pollUntil(`update ${value}`, isDone);
+        await until(isDone, `update ${value}`);
         expect((await workspace.cloud.objects()).get('a-1')).toMatchObject({ value });
       }
       await watch.killAll();

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 
 await suite('requests above a limit', { ownServer: true }, () => {
   const server = fileServer(() => startOwnHoldfast({ HOLDFAST_REQUESTS_PER_MINUTE: '120' }, { prepared: true }));
@@ -22,7 +22,7 @@ await suite('requests above a limit', { ownServer: true }, () => {
         fetch(`${holdfast.url}/api/user/stacks`, {
           headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${holdfast.token}` },
         });
-      const spend = () => pollUntil('the limit is reached', async () => (await list()).status === 429);
+      const spend = () => until(async () => (await list()).status === 429, 'the limit is reached');
       await spend();
       await workspace.cloud.control({});
       const stop = new AbortController();
@@ -36,7 +36,7 @@ await suite('requests above a limit', { ownServer: true }, () => {
       await flood;
       // A command makes several calls: without pauses, the first ones would always use up what has become free.
       const exports = async () => (await workspace.run(['stack', 'export'])).exitCode === 0;
-      await pollUntil('there is capacity again', exports, { everyMs: 5_000 });
+      await until(exports, 'there is capacity again', { everyMs: 5_000 });
     },
     scenarioTimeoutMs,
   );

@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
 
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { readMetric, readWaiting, testSuperseding } from './update-queue-suite.ts';
 
 await suite('calls that wait longer than one is held', { ownServer: true }, () => {
@@ -28,9 +28,9 @@ await suite('calls that wait longer than one is held', { ownServer: true }, () =
       const first = await workspace.spawn(up);
       await workspace.cloud.waitStarted('a', 'create', 120_000);
       const killed = await workspace.spawn(up);
-      await pollUntil('the call waits', async () => (await waiting()) === 1);
+      await until(async () => (await waiting()) === 1, 'the call waits');
       await killed.killAll();
-      await pollUntil('its place is free', async () => (await waiting()) === 0);
+      await until(async () => (await waiting()) === 0, 'its place is free');
       await workspace.runOk(['stack', 'tag', 'set', 'lock-wait', '1s']);
       await expectFailure(
         workspace,
@@ -40,7 +40,7 @@ await suite('calls that wait longer than one is held', { ownServer: true }, () =
       await workspace.runOk(['stack', 'tag', 'set', 'lock-wait', '1h']);
       const before = await redirects();
       const second = await workspace.spawn(up);
-      await pollUntil('it has called again', async () => (await redirects()) >= before + 2);
+      await until(async () => (await redirects()) >= before + 2, 'it has called again');
       await workspace.cloud.control({});
       expect(await first.done).toMatchObject({ exitCode: 0 });
       const { exitCode, stderr, stdout } = await second.done;

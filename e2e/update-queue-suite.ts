@@ -3,11 +3,11 @@ import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs } from '../testkit/suite.ts';
 import type { PulumiVersion } from '../testkit/toolchain/recipes.ts';
+import { until } from '../testkit/until.ts';
 
 const up = ['up', '--skip-preview', ...unattended];
 
@@ -50,7 +50,7 @@ export function testSuperseding(server: () => Promise<OwnHoldfastServer>, cli: P
       await workspace.cloud.waitStarted('a', 'create', 120_000);
       await commit('2');
       const older = await workspace.spawn(up);
-      await pollUntil('the older one waits', async () => (await readWaiting(holdfast)) === 1);
+      await until(async () => (await readWaiting(holdfast)) === 1, 'the older one waits');
       const newest = await commit('3');
       const newer = await workspace.spawn(up);
       const superseded = await older.done;

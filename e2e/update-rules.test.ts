@@ -1,9 +1,8 @@
 import { expect, test } from '@jest/globals';
-
-import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { stashProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 
 await suite('rules for updates', {}, () => {
   const server = fileServer();
@@ -75,10 +74,10 @@ await suite('rules for updates', {}, () => {
         `removes the output "name" of stack ${name}, which is read by ${consumer.stackName('dev')}`,
       );
       // The index has the reference some seconds after it was saved.
-      await pollUntil('the reference in the index', async () => {
+      await until(async () => {
         const shown = await producer.workspace.run(['destroy', '--preview-only', '--non-interactive']);
         return outputOf(shown).includes('is read by');
-      });
+      }, 'the reference in the index');
       await producer.workspace.writeProgram(program({ url: 'http://y' }) as never);
       await expectFailure(producer.workspace, ['up', '--yes', '--non-interactive'], removes);
       expect((await producer.workspace.runOk(['stack', 'output', 'name'])).stdout.trim()).toBe('x');

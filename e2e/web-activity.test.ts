@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
 import { filePage, runCommand } from '../testkit/web-session.ts';
 
@@ -127,10 +127,10 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
       await page.getByRole('button', { name: 'Thaw' }).waitFor();
       await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
       await runCommand(page, 'copy the name', 'Copy the name of this stack');
-      await pollUntil('the name is copied', async () => {
+      await until(async () => {
         const copied = await page.evaluate('navigator.clipboard.readText()');
         return copied === `${organization}/web/dev`;
-      });
+      }, 'the name is copied');
       await runCommand(page, 'thaw', 'Thaw this stack');
       await dialog().getByRole('button', { name: 'Thaw' }).click();
       await page.getByRole('button', { name: 'Thaw' }).waitFor({ state: 'detached' });
@@ -215,8 +215,9 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
       // Nobody else who uses this browser.
       const stored = JSON.parse(String(await page.evaluate(`localStorage.getItem('holdfast.watched')`))) as object[];
       expect(stored).toMatchObject([{ login: 'ada', stack: 'dev' }]);
-      await pollUntil('the last end is known', async () =>
-        /"endedAt":"/.test(String(await page.evaluate(`localStorage.getItem('holdfast.watched')`))),
+      await until(
+        async () => /"endedAt":"/.test(String(await page.evaluate(`localStorage.getItem('holdfast.watched')`))),
+        'the last end is known',
       );
       expect(await shown()).toEqual([here]);
       await expectSound(page);
@@ -224,7 +225,7 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
       await page.goto(`${server.url}/${organization}/~/members`);
       await page.getByRole('heading', { name: 'Members' }).first().waitFor();
       await run('web/dev', 'failed', 'The pool moves');
-      await pollUntil('the notification is shown', async () => (await shown()).length > 0);
+      await until(async () => (await shown()).length > 0, 'the notification is shown');
       expect(await shown()).toEqual([expect.stringMatching(/^web\/dev: Update \d+ failed \| The pool moves$/)]);
       await page.goto(`${server.url}/${organization}/web/dev`);
       await page.getByRole('button', { name: 'Stop watching' }).click();
@@ -237,7 +238,7 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
       await page.getByRole('button', { name: 'Notify me when it ends' }).click();
       await page.getByRole('button', { name: 'Stop watching' }).waitFor();
       await call(`${at}/${updateID}/complete`, { status: 'succeeded' }, `update-token ${token}`);
-      await pollUntil('the notification is shown', async () => (await shown()).length > 1);
+      await until(async () => (await shown()).length > 1, 'the notification is shown');
       expect(await shown()).toEqual([here, expect.stringMatching(/^web\/dev: Update \d+ succeeded \| $/)]);
       expect(await page.evaluate(`localStorage.getItem('holdfast.watched')`)).toBe('[]');
       expect(complaints).toEqual([]);

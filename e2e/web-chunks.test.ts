@@ -2,8 +2,8 @@ import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { findFlaws, signIn } from '../testkit/web-session.ts';
 
@@ -76,10 +76,10 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
     async () => {
       const refused = await fail(/assets\/stack-page-.*\.js/);
       await link().hover();
-      await pollUntil('it was asked for ahead', async () => refused() > 0);
+      await until(async () => refused() > 0, 'it was asked for ahead');
       await link().click();
       await notice('The page could not be loaded').waitFor();
-      await pollUntil('it was asked for again', async () => refused() > 2);
+      await until(async () => refused() > 2, 'it was asked for again');
       await expectKept();
       await page.unrouteAll();
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).click();
@@ -96,7 +96,7 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
     async () => {
       const refused = await fail(/assets\/stack-page-.*\.css/);
       await link().hover();
-      await pollUntil('they were asked for ahead', async () => refused() > 0);
+      await until(async () => refused() > 0, 'they were asked for ahead');
       await link().click();
       await notice('The page could not be loaded').waitFor();
       await expectKept();
@@ -122,13 +122,13 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
         return route.fulfill({ response: answer, body });
       });
       await link().hover();
-      await pollUntil('it was asked for ahead', async () => refused() > 0);
+      await until(async () => refused() > 0, 'it was asked for ahead');
       await expectKept();
       await link().click();
-      await pollUntil('the page is loaded with the new build', async () => opened === 1);
+      await until(async () => opened === 1, 'the page is loaded with the new build');
       await notice('A new version of Holdfast is running').waitFor();
       const before = refused();
-      await pollUntil('the part was asked for again', async () => refused() > before + 2);
+      await until(async () => refused() > before + 2, 'the part was asked for again');
       expect(opened).toBe(1);
     },
     scenarioTimeoutMs,
@@ -145,7 +145,7 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
       opened = 0;
       const theme = page.getByRole('button', { name: /^Theme/ });
       await theme.hover();
-      await pollUntil('the menu was asked for ahead', async () => refused() > 0);
+      await until(async () => refused() > 0, 'the menu was asked for ahead');
       await expectKept();
       expect(await page.getByRole('alert').count()).toBe(0);
       await theme.click();
@@ -178,13 +178,13 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
       await server.stop();
       // What says so moves the list.
       await page.getByRole('status').filter({ hasText: 'The server does not answer' }).waitFor();
-      await pollUntil(
-        'the page has been asked for ahead',
+      await until(
         async () => {
           await filter().hover();
           await references.hover();
           return failures > 0;
         },
+        'the page has been asked for ahead',
         { everyMs: 500 },
       );
       await expectKept();

@@ -5,10 +5,10 @@ import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { findBarriers, signIn } from '../testkit/web-session.ts';
 
@@ -97,7 +97,7 @@ await suite('pages about CI and for operators', {
       expect((await newer.done).exitCode).toBe(0);
       await again.getByRole('heading', { name: 'No stack is locked' }).waitFor();
 
-      const until = '2099-01-01T12:00:00.000Z';
+      const end = '2099-01-01T12:00:00.000Z';
       const response = await fetch(`${url}/api/orgs/${organization}/update-rules`, {
         method: 'POST',
         headers: {
@@ -105,7 +105,7 @@ await suite('pages about CI and for operators', {
           accept: 'application/vnd.pulumi+8',
           'content-type': 'application/json',
         },
-        body: JSON.stringify({ kind: 'freeze', project, stack: 'dev', settings: { until }, note: 'release week' }),
+        body: JSON.stringify({ kind: 'freeze', project, stack: 'dev', settings: { until: end }, note: 'release week' }),
       });
       expect(response.ok).toBe(true);
       await expectFailure(workspace, up, '[409] Frozen: updates of stack');
@@ -125,12 +125,12 @@ await suite('pages about CI and for operators', {
       await again.goto(`${ciUrl}?view=runs&days=30`);
       const row = again.getByRole('table', { name: 'Projects' }).getByRole('row', { name: project });
       await row.waitFor();
-      await pollUntil('both runs are counted', async () => {
+      await until(async () => {
         return (await row.getByRole('cell').allTextContents()).slice(0, 3).join() === `${project},2,0 %`;
-      });
+      }, 'both runs are counted');
       await again.getByText('As a table').first().click();
       const days = again.getByRole('region', { name: 'Runs by day' }).getByRole('row');
-      await pollUntil('all days are in the table', async () => (await days.count()) === 31);
+      await until(async () => (await days.count()) === 31, 'all days are in the table');
       expect(await findBarriers(again)).toEqual([]);
       await again.goto(`${ciUrl}?view=drift`);
       await again.getByRole('heading', { name: 'No drift was found' }).waitFor();

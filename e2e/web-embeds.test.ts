@@ -7,8 +7,8 @@ import type { Locator, Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
 import { filePage } from '../testkit/web-session.ts';
 
@@ -125,7 +125,7 @@ await suite('figures, next steps, and what is shown elsewhere', { ownServer: tru
       await page.goto(`${server.url}/${organization}`);
       // The list does not wait for the steps, and they do not move it when they come.
       await row.waitFor();
-      await pollUntil('the steps are asked for', () => isAsked);
+      await until(() => isAsked, 'the steps are asked for');
       const shown = await top(row);
       answer();
       await steps.waitFor();

@@ -2,9 +2,9 @@ import { beforeAll, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { largeState } from '../testkit/large-state.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { ScriptedStack } from '../testkit/scripted-runs.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { findFlaws, signIn } from '../testkit/web-session.ts';
 
@@ -26,7 +26,7 @@ await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, 
       await stack.call('POST', `${server.organization}/${stack.project}/dev/import`, { version: 3, deployment });
     }
     ({ page, refused } = await signIn(browser, server.url, 'ada'));
-    await pollUntil('both states are indexed', async () => (await countFound('type:pulumi:pulumi:Stack')) === 2, {
+    await until(async () => (await countFound('type:pulumi:pulumi:Stack')) === 2, 'both states are indexed', {
       timeoutMs: 600_000,
     });
   }, scenarioTimeoutMs);
@@ -64,10 +64,10 @@ await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, 
       const group = box(new RegExp(`acme:shop:Service ${services.toLocaleString('en')} resources`));
       await group.waitFor();
       expect(await boxes().count()).toBeLessThanOrEqual(40);
-      await pollUntil('text is readable', async () => {
+      await until(async () => {
         const { boxes: inView, smallestText } = await look();
         return inView >= 3 && smallestText >= 11;
-      });
+      }, 'text is readable');
       await group.focus();
       await page.keyboard.press('Enter');
       await box(`${(services - 25).toLocaleString('en')} more`).waitFor();
@@ -88,7 +88,7 @@ await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, 
       await page.getByRole('button', { name: 'All', exact: true }).click();
       await box('Collapse service-77').waitFor();
       await box('database-77 aws:rds:Instance').and(page.locator('[aria-current]')).waitFor();
-      await pollUntil('text is readable', async () => (await look()).smallestText >= 11);
+      await until(async () => (await look()).smallestText >= 11, 'text is readable');
       expect(refused).toEqual([]);
     },
     scenarioTimeoutMs,
@@ -105,18 +105,18 @@ await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, 
       for (let shown = 25; shown < 125; shown += 25)
         await outline.getByRole('button', { name: `${600 - shown} more` }).click();
       const map = page.locator('.react-flow__minimap-node');
-      await pollUntil('the map has all boxes', async () => (await map.count()) > 125);
+      await until(async () => (await map.count()) > 125, 'the map has all boxes');
       // Each is drawn until it is measured.
-      await pollUntil('only what is in view is drawn', async () => (await boxes().count()) < 100);
+      await until(async () => (await boxes().count()) < 100, 'only what is in view is drawn');
       await outline.getByRole('button', { name: 'Expand service-1', exact: true }).click();
       await outline.getByText('needs network').first().waitFor();
-      await pollUntil('the box is in view', () => isInView(box('Collapse service-1')));
+      await until(() => isInView(box('Collapse service-1')), 'the box is in view');
       const [first] = await boxes().locator('button').all();
       await first?.focus();
       for (let step = 0; step < 12; step++) {
         await page.keyboard.press('Tab');
         const focused = boxes().locator('button:focus');
-        if ((await focused.count()) > 0) await pollUntil('the focus is in view', () => isInView(focused));
+        if ((await focused.count()) > 0) await until(() => isInView(focused), 'the focus is in view');
       }
       await open(size, `&urn=${encodeURIComponent(`urn:pulumi:dev::with-${size}::aws:ec2/vpc:Vpc::network`)}`);
       // Its left end is in view. Playwright scrolls to a point that is not, which the picture undoes while the button is pressed.
@@ -176,7 +176,7 @@ await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, 
       await page.mouse.down();
       const before = await answers();
       await goOn();
-      await pollUntil('the picture is laid out', async () => (await answers()) > before);
+      await until(async () => (await answers()) > before, 'the picture is laid out');
       await page.mouse.up();
       await box('Collapse service-100').waitFor();
       await box('Collapse service-101').waitFor();

@@ -3,9 +3,9 @@ import type { Page } from 'playwright-core';
 import { webPassword } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { tuned } from '../testkit/tuned.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { runCommand } from '../testkit/web-session.ts';
 
@@ -82,8 +82,9 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
 
   /** Goes on by a key until something of this name has the focus, once it is on the page. Each stop must be seen. */
   async function tabTo(name: string | RegExp, key = 'Tab'): Promise<void> {
-    await pollUntil(`${name} is on the page`, async () =>
-      ((await page.evaluate(stops)) as string[]).some((found) => hasName(name, found)),
+    await until(
+      async () => ((await page.evaluate(stops)) as string[]).some((found) => hasName(name, found)),
+      `${name} is on the page`,
     );
     const passed: string[] = [];
     for (let stop = 0; stop < maxStops; stop += 1) {
@@ -97,12 +98,12 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
     throw new Error(`${name} is not reached: ${passed.join(' | ')}`);
   }
   const untilFocused = (name: string | RegExp) =>
-    pollUntil(`${name} has the focus`, async () => {
+    until(async () => {
       const { flaw, name: found } = await look();
       return flaw === null && hasName(name, found);
-    });
+    }, `${name} has the focus`);
   /** A dialog takes the focus some time after it is shown. */
-  const untilInDialog = () => pollUntil('the dialog has the focus', async () => (await look()).isInDialog);
+  const untilInDialog = () => until(async () => (await look()).isInDialog, 'the dialog has the focus');
 
   test(
     'from sign-in to a restored version, the focus is seen and returns from dialogs',

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
-import { pollUntil } from '../testkit/poll.ts';
 import { outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { findFlaws, signIn } from '../testkit/web-session.ts';
 
@@ -146,10 +146,10 @@ const asksOfQuery = 4;
 /** Clicks the button of a notice until the notice is gone. A page that nobody answers also asks by itself, perhaps before the click. */
 async function tryAgain(page: Page, notice: Locator): Promise<void> {
   const button = page.getByRole('button', { name: 'Try again' });
-  await pollUntil('the notice is gone', async () => {
+  await until(async () => {
     if (await button.isVisible()) await button.click({ timeout: clickMs }).catch(() => undefined);
     return !(await notice.isVisible());
-  });
+  }, 'the notice is gone');
 }
 
 /** The button may go at any moment. */
@@ -157,9 +157,9 @@ const clickMs = 5_000;
 
 /** Waits until it is shown, and lets the clock of the page run ahead while the page pauses. */
 async function passPauses(page: Page, shown: Locator, pauses: () => boolean = () => true): Promise<void> {
-  await pollUntil('it is shown', async () => {
+  await until(async () => {
     if (await shown.isVisible()) return true;
     if (pauses()) await page.clock.fastForward(1_000);
     return false;
-  });
+  }, 'it is shown');
 }

@@ -6,8 +6,8 @@ import type { Page } from 'playwright-core';
 import { runAdmin, runHoldfast } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { filePage, findBarriers, findFlaws, findPopupFlaws, untilAsWide } from '../testkit/web-session.ts';
 
@@ -312,7 +312,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
         expect({ kind, isEnabled: await act(action).isEnabled() }).toEqual({ kind, isEnabled: false });
         if (kind === 'Team') expect(await findBarriers(page)).toEqual([]);
         await dialog().getByLabel('Change it anyway').check();
-        await pollUntil(`${kind} can be changed`, () => act(action).isEnabled());
+        await until(() => act(action).isEnabled(), `${kind} can be changed`);
         // An urgent thaw goes on.
         if (kind === 'UpdateRule') await confirm(action);
         else await dialog().getByRole('button', { name: 'Close' }).click();
@@ -323,7 +323,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await page.reload();
     await press(/^Edit/);
     await dialog().waitFor();
-    await pollUntil('a rule that nothing declares is changed at once', () => act('Save').isEnabled());
+    await until(() => act('Save').isEnabled(), 'a rule that nothing declares is changed at once');
     await dialog().getByRole('button', { name: 'Close' }).click();
     const error = { message: 'No', code: -32_003, data: { code: 'FORBIDDEN', httpStatus: 403 } };
     await page.route(/access\.declaration/, async (route) => {
@@ -337,7 +337,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await dialog().getByText('It is not known whether apply manages this.').waitFor();
     expect(await act('Save').isEnabled()).toBe(false);
     await dialog().getByLabel('Change it anyway').check();
-    await pollUntil('it is changed after a confirmation', () => act('Save').isEnabled());
+    await until(() => act('Save').isEnabled(), 'it is changed after a confirmation');
     await dialog().getByRole('button', { name: 'Close' }).click();
     await page.unrouteAll({ behavior: 'ignoreErrors' });
     await page.getByText('Nothing is frozen').waitFor();
@@ -388,10 +388,10 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await open('members');
     await row('ada').waitFor();
     const links = page.getByRole('navigation', { name: 'Pages of the organization' });
-    await pollUntil(
-      'the pages of a viewer are named',
+    await until(
       async () =>
         (await links.getByRole('link').allTextContents()).join() === 'Members,Teams,Roles,Tokens,Approvals,Policies',
+      'the pages of a viewer are named',
     );
     for (const path of ['members', 'teams', 'teams/red', 'roles']) {
       await page.goto(`${server.url}/${organization}/~/${path}`, { waitUntil: 'networkidle' });

@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page, Route } from 'playwright-core';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { ScriptedStack } from '../testkit/scripted-runs.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { findFlaws, signIn } from '../testkit/web-session.ts';
 
@@ -62,13 +62,13 @@ await suite('reads of the web UI that fail, are slow, or are many', { ownServer:
         await replace(procedures, () => no);
         await open(path);
         const notes = main().getByRole('alert').filter({ hasText: 'Not for now' });
-        await pollUntil(`${path} says what cannot be read`, async () => (await notes.count()) === procedures.length);
+        await until(async () => (await notes.count()) === procedures.length, `${path} says what cannot be read`);
         if (procedures.includes('updates.events')) expect(await page.getByText('reported no message').count()).toBe(0);
         expect(await findFlaws(page)).toEqual([]);
         await answersAgain();
         for (let left = procedures.length; left > 0; left--) {
           await notes.first().getByRole('button', { name: 'Try again' }).click();
-          await pollUntil(`${path} is read`, async () => (await notes.count()) < left);
+          await until(async () => (await notes.count()) < left, `${path} is read`);
         }
       }
     },

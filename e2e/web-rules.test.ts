@@ -5,10 +5,10 @@ import { promisify } from 'node:util';
 import { afterAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
 import { signIn } from '../testkit/web-session.ts';
 
@@ -183,7 +183,7 @@ await suite('pages of what an organization has set', {
         .getByRole('row', { name: /ping manual/ })
         .nth(1)
         .waitFor();
-      await pollUntil('it was sent again', () => received.length === 2);
+      await until(() => received.length === 2, 'it was sent again');
       expect(received[1]).toBe(received[0]);
       expect(await page.content()).not.toContain('very-secret-word');
       await expectSafe(page);

@@ -2,10 +2,10 @@ import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { type ScriptedRun, ScriptedStack } from '../testkit/scripted-runs.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { tuned } from '../testkit/tuned.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { countClicks, enter, findBarriers, findFlaws, signIn } from '../testkit/web-session.ts';
 
@@ -71,7 +71,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
         return note('a');
       };
       // The versions from before the index are recorded some seconds later.
-      await pollUntil('the version that set it is known', async () => /version 1\b(?! or)/.test(await seen()), {
+      await until(async () => /version 1\b(?! or)/.test(await seen()), 'the version that set it is known', {
         everyMs: 1_000,
       });
       expect(await note('a')).toMatch(/version 1[\s\S]*c0ffee01[\s\S]*ada[\s\S]*CI/);
@@ -92,8 +92,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
           await ended(await stack.start(), state(stack, '5.9.0', bucket(stack, 'b', { at })));
         }
       const groups = page.getByRole('region', { name: 'Groups' }).getByRole('listitem');
-      await pollUntil(
-        'all are indexed',
+      await until(
         async () => {
           await open(`~/search?q=${encodeURIComponent('provider:aws version:<6')}&by=stack`);
           const more = page.getByRole('link', { name: '4 more' });
@@ -102,12 +101,13 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
             () => false,
           );
         },
+        'all are indexed',
         { everyMs: 1_000 },
       );
       await groups.getByText('acme/shop/s0').waitFor();
       expect(await groups.count()).toBe(12);
       await page.getByRole('link', { name: '4 more' }).click();
-      await pollUntil('all are listed', async () => (await groups.count()) === 16);
+      await until(async () => (await groups.count()) === 16, 'all are listed');
       const names = (await groups.allInnerTexts()).map((text) => text.split('\n')[0]);
       expect(new Set(names).size).toBe(16);
       expect(await findFlaws(page)).toEqual([]);
@@ -169,7 +169,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
         await name.waitFor();
         return (await name.locator('xpath=following-sibling::*').first().innerText()).split('\n')[0]?.trim();
       };
-      await pollUntil('the server has the steps', async () => (await figure('timing')) !== 'known after the end', {
+      await until(async () => (await figure('timing')) !== 'known after the end', 'the server has the steps', {
         everyMs: 1_000,
       });
       expect(await figure('timing')).toBe('34 s');
@@ -195,8 +195,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
         await ended(each, state(often, '6.1.0', bucket(often, 'first', { at })));
       }
       const usual = page.getByText(/took .*, usually [^,]+$/);
-      await pollUntil(
-        'what is usual is beside the title',
+      await until(
         async () => {
           await open(`${pathOf(often)}/updates/6`);
           return usual.waitFor({ timeout: 5_000 }).then(
@@ -204,6 +203,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
             () => false,
           );
         },
+        'what is usual is beside the title',
         { everyMs: 1_000 },
       );
       expect(await usual.innerText()).not.toMatch(/usually .* and/);
@@ -399,8 +399,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
           ],
         ];
       // The index follows some seconds behind.
-      await pollUntil(
-        'all is indexed',
+      await until(
         async () => {
           await visit.goto(
             `${server.url}/${pathOf(prod)}?tab=resources&urn=${encodeURIComponent(prod.urn(bucketType, 'logs'))}`,
@@ -408,6 +407,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
           await visit.getByRole('heading', { name: 'Inputs' }).waitFor();
           return (await history.filter({ hasText: 'version 2' }).count()) > 0;
         },
+        'all is indexed',
         { everyMs: 1_000 },
       );
       const taken: [string, number][] = [];
@@ -462,7 +462,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
       await row.focus();
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: 'focus/dev' }).waitFor();
-      await pollUntil('the content has the focus', async () => (await focused()) === 'content');
+      await until(async () => (await focused()) === 'content', 'the content has the focus');
       await open(server.organization);
       await row.waitFor();
       for (const path of [

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { pollUntil } from '../testkit/poll.ts';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { findBarriers, signIn, untilAsWide } from '../testkit/web-session.ts';
 
@@ -51,13 +51,13 @@ await suite('search, references and secrets in the web UI', {
       outputs: { url: `\${ref.outputs["url"]}` },
     });
     await consumer.workspace.runOk(['up', ...unattended]);
-    await pollUntil(
-      'both states are indexed',
+    await until(
       async () => {
         const path = `/api/orgs/${holdfast.organization}/search/resources?query=${encodeURIComponent('type:pulumi:pulumi:*')}`;
         // Two roots and a reference.
         return ((await (await api('GET', path)).json()) as { total: number }).total === 3;
       },
+      'both states are indexed',
       { timeoutMs: waitMs },
     );
   }, 600_000);
@@ -207,8 +207,9 @@ await suite('search, references and secrets in the web UI', {
         await node.focus();
         await page.keyboard.press(key);
         await page.getByRole('region', { name: `Resource ${name}` }).waitFor();
-        await pollUntil('the box has the focus again', async () =>
-          (await names(page, '[data-box] button:focus')).includes(`${name} pulumi:index:Stash`),
+        await until(
+          async () => (await names(page, '[data-box] button:focus')).includes(`${name} pulumi:index:Stash`),
+          'the box has the focus again',
         );
       }
       await page.close();

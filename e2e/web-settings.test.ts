@@ -5,8 +5,8 @@ import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
 import { filePage, runCommand } from '../testkit/web-session.ts';
 
@@ -115,10 +115,10 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await expectSound(page);
       await page.setViewportSize({ width: 390, height: 844 });
       await page.reload();
-      await pollUntil('the tab is in sight', async () => {
+      await until(async () => {
         const tab = await page.getByRole('link', { name: 'Webhooks', exact: true }).boundingBox();
         return tab !== null && tab.x >= 0 && tab.x + tab.width <= 390;
-      });
+      }, 'the tab is in sight');
       await page.setViewportSize({ width: 1280, height: 900 });
       await page.getByRole('button', { name: 'Add a webhook' }).click();
       await dialog().getByLabel('Name').fill('Alarm');
@@ -134,7 +134,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
         .getByRole('row', { name: /ping manual/ })
         .nth(1)
         .waitFor();
-      await pollUntil('it was sent again', () => received.length === 2);
+      await until(() => received.length === 2, 'it was sent again');
       expect(received[1]).toBe(received[0]);
       expect(await page.content()).not.toContain('very-secret-word');
       await expectSound(page);

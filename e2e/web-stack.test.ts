@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
-import { pollUntil } from '../testkit/poll.ts';
 import type { PulumiWorkspace } from '../testkit/pulumi-cli.ts';
 import { expectNothingToDo, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { findFlaws, signIn } from '../testkit/web-session.ts';
 
@@ -62,8 +62,7 @@ await suite('the state of a stack in the browser', {
         return commit;
       };
       const untilBlamed = (name: string, text: string) =>
-        pollUntil(
-          `${name}: ${text}`,
+        until(
           async () => {
             await page.goto(`${url}?tab=resources&blame=1&urn=${encodeURIComponent(scenario.thing(name))}`);
             const inputs = page.getByRole('list', { name: 'Inputs' });
@@ -71,6 +70,7 @@ await suite('the state of a stack in the browser', {
             await line.getByText(/version|known/).waitFor();
             return ((await line.textContent()) ?? '').includes(text);
           },
+          `${name}: ${text}`,
           { everyMs: 500 },
         );
       const secretValue = secret('top secret');
@@ -191,9 +191,9 @@ await suite('the state of a stack in the browser', {
       await workspace.writeProgram(thingProgram({ project, things }));
       await cloud.control({ slowAfterMs: { 'lost.create': 600_000 } });
       const cli = await workspace.spawn(['up', ...unattended]);
-      const id = await pollUntil(
-        'the object',
+      const id = await until(
         async () => [...(await cloud.objects()).values()].find(({ name }) => name.includes('lost'))?.id ?? null,
+        'the object',
       );
       await cli.killAll();
       await cloud.control({});

@@ -2,8 +2,8 @@ import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { enter, findFlaws, signIn } from '../testkit/web-session.ts';
 
@@ -50,12 +50,12 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
   /** Waits for what a page shows when its attempts have failed. Its own time passes faster meanwhile. */
   const shows = (content: Locator): Promise<unknown> => {
     let leftMs = 60_000;
-    return pollUntil(`${content} is shown`, async () => {
+    return until(async () => {
       if (await content.isVisible()) return true;
       if (leftMs > 0) await browser.context.clock.fastForward(500);
       leftMs -= 500;
       return false;
-    });
+    }, `${content} is shown`);
   };
 
   /** More than a slow machine needs to pause a clock. */
@@ -73,7 +73,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       await clock.runFor(ms);
       return false;
     };
-    await pollUntil(`${content} is ${isGone ? 'gone' : 'shown'}`, look).finally(() => clock.resume());
+    await until(look, `${content} is ${isGone ? 'gone' : 'shown'}`).finally(() => clock.resume());
   }
 
   async function refuse(code: keyof typeof refusals): Promise<void> {
@@ -215,9 +215,9 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       expect(await other.evaluate('document.documentElement.dataset.theme')).toBe('dark');
       await page.getByRole('button', { name: 'Theme: Dark' }).click();
       await page.getByRole('menuitem', { name: 'Same as system' }).click();
-      await pollUntil('the theme is that of the system', async () => {
+      await until(async () => {
         return (await other.evaluate('document.documentElement.dataset.theme')) === undefined;
-      });
+      }, 'the theme is that of the system');
       await page.getByRole('button', { name: 'Add to favorites' }).click();
       await other.getByRole('navigation', { name: 'Favorites' }).getByText('many/s2').waitFor();
       await page.getByRole('button', { name: 'ada' }).click();
@@ -240,7 +240,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       expect(await rows.count()).toBeLessThan(stackCount);
       await page.emulateMedia({ media: 'print' });
       await page.evaluate("dispatchEvent(new Event('beforeprint'))");
-      await pollUntil('all rows are there', async () => (await rows.count()) === stackCount);
+      await until(async () => (await rows.count()) === stackCount, 'all rows are there');
       const places = (await page.evaluate(
         `[...document.querySelectorAll('[data-window-rows] > *')].map((row) => row.getBoundingClientRect()).map(({ top, bottom }) => ({ top, bottom }))`,
       )) as { top: number; bottom: number }[];
@@ -248,7 +248,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
         expect(top).toBeGreaterThanOrEqual((places[at - 1]?.bottom ?? Number.NEGATIVE_INFINITY) - 1);
       await page.evaluate("dispatchEvent(new Event('afterprint'))");
       await page.emulateMedia({ media: null });
-      await pollUntil('rows out of view are gone', async () => (await rows.count()) < stackCount);
+      await until(async () => (await rows.count()) < stackCount, 'rows out of view are gone');
     },
     scenarioTimeoutMs,
   );

@@ -3,9 +3,9 @@ import axe, { type AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { suite } from '../testkit/suite.ts';
 import { tuned } from '../testkit/tuned.ts';
+import { until } from '../testkit/until.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { runCommand, submitPassword, untilAsWide } from '../testkit/web-session.ts';
 
@@ -82,7 +82,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
   async function waitForStacks(...names: string[]): Promise<void> {
     const wanted = [...names].sort().join();
     const shown = async () => (await page.locator('[data-row]').allTextContents()).sort().join() === wanted;
-    await pollUntil(`the stacks ${wanted} are shown`, shown, { timeoutMs: 120_000 });
+    await until(shown, `the stacks ${wanted} are shown`, { timeoutMs: 120_000 });
   }
 
   /** Waits for the title of the page; dialogs hide it from readers. */
@@ -352,14 +352,14 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
       }
       // Names of a program differ at their ends.
       await page.setViewportSize({ width: 1440, height: 900 });
-      if (end !== null) await pollUntil(`a name is shown up to its end on ${address}`, () => isInSight(end));
+      if (end !== null) await until(() => isInSight(end), `a name is shown up to its end on ${address}`);
     }
     const message = page.getByText('A message without an end.').first();
     const height = async () => (await message.locator('..').boundingBox())?.height ?? 0;
-    await pollUntil('the beginning of the message is shown', async () => (await height()) < 120);
+    await until(async () => (await height()) < 120, 'the beginning of the message is shown');
     const more = page.getByRole('button', { name: 'Show the whole message' });
     await more.click();
-    await pollUntil('the whole message is shown', async () => (await height()) > 150);
+    await until(async () => (await height()) > 150, 'the whole message is shown');
     await page.getByRole('button', { name: 'Show less' }).and(page.locator(':focus')).waitFor();
 
     await page.goto(`${server.url}/dev-org`);

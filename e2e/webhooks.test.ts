@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeEach, expect, test } from '@jest/globals';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { pollUntil } from '../testkit/poll.ts';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { tuned } from '../testkit/tuned.ts';
+import { until } from '../testkit/until.ts';
 
 interface Received {
   readonly path: string;
@@ -35,7 +35,6 @@ afterAll(() => void outside.close());
 beforeEach(() => void received.splice(0));
 
 const url = (path = '') => `http://127.0.0.1:${(outside.address() as AddressInfo).port}${path}`;
-const until = (what: string, isSo: () => boolean) => pollUntil(what, isSo, { timeoutMs: 120_000, everyMs: 50 });
 
 await suite('notifications of webhooks', { ownServer: true }, () => {
   const server = fileServer(() =>
@@ -67,7 +66,7 @@ await suite('notifications of webhooks', { ownServer: true }, () => {
       const things = { a: { value: 'one' }, b: { value: 'two' }, c: { value: 'three' } };
       await workspace.writeProgram(thingProgram({ project, things }));
       await workspace.runOk(['up', '--yes', '--non-interactive']);
-      await until('preview and update are notified', () => received.length >= 3);
+      await until(() => received.length >= 3, 'preview and update are notified');
       expect(
         received
           .slice(1)
@@ -88,15 +87,15 @@ await suite('notifications of webhooks', { ownServer: true }, () => {
       await workspace.runOk(['refresh', '--preview-only', '--non-interactive']);
       const drift = () =>
         received.filter(({ body }) => body.type === 'drift_detected').map(({ body }) => body.details.changes);
-      await until('drift is notified', () => drift().length === 1);
+      await until(() => drift().length === 1, 'drift is notified');
       expect(drift()).toEqual([{ delete: 1, update: 1 }]);
       expect((await workspace.runOk(['stack', 'drift', 'status'])).stdout).toMatch(/Drift detected: +yes/i);
       // Finds the same, repairs it, and is not news.
       await workspace.runOk(['up', '--refresh', ...unattended]);
       const runs = async () => (await json('stack', 'drift', 'list')).driftRuns;
-      await pollUntil(
-        'the update with --refresh is looked at',
+      await until(
         async () => (await runs())[0].status === 'succeeded' && (await runs()).length === 2,
+        'the update with --refresh is looked at',
         {
           timeoutMs: 120_000,
           everyMs: 500,
@@ -164,7 +163,7 @@ await suite('notifications of webhooks', { ownServer: true }, () => {
       await git('commit', '--quiet', '--message', 'first');
       const commit = (await git('rev-parse', 'HEAD')).trim();
       await workspace.runOk(['up', ...unattended]);
-      await until('the end is notified', () => received.some(({ body }) => body.state === 'success'));
+      await until(() => received.some(({ body }) => body.state === 'success'), 'the end is notified');
       // The start as well, unless the update was faster.
       expect(received.at(-1)).toMatchObject({
         path: `/api/v3/repos/acme/web/statuses/${commit}`,

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { startCluster } from '../testkit/cluster.ts';
 import { type ReceivedSpan, startOtlpReceiver, tracedSettings } from '../testkit/otlp-receiver.ts';
-import { pollUntil } from '../testkit/poll.ts';
+import { until } from '../testkit/until.ts';
 
 // `bin/node scripts/trace-picture.ts`: draws docs/images/trace.svg, the trace of an import through an API replica, Redis, a worker
 // and S3, from a cluster that it starts.
@@ -98,8 +98,10 @@ try {
   for (let warm = 0; warm < 20; warm++) await call(`${base}/dev/import`, deployment);
   const [traceId, parent] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
   await call(`${base}/dev/import`, deployment, `00-${traceId}-${parent}-01`);
-  await pollUntil('the spans of both processes', async () =>
-    [/^POST /, /^job /].every((pattern) => receiver.ofTrace(traceId).some(({ name }) => pattern.test(name))),
+  await until(
+    async () =>
+      [/^POST /, /^job /].every((pattern) => receiver.ofTrace(traceId).some(({ name }) => pattern.test(name))),
+    'the spans of both processes',
   );
   const file = path.join(import.meta.dirname, '../docs/images/trace.svg');
   writeFileSync(file, draw(inOrder(receiver.ofTrace(traceId), parent)));

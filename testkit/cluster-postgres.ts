@@ -7,8 +7,8 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import type { ProcessSpec } from './cluster-process.ts';
-import { pollUntil } from './poll.ts';
 import { copyRunningPostgres } from './postgres-copy.ts';
+import { until } from './until.ts';
 
 interface Binaries {
   readonly initdb: string;
@@ -101,7 +101,7 @@ async function makeSynchronous(primaryUrl: string): Promise<void> {
     await client.query("alter system set synchronous_standby_names = 'standby'");
     await client.query('select pg_reload_conf()');
     const isAttached = "select 1 from pg_stat_replication where application_name = 'standby' and sync_state = 'sync'";
-    await pollUntil('the standby follows', async () => (await client.query(isAttached)).rows.length > 0);
+    await until(async () => (await client.query(isAttached)).rows.length > 0, 'the standby follows');
   } finally {
     await client.end();
   }

@@ -1,8 +1,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pollUntil } from './poll.ts';
 import { hasErrorCode } from './toolchain/error-code.ts';
+import { until } from './until.ts';
 
 /** How to start a process of the cluster. */
 export interface ProcessSpec {
@@ -82,13 +82,13 @@ export class ClusterProcess {
       });
     }
     await once(child, 'spawn');
-    await pollUntil(
-      `${name} answers`,
+    await until(
       () => {
         if (hasEnded(child))
           throw new Error(`${name} ended with ${child.exitCode ?? child.signalCode}:\n${this.#output.slice(-4_000)}`);
         return isReady().catch(() => false);
       },
+      `${name} answers`,
       { timeoutMs: readyTimeoutMs, everyMs: 50 },
     );
     this.#isEndExpected = false;

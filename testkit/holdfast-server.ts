@@ -8,12 +8,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { holdfastProgram } from './holdfast-program.ts';
-import { pollUntil } from './poll.ts';
 import { copyPreparedPostgres } from './postgres-template.ts';
 import { sendSignal } from './process-session.ts';
 import { PulumiWorkspace, type WorkspaceOptions } from './pulumi-cli.ts';
 import { type RequestCounts, readRequestCounts } from './request-counts.ts';
 import { findFreePort } from './server-process.ts';
+import { until } from './until.ts';
 
 /** A Holdfast server for tests. */
 export interface HoldfastServer extends AsyncDisposable {
@@ -148,7 +148,7 @@ export async function startOwnHoldfast(
         () => false,
       );
     };
-    await pollUntil('the server is healthy', isHealthy, { timeoutMs: readyTimeoutMs, everyMs: 50 });
+    await until(isHealthy, 'the server is healthy', { timeoutMs: readyTimeoutMs, everyMs: 50 });
   };
   const stop = async (): Promise<void> => {
     if (hasEnded(child)) return;
@@ -209,7 +209,7 @@ async function stopPostgresLeftBehind(dataDir: string): Promise<void> {
   if (!existsSync(pidFile)) return;
   const pid = Number((await readFile(pidFile, 'utf8')).split('\n')[0]);
   if (!(pid > 1) || !sendSignal(pid, 'SIGQUIT')) return;
-  await pollUntil('Postgres ends', () => !existsSync(`/proc/${pid}`) || !sendSignal(pid, 'SIGCONT'), {
+  await until(() => !existsSync(`/proc/${pid}`) || !sendSignal(pid, 'SIGCONT'), 'Postgres ends', {
     timeoutMs: 120_000,
   });
 }

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { preparePostgres, prepareStandby } from './cluster-postgres.ts';
 import { ClusterProcess } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
-import { pollUntil } from './poll.ts';
+import { until } from './until.ts';
 
 /** Two Postgres servers, the second a streaming replica of the first. */
 export interface PostgresPair extends AsyncDisposable {
@@ -72,7 +72,7 @@ async function cutOff(url: string): Promise<void> {
     await client.query("alter system set primary_conninfo = ''");
     await client.query('select pg_reload_conf()');
     const receivers = 'select 1 from pg_stat_wal_receiver';
-    await pollUntil('the standby is cut off', async () => (await client.query(receivers)).rows.length === 0);
+    await until(async () => (await client.query(receivers)).rows.length === 0, 'the standby is cut off');
   });
 }
 

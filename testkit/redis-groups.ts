@@ -4,10 +4,10 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { Redis } from 'ioredis';
 import { findFixedPorts } from './fixed-ports.ts';
-import { pollUntil } from './poll.ts';
 import { answersPing } from './redis-server.ts';
 import { type ServerHandle, startServer } from './server-process.ts';
 import { ensureToolchain } from './toolchain/toolchain.ts';
+import { until } from './until.ts';
 
 /** One Redis process of a group. */
 export interface RedisMember extends ServerHandle {
@@ -146,10 +146,10 @@ export async function startRedisCluster(): Promise<RedisGroup> {
 
 /** Waits until every server of the cluster knows all others, and that all slots are served. */
 export async function untilClusterWorks(servers: readonly RedisMember[]): Promise<void> {
-  await pollUntil('the cluster works', async () => {
+  await until(async () => {
     const infos = await Promise.all(servers.map(({ port }) => command(port, ['CLUSTER', 'INFO'])));
     return infos.every((info) => /cluster_state:ok/.test(info) && /cluster_known_nodes:3/.test(info));
-  });
+  }, 'the cluster works');
 }
 
 /** Runs a command on one server, which must not use TLS, and returns its answer as text. */

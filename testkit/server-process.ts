@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { findFixedPorts } from './fixed-ports.ts';
-import { pollUntil } from './poll.ts';
 import { pauseProcess } from './process-session.ts';
+import { until } from './until.ts';
 
 /** A server that tests can start, disturb and stop. */
 export interface ServerHandle extends AsyncDisposable {
@@ -66,12 +66,12 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
       });
     }
     await once(started, 'spawn');
-    await pollUntil(
-      `${spec.name} answers`,
+    await until(
       () => {
         if (hasEnded(started)) throw new Error(`${spec.name} ended with ${started.exitCode}:\n${output}`);
         return spec.isReady().catch(() => false);
       },
+      `${spec.name} answers`,
       { timeoutMs: readyTimeoutMs, everyMs: 50 },
     );
   };

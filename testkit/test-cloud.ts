@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { pollUntil } from './poll.ts';
+import { until } from './until.ts';
 
 /** Faults of the test provider. Keys and list items are explained at `TestCloud.control`. */
 export interface CloudControl {
@@ -83,7 +83,7 @@ export class TestCloud {
   /** Waits until an operation on a resource begins. Call `clearStarted` first to ignore earlier runs. */
   async waitStarted(name: string, op: CloudOperation, timeoutMs = 120_000): Promise<void> {
     const path = join(this.dir, 'started', `${fileNameOf(name)}.${op}`);
-    await pollUntil(`${op} of ${name} begins`, () => existsSync(path), { timeoutMs });
+    await until(() => existsSync(path), `${op} of ${name} begins`, { timeoutMs });
   }
 
   /** Resets what `waitStarted` knows about earlier operations. */

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { Page, Request, Route } from 'playwright-core';
 import { webPassword } from './admin-command.ts';
 import type { TestBrowser } from './chromium.ts';
-import { pollUntil } from './poll.ts';
+import { until } from './until.ts';
 
 /** A page of somebody who is signed in, and what its policy refused or failed in it. */
 export async function signIn(
@@ -226,7 +226,7 @@ export async function findFlaws(page: Page): Promise<string[]> {
 /** Waits until the page is as wide as its window. Graphs and lists are laid out again some time after the window has changed. */
 export async function untilAsWide(page: Page, width: number): Promise<void> {
   const isAsWide = async () => (await page.evaluate('document.documentElement.scrollWidth')) === width;
-  await pollUntil(`${page.url()} is ${width} pixels wide`, isAsWide);
+  await until(isAsWide, `${page.url()} is ${width} pixels wide`);
 }
 
 /** Chooses a command of the palette by the keyboard. Enter runs what is selected, which others may be before the search has answered. */

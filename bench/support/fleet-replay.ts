@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from '../../testkit/cluster.ts';
-import { pollUntil } from '../../testkit/poll.ts';
+import { until } from '../../testkit/until.ts';
 import { type CpuSeconds, coresBetween, cpuOf, type Kept, keptBy, queryCluster } from './cluster-usage.ts';
 import { type DayOptions, type Fate, randomFrom, runsOf } from './fleet-day.ts';
 import { FleetStack } from './fleet-stack.ts';
@@ -188,7 +188,7 @@ async function untilSettled(cluster: Cluster): Promise<Replayed['leftOver']> {
     left = row ?? left;
     return left.active === 0 && left.journals === 0;
   };
-  await pollUntil('the cluster has settled', isSettled, { timeoutMs: 300_000, everyMs: 1_000 }).catch(() => null);
+  await until(isSettled, 'the cluster has settled', { timeoutMs: 300_000, everyMs: 1_000 }).catch(() => null);
   return left;
 }
 

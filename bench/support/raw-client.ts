@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
 /** The server responded with an error status. */
@@ -74,7 +75,7 @@ export class RawClient {
         const final = error instanceof ResponseError && !retryable(error.status);
         if (final || attempt === pausesMs.length) throw error;
         this.retries++;
-        await new Promise((resolve) => setTimeout(resolve, pausesMs[attempt]));
+        await sleep(pausesMs[attempt]);
       }
     }
   }

@@ -1,5 +1,5 @@
 import { type RawClient, ResponseError } from '../../bench/support/raw-client.ts';
-import { pollUntil } from '../../testkit/poll.ts';
+import { until } from '../../testkit/until.ts';
 import type { Calls } from './calls.ts';
 import { environmentOf, type StackPlan } from './plan.ts';
 import { Choices } from './resources.ts';
@@ -106,7 +106,7 @@ async function supersede(incidents: Incidents, name: string): Promise<void> {
     (run) => run.cancel(),
     () => {},
   );
-  await pollUntil('a run waits', async () => (await waiting()) >= 1, { everyMs: 100 });
+  await until(async () => (await waiting()) >= 1, 'a run waits', { everyMs: 100 });
   const newer = found.player.begin(runOf(found.plan, 'radia', { environment: ciOf('radia', 815) }), clientOf('radia'));
   await gone;
   await live.end();
@@ -173,5 +173,5 @@ async function deleteStack(
           throw error;
         },
       );
-  await pollUntil('the stack is deleted', remove, { timeoutMs: 600_000, everyMs: 1_000 });
+  await until(remove, 'the stack is deleted', { timeoutMs: 600_000, everyMs: 1_000 });
 }

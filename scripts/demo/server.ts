@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { pollUntil } from '../../testkit/poll.ts';
+import { until } from '../../testkit/until.ts';
 import type { DemoOrganization } from './plan.ts';
 
 /** The server of the demo. */
@@ -85,7 +85,7 @@ export async function startDemoServer({
       () => false,
     );
   };
-  await pollUntil('the server is healthy', isHealthy, { timeoutMs: 120_000, everyMs: 100 });
+  await until(isHealthy, 'the server is healthy', { timeoutMs: 120_000, everyMs: 100 });
   return {
     url,
     dataDir,

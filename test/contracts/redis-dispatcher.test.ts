@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Type } from 'typebox';
@@ -142,7 +143,7 @@ await describeOnRedis((server) => {
       ])
         await redis.publish(channel, message);
       for (const result of ['settled', 'failed']) await redis.publish(channel, JSON.stringify({ jobId, result }));
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await sleep(200);
       expect(resolved).toBe(false);
       held.open();
       await run;
@@ -597,7 +598,7 @@ await describeOnRedis((server) => {
       runs.push(dispatcher.run(compactionJob('waits')));
       await until(async () => (await jobIds(redis)).length === 2, 'one waits');
       const closing = first.close();
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await sleep(100);
       held.open();
       await closing;
       await runs[0];

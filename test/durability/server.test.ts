@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../../testkit/holdfast-server.ts';
-import { pollUntil } from '../../testkit/poll.ts';
+import { until } from '../../testkit/until.ts';
 import { creation } from '../support/journal-entries.ts';
 import { deployment } from '../support/state.ts';
 import { describeOnLossyDisk, type Loss, LossyDisk } from './support/lossy-disk.ts';
@@ -44,7 +44,7 @@ await describeOnLossyDisk('a server with its own Postgres after a power cut', ()
     const settings = { HOLDFAST_DATA_DIR: path.join(disk.directory, 'data') };
     const firstStart = Promise.allSettled([startOwnHoldfast(settings)]);
     // initdb syncs at its end.
-    await pollUntil('initdb is syncing', async () => (await disk.syncs()) > 50, { everyMs: 5 });
+    await until(async () => (await disk.syncs()) > 50, 'initdb is syncing', { everyMs: 5 });
     await disk.cut({ seed: 3 });
     expect(await firstStart).toMatchObject([{ status: 'rejected' }]);
     await disk.restore();

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { RawClient, ResponseError, verbatimBody } from '../../bench/support/raw-client.ts';
 import { runHoldfast } from '../../testkit/admin-command.ts';
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
-import { pollUntil } from '../../testkit/poll.ts';
 import { readRequestCounts } from '../../testkit/request-counts.ts';
 import { tuned } from '../../testkit/tuned.ts';
+import { until } from '../../testkit/until.ts';
 import { countArchivedEvents, findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
 import { documentOf, sha256 } from './support/documents.ts';
 import { GuardedPipeline } from './support/guarded-pipeline.ts';
@@ -187,7 +187,7 @@ describe('at chosen points', () => {
         api?.resume();
       }
       // It responds again, so the data in its sockets is being processed.
-      await pollUntil('the replica answers', async () => (await fetch(`${url}/healthz`)).ok);
+      await until(async () => (await fetch(`${url}/healthz`)).ok, 'the replica answers');
       await sleep(1_500);
       for (const { path, newer, update } of begun) {
         expect({ way, state: await stateOf(path) }).toEqual({ way, state: sha256(newer) });
@@ -261,7 +261,7 @@ describe('at chosen points', () => {
           'select extract(epoch from expires_at - clock_timestamp())::float8 as left from updates where id = $1';
         return (await query<{ left: number }>(cluster, left, [second.id]))[0]?.left ?? 0;
       };
-      await pollUntil('the lease is cut', async () => (await secondsLeft()) <= 300);
+      await until(async () => (await secondsLeft()) <= 300, 'the lease is cut');
       expect(await secondsLeft()).toBeGreaterThan(200);
       await client.verbatim(second, back, 2);
       await client.complete(second);
@@ -304,7 +304,7 @@ describe('in a storm', () => {
       const { chaos, pipelines } = storm;
       const before = pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
       for (const fault of chaos.faults) {
-        await pollUntil(`a part that ${fault} needs is whole again`, () => chaos.inject(fault), { everyMs: 100 });
+        await until(() => chaos.inject(fault), `a part that ${fault} needs is whole again`, { everyMs: 100 });
         await sleep(400);
       }
       await chaos.rage(Date.now() + stormSeconds * 1_000);
@@ -332,7 +332,7 @@ describe('processes that come and go under load', () => {
       if (repeated !== seen) [seen, since] = [repeated, performance.now()];
       return performance.now() - since > 14_000;
     };
-    await pollUntil('no call is repeated any more', isCalm, { timeoutMs: 300_000, everyMs: 100 });
+    await until(isCalm, 'no call is repeated any more', { timeoutMs: 300_000, everyMs: 100 });
   };
   beforeAll(async () => {
     const creating = NextRelease.create().then((created) => {
@@ -359,7 +359,7 @@ describe('processes that come and go under load', () => {
   /** Waits until the proxy passes calls to the replica with this URL for metrics. */
   const untilUsed = async (api: ClusterProcess, url: string): Promise<void> => {
     const isUsed = async () => (await readRequestCounts(url)).count('/:project') > 0;
-    await pollUntil(`the proxy uses ${api.name}`, isUsed, { everyMs: 100 });
+    await until(isUsed, `the proxy uses ${api.name}`, { everyMs: 100 });
   };
 
   /** Runs `work` under a stream of calls that the CLI does not repeat; no call may fail permanently. */
@@ -403,8 +403,8 @@ describe('processes that come and go under load', () => {
         ]);
         const from = acknowledged();
         const isLeft = () => workers.some(({ log }) => log.includes('job left to a worker of another release'));
-        await pollUntil('an old worker has met a new job', async () => isLeft());
-        await pollUntil('the pipelines continue', async () => acknowledged() > from + 100);
+        await until(async () => isLeft(), 'an old worker has met a new job');
+        await until(async () => acknowledged() > from + 100, 'the pipelines continue');
         mixedWrites = acknowledged() - from;
         await Promise.all([become(next.program, workers), become(next.program, apis)]);
       });
@@ -436,7 +436,7 @@ describe('processes that come and go under load', () => {
         await Promise.all(spareApis.map(({ api }) => api.start()));
         for (const { api, managementUrl } of spareApis) await untilUsed(api, managementUrl);
         const from = acknowledged();
-        await pollUntil('the pipelines continue', async () => acknowledged() > from + 100);
+        await until(async () => acknowledged() > from + 100, 'the pipelines continue');
         await Promise.all(spareApis.map(({ api }) => api.stop()));
         expect(spareApis.filter(({ api }) => api.isRunning)).toEqual([]);
       });
@@ -451,7 +451,7 @@ describe('afterwards', () => {
     // On a busy machine they may not have got to all of it yet.
     const haveAllHadSlices = () => queuedPipelines().every(({ counts }) => counts.updates > 0);
     const haveAllBeenRefused = () => guardedPipelines().every(({ notified }) => isComplete(notified));
-    await pollUntil('everything has occurred', () => haveAllHadSlices() && haveAllBeenRefused(), {
+    await until(() => haveAllHadSlices() && haveAllBeenRefused(), 'everything has occurred', {
       timeoutMs: 240_000,
     });
     await Promise.all([...storm.pipelines, ...storm.cliPipelines].map((pipeline) => pipeline.stop()));
@@ -465,7 +465,7 @@ describe('afterwards', () => {
     const lost = await findLostWrites(storm.cluster, storm.pipelines, storm.cliPipelines);
     report(lost.length);
     expect(lost).toEqual([]);
-    await pollUntil('archived events', async () => (await countArchivedEvents(storm.cluster)) > 0, {
+    await until(async () => (await countArchivedEvents(storm.cluster)) > 0, 'archived events', {
       timeoutMs: 120_000,
     });
   });
@@ -524,7 +524,7 @@ describe('afterwards', () => {
     const isLive = async () =>
       (await query(cluster, 'select 1 from blobs where key like $1 and deleted_at is null', [`%${sha256(document)}%`]))
         .length > 0;
-    await pollUntil('the sweep deletes the blob', async () => !(await isLive()));
+    await until(async () => !(await isLive()), 'the sweep deletes the blob');
     release();
     await write;
     await client.complete(update);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { RawClient } from '../../bench/support/raw-client.ts';
 import type { Cluster } from '../../testkit/cluster.ts';
-import { pollUntil } from '../../testkit/poll.ts';
 import { type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
+import { until } from '../../testkit/until.ts';
 import { findLostWrites, query } from './support/audit.ts';
 import { type Pipeline, pipelineMix } from './support/pipelines.ts';
 import { countAcknowledged, goOn, startSmallCluster, urlOfPair } from './support/small-cluster.ts';
@@ -38,7 +38,7 @@ test('the primary dies under load, and the standby takes over', async () => {
   await pair.promote();
   const losses = `select 1 from audit_events where action = 'database.loss'`;
   const isNoted = async () => (await query({ databaseUrl: pair.standbyUrl }, losses)).length > 0;
-  await pollUntil('the failover is noticed', isNoted, { timeoutMs: 180_000 });
+  await until(isNoted, 'the failover is noticed', { timeoutMs: 180_000 });
   lossNotedAt = Date.now();
   await goOn(pipelines);
   await Promise.all(pipelines.map((pipeline) => pipeline.stop()));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { deploymentOf, RawClient, type Update } from '../../bench/support/raw-client.ts';
 import { type Cluster, startCluster } from '../../testkit/cluster.ts';
-import { pollUntil } from '../../testkit/poll.ts';
+import { until } from '../../testkit/until.ts';
 import { firingAlerts, panelsOf, runbookOf, type Scrape, scrape } from './support/incident-metrics.ts';
 import { S3Gate } from './support/s3-gate.ts';
 import { openWayToPostgres, type WayToPostgres } from './support/way-to-postgres.ts';
@@ -148,13 +148,13 @@ async function rehearse({ begin, end, isSeen, name }: Pick<Incident, 'name'> & P
   await begin?.();
   try {
     let after: Scrape = before;
-    await pollUntil(
-      'the incident is in the metrics',
+    await until(
       async () => {
         await save(saves, saveMs);
         after = await scrape(urls);
         return isSeen?.(after, before) ?? true;
       },
+      'the incident is in the metrics',
       { timeoutMs: 180_000 },
     );
     return await firingAlerts(before, after, performance.now() - begun);

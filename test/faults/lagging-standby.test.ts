@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { RawClient } from '../../bench/support/raw-client.ts';
 import type { Cluster } from '../../testkit/cluster.ts';
-import { pollUntil } from '../../testkit/poll.ts';
 import { type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
+import { until } from '../../testkit/until.ts';
 import { query } from './support/audit.ts';
 import { reportLoss } from './support/loss-audit.ts';
 import { countAcknowledged, goOn, startSmallCluster, urlOfPair } from './support/small-cluster.ts';
@@ -32,10 +32,10 @@ const answersArrive = async (): Promise<void> => {
     pipelines.flatMap(({ updates }) => updates).filter(({ end }) => end?.kind === 'succeeded').length +
     countAcknowledged(pipelines);
   let seen = { successes: -1, at: 0 };
-  await pollUntil('no call succeeds any more', () => {
+  await until(() => {
     if (successes() !== seen.successes) seen = { successes: successes(), at: Date.now() };
     return Date.now() - seen.at > 2_000;
-  });
+  }, 'no call succeeds any more');
 };
 
 test('updates whose acknowledged writes the new primary lacks end with the reason, and others go on', async () => {
@@ -48,7 +48,7 @@ test('updates whose acknowledged writes the new primary lacks end with the reaso
   await pair.promote();
   const now = { ...cluster, databaseUrl: pair.standbyUrl };
   const losses = `select 1 from audit_events where action = 'database.loss'`;
-  await pollUntil('the failover is noticed', async () => (await query(now, losses)).length > 0, { timeoutMs: 180_000 });
+  await until(async () => (await query(now, losses)).length > 0, 'the failover is noticed', { timeoutMs: 180_000 });
   await goOn(pipelines);
   await Promise.all(pipelines.map((pipeline) => pipeline.stop()));
   const report = await reportLoss(now, pipelines, backAt);

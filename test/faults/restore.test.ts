@@ -10,9 +10,9 @@ import type { Cluster } from '../../testkit/cluster.ts';
 import { describePostgres, type PostgresSpec } from '../../testkit/cluster-postgres.ts';
 import { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { findFixedPorts } from '../../testkit/fixed-ports.ts';
-import { pollUntil } from '../../testkit/poll.ts';
 import { copyRunningPostgres, putBack } from '../../testkit/postgres-copy.ts';
 import { copyPreparedPostgres } from '../../testkit/postgres-template.ts';
+import { until } from '../../testkit/until.ts';
 import { query, reconcileBlobs } from './support/audit.ts';
 import { documentOf } from './support/documents.ts';
 import { reportLoss } from './support/loss-audit.ts';
@@ -80,7 +80,7 @@ async function inQuiet(...statements: string[]): Promise<void> {
   try {
     await allow(false);
     const end = `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = 'postgres'`;
-    await pollUntil('nobody is connected', async () => (await client.query(end)).rows.length === 0);
+    await until(async () => (await client.query(end)).rows.length === 0, 'nobody is connected');
     for (const statement of statements) await client.query(statement);
     await allow(true);
   } finally {
@@ -92,7 +92,7 @@ async function inQuiet(...statements: string[]): Promise<void> {
 async function restoreBeneath(way: Way): Promise<void> {
   const before = (await losses()).length;
   await way.putBack();
-  await pollUntil('the restore is noticed', async () => (await losses()).length > before, { timeoutMs: 180_000 });
+  await until(async () => (await losses()).length > before, 'the restore is noticed', { timeoutMs: 180_000 });
 }
 
 /** As docs/backup.md says. */

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
 import { withHelpers } from '../../testkit/holdfast-server.ts';
-import { pollUntil } from '../../testkit/poll.ts';
 import { Scenario, unattended } from '../../testkit/scenario.ts';
 import { thingProgram } from '../../testkit/stash-program.ts';
+import { until } from '../../testkit/until.ts';
 import { findFlaws, runCommand } from '../../testkit/web-session.ts';
 import { creation } from '../support/journal-entries.ts';
 import { deployment } from '../support/state.ts';
@@ -116,7 +116,7 @@ test(
     await page.getByRole('link', { name: 'View progress' }).click();
     const row = page.getByRole('listitem').filter({ hasText: 'slow' });
     await row.getByText('creating').waitFor();
-    await pollUntil('its replica has the stream', async () => (await holderOfStream()) === 1);
+    await until(async () => (await holderOfStream()) === 1, 'its replica has the stream');
     await workspace.cloud.control({});
     await row.getByText('created').waitFor();
     await page.getByText('Succeeded', { exact: true }).waitFor();
@@ -133,13 +133,13 @@ test(
     const page = await web.signIn();
     await page.goto(`${cluster.url}/~/operator/health`);
     const processes = page.getByRole('table', { name: 'Processes' });
-    await pollUntil('all processes are shown', async () => {
+    await until(async () => {
       const shown = await processes.getByRole('row').allTextContents();
       const count = (role: string) => shown.filter((text) => text.startsWith(role)).length;
       return count('API') === 3 && count('Worker') === 2;
-    });
+    }, 'all processes are shown');
     const answering = page.getByText('Responds', { exact: true });
-    await pollUntil('all replicas answer', async () => (await answering.count()) === 3);
+    await until(async () => (await answering.count()) === 3, 'all replicas answer');
     expect(await findFlaws(page)).toEqual([]);
     const update = await startJournal();
     // The one takes as long to be called silent as the other to give up the job.
@@ -147,7 +147,7 @@ test(
     await cluster.s3.stop();
     const completed = update.complete();
     const silent = processes.getByText(/^No heartbeat for/);
-    await pollUntil('one process is silent', async () => (await silent.count()) === 1);
+    await until(async () => (await silent.count()) === 1, 'one process is silent');
     await page.goto(`${cluster.url}/~/operator/queues`);
     const jobs = page.getByRole('table', { name: 'Jobs: Small writes' });
     const failed = jobs.getByRole('row').filter({ hasText: 'compact journal' }).filter({ hasText: 'Failed' });
@@ -160,7 +160,7 @@ test(
     await page.getByRole('button', { name: /^Retry compact-journal/ }).click();
     await page.getByRole('button', { name: 'Run it again' }).click();
     await failed.waitFor({ state: 'detached' });
-    await pollUntil('the job has ended', async () => (await page.getByText('compact journal').count()) === 0);
+    await until(async () => (await page.getByText('compact journal').count()) === 0, 'the job has ended');
     await page.reload();
     await page.getByRole('heading', { name: 'Small writes' }).waitFor();
     await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
@@ -197,9 +197,9 @@ test(
     await row.getByText('creating').waitFor();
     await rowOf(list).getByText('Updating').waitFor();
     for (const each of [page, list]) await each.evaluate('window.isSamePage = true');
-    const holder = await pollUntil('a stream', async () => (await holderOfStream()) + 1);
+    const holder = await until(async () => (await holderOfStream()) + 1, 'a stream');
     await web.cluster.apis[holder - 1]?.kill();
-    await pollUntil('a stream to another replica', async () => (await streams()).some((count) => count > 0));
+    await until(async () => (await streams()).some((count) => count > 0), 'a stream to another replica');
     await workspace.cloud.control({});
     await row.getByText('created').waitFor();
     await page.getByText('Succeeded', { exact: true }).waitFor();
@@ -209,10 +209,10 @@ test(
     // What was put together from the streams is what a page that was opened now shows.
     const textsOf = async (all: Locator) => (await all.allTextContents()).map(withoutTimes);
     const resourcesOf = (shown: Page) => shown.getByRole('list', { name: 'Resources' }).getByRole('listitem');
-    await pollUntil('all resources are created', async () => {
+    await until(async () => {
       const texts = await textsOf(resourcesOf(page));
       return texts.length >= Object.keys(things).length && texts.every((text) => text.includes('created'));
-    });
+    }, 'all resources are created');
     for (const [live, shownIn] of [
       [page, resourcesOf],
       [list, rowOf],
@@ -221,8 +221,9 @@ test(
       await opened.goto(live.url());
       await shownIn(opened).first().waitFor();
       // The number of resources follows some seconds behind, on both.
-      await pollUntil(`${live.url()} shows the same`, async () =>
-        isDeepStrictEqual(await textsOf(shownIn(live)), await textsOf(shownIn(opened))),
+      await until(
+        async () => isDeepStrictEqual(await textsOf(shownIn(live)), await textsOf(shownIn(opened))),
+        `${live.url()} shows the same`,
       );
       await opened.close();
     }
@@ -240,7 +241,7 @@ test(
     await page.goto(`${url}/${organization}/${name}/updates/1?view=events`);
     const facts = page.getByRole('region', { name: 'Events' }).getByText(/^\d+ events$/);
     const events = await countEvents(name);
-    await pollUntil('all events are shown', async () => (await facts.innerText()) === `${events} events`);
+    await until(async () => (await facts.innerText()) === `${events} events`, 'all events are shown');
     await Promise.all([page.close(), list.close()]);
   },
   startMs,

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { query } from '../support/database.ts';
@@ -93,8 +94,7 @@ test('every acknowledged action is recorded while Postgres loses its sessions', 
     const isDone = (): boolean => acknowledged.length >= 80 && failed >= 8;
     while (!isDone() && performance.now() < deadline) {
       const before = acknowledged.length;
-      while (acknowledged.length < before + 3 && performance.now() < deadline)
-        await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));
+      while (acknowledged.length < before + 3 && performance.now() < deadline) await sleep(Math.random() * 10);
       // Between any two statements of a transaction.
       await killer.query(
         `select pg_terminate_backend(pid) from pg_stat_activity

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
@@ -325,7 +326,7 @@ test('two workers do not send at once', async () => {
   for (const object of ['a', 'b', 'c', 'd']) await add(object);
   mostAtOnce = 0;
   answer = async () => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await sleep(20);
     return 200;
   };
   const config = { ...app.context.config, sweepSeconds: 1 };

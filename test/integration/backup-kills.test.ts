@@ -25,7 +25,7 @@ import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { pollUntil } from '../../testkit/poll.ts';
+import { until } from '../../testkit/until.ts';
 import { damageOf, openPlain } from '../support/backup-damage.ts';
 import { killBackup, runBackup } from '../support/backups.ts';
 import { flipBit } from '../support/damage.ts';
@@ -228,10 +228,10 @@ test('a backup extends the hold of its blobs, and fails if they are no longer he
     isReached = true;
     await query(app, `update blob_holds set held_until = now() + interval '30 seconds'`);
     renew();
-    await pollUntil('the hold is extended', async () => Number((await query(app, seconds))[0]?.['left']) > 60);
+    await until(async () => Number((await query(app, seconds))[0]?.['left']) > 60, 'the hold is extended');
     await query(app, `update blob_holds set held_until = now() - interval '1 second'`);
     renew();
-    await pollUntil('the hold is found to have ended', () => answers === 2);
+    await until(() => answers === 2, 'the hold is found to have ended');
   });
   try {
     const made = backUp({ source: { ...app.context, db: counting }, recipients: [], target: late });
@@ -379,7 +379,7 @@ test('a restore that is killed before, within or after the load is repeated and 
   const holds = async (condition: string) =>
     (await client.query<{ holds: boolean }>(`select exists (select 1 ${condition}) as holds`)).rows[0]?.holds === true;
   const isBlocked = () => holds(`${others} and wait_event_type = 'Lock' and query like 'alter table%'`);
-  const untilAlone = () => pollUntil('the session of the killed restore ends', async () => !(await holds(others)));
+  const untilAlone = () => until(async () => !(await holds(others)), 'the session of the killed restore ends');
   const to = { databaseUrl: database.url, dataDir: path.join(home, 'restored') };
   const args = ['restore', '--from', location];
   const organizations = async () => (await client.query('select 1 from organizations')).rowCount;

@@ -20,8 +20,8 @@ import { openDatabase } from '../../src/shared/platform/db/database.ts';
 import { migrate, migrationNames } from '../../src/shared/platform/db/migrate.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
-import { pollUntil } from '../../testkit/poll.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
+import { until } from '../../testkit/until.ts';
 import { damageEach, damageOf, openPlain } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
@@ -380,7 +380,7 @@ test('a backup under writers restores each write that was acknowledged before it
     }
   };
   const writing = stacks.map((_, at) => write(at));
-  await pollUntil('each stack has a version', () => acknowledged.every((count) => count > 0));
+  await until(() => acknowledged.every((count) => count > 0), 'each stack has a version');
   const before = [...acknowledged];
   const under = path.join(home, 'under-writers');
   expect((await runBackup(source(), 'create', '--to', under)).code).toBe(0);

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import {
@@ -11,6 +12,7 @@ import {
   type Scene,
 } from '../support/every-body-route.ts';
 import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { digestRows, expectNothingChanged, expectRejection, head, settled, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
@@ -32,14 +34,6 @@ function largeBody(route: BodyRoute): Buffer {
 
 const chunk = (data: string | Buffer): Buffer =>
   Buffer.concat([Buffer.from(`${Buffer.byteLength(data).toString(16)}\r\n`), Buffer.from(data), Buffer.from('\r\n')]);
-
-async function until(what: string, holds: () => boolean | Promise<boolean>, limitMs = 60_000): Promise<void> {
-  const deadline = Date.now() + limitMs;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`Not in time: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 
 const openConnections = (): Promise<number> =>
   new Promise((resolve, reject) =>
@@ -86,12 +80,12 @@ describe('truncated bodies', () => {
             );
             await connection.write(sent);
           }
-          await new Promise((resolve) => setTimeout(resolve, 5));
+          await sleep(5);
           connection.destroy();
         }
-        await until('the server has seen them go', async () => (await openConnections()) === 0);
-        await until('all three are counted', async () => (await recorded()).all - before.all >= 3);
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await until(async () => (await openConnections()) === 0, 'the server has seen them go');
+        await until(async () => (await recorded()).all - before.all >= 3, 'all three are counted');
+        await sleep(20);
         const after = await recorded();
         expect(after.all - before.all).toBe(3);
         // The body reader may notice the disconnect first; the error response is then counted.
@@ -110,15 +104,15 @@ describe('truncated bodies', () => {
     await connection.write(head(route.method, route.url, { headers: headersOf(route), length: body.length }));
     await connection.write(body);
     await until(
-      'the body is taken',
       () => app.context.payloads.bytesHeld() > 0 || app.context.dispatcher.state().active > 0,
+      'the body is taken',
     );
     connection.destroy();
     await settled(app);
-    await until('it is committed', async () => {
+    await until(async () => {
       const exported = await app.call('GET', `${plain.path}/export`, { auth: plain.auth });
       return exported.text.includes(marker);
-    });
+    }, 'it is committed');
   });
 });
 

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { addNode, type Image, makeImage, parseDockerfile, runInImage, signalContainer } from '../../testkit/image.ts';
-import { pollUntil } from '../../testkit/poll.ts';
 import { type RedisServer, startRestrictedRedis } from '../../testkit/redis-server.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
+import { until } from '../../testkit/until.ts';
 import { startStopwatch } from '../support/running-time.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 import { hasTools } from '../support/tools.ts';
@@ -74,10 +74,10 @@ async function run(command: readonly string[], settings: Readonly<Record<string,
 }
 
 async function untilHealthy(child: ChildProcess, check: readonly string[], settings = {}): Promise<void> {
-  await pollUntil('the container is healthy', async () => {
+  await until(async () => {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
     return (await run(check, settings)).code === 0;
-  });
+  }, 'the container is healthy');
 }
 
 /** Stops a container as its engine does. Returns exit code and signal. */
@@ -147,7 +147,7 @@ describeRunning('the image', () => {
       stream?.setEncoding('utf8').on('data', (text: string) => {
         output += text;
       });
-    await pollUntil('it waits', async () => output.includes('"waiting"'));
+    await until(async () => output.includes('"waiting"'), 'it waits');
     expect(await stop(child)).toEqual([word === 'server' ? 0 : 143, null]);
   });
 

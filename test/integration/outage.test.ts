@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { holdInserts } from '../support/database.ts';
 import { openGatedBlobs } from '../support/gated-blobs.ts';
@@ -170,7 +171,7 @@ test('hundreds of calls across connection cuts: acknowledged writes are there, a
     // More and more slowly: on a busy machine hardly any call completes between two cuts.
     for (let pauseMs = 40; cutting; pauseMs++) {
       proxy.cut();
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      await sleep(pauseMs);
     }
   })();
   const unexpected = new Set<number>();

@@ -256,7 +256,7 @@ test('a worker killed during a batch leaves the rest intact, which another worke
         return rows.length === 1;
       },
       'a batch waits at the gate',
-      120_000,
+      { timeoutMs: 120_000 },
     );
     const left = await countEvents();
     expect(left).toBeGreaterThan(0);

@@ -7,8 +7,8 @@ import {
   startOtlpReceiver,
   tracedSettings,
 } from '../../testkit/otlp-receiver.ts';
-import { pollUntil } from '../../testkit/poll.ts';
 import { tuned } from '../../testkit/tuned.ts';
+import { until } from '../../testkit/until.ts';
 
 // A request is one trace through the API, Postgres, Redis, a worker and S3, in processes of their own. The receiver speaks OTLP over HTTP.
 
@@ -82,9 +82,9 @@ test('a large write is one trace in both processes, and its log lines name it', 
   });
   expect(response.status).toBe(200);
   const names = (): string[] => ofTrace(traceId).map(({ name }) => name);
-  await pollUntil(
-    'the spans of both processes',
+  await until(
     async () => names().some((name) => name.startsWith('job ')) && names().some((name) => name.startsWith('POST ')),
+    'the spans of both processes',
   );
   const all = ofTrace(traceId);
   expect(new Set(all.map(({ service }) => service))).toEqual(new Set(['holdfast-api', 'holdfast-worker']));
@@ -122,9 +122,7 @@ test('a request that its caller does not sample, or whose header is wrong, is no
     expect((await call('GET', '/api/user', { headers: { traceparent } })).status).toBe(200);
   const marker = randomBytes(16).toString('hex');
   await call('GET', '/api/user', { headers: { traceparent: `00-${marker}-${randomBytes(8).toString('hex')}-01` } });
-  await pollUntil('the spans of a later request', async () =>
-    ofTrace(marker).some(({ name }) => name === 'GET /api/user'),
-  );
+  await until(async () => ofTrace(marker).some(({ name }) => name === 'GET /api/user'), 'the spans of a later request');
   const others = receiver.spans.slice(before).filter(({ service }) => service === 'holdfast-api');
   expect(others.filter((span) => span.traceId !== marker && span.traceId !== traceId)).toEqual([]);
 });
@@ -138,13 +136,13 @@ test('scheduled tasks and deliveries of webhooks begin traces of their own', asy
   await call('POST', `/api/stacks/${cluster.organization}/traced`, { body: { stackName: 'hooked' } });
   for (const name of ['task expire-leases', 'webhook delivery']) {
     const rootOf = () => receiver.spans.find((span) => span.name === name);
-    await pollUntil(`the span of a ${name}`, async () => rootOf() !== undefined);
+    await until(async () => rootOf() !== undefined, `the span of a ${name}`);
     expect(rootOf()).toMatchObject({ service: 'holdfast-worker' });
     expect(rootOf()?.parentSpanId ?? '').toBe('');
     const below = () => ofTrace(rootOf()?.traceId ?? '').filter((span) => span.name.startsWith('postgres '));
     // A task may run millions of statements.
     if (name.startsWith('task ')) expect(below()).toEqual([]);
-    else await pollUntil('its statements', async () => below().length > 0);
+    else await until(async () => below().length > 0, 'its statements');
   }
   expect(receiver.spans.some(({ text }) => text.includes('192.0.2.1'))).toBe(false);
 });
@@ -155,7 +153,7 @@ test('a delivery that a call waits for belongs to the trace of the call', async 
   const headers = { traceparent: `00-${pinged}-${randomBytes(8).toString('hex')}-01` };
   expect((await call('POST', ping, { body: {}, headers })).status).toBe(200);
   const spanOf = (start: string) => ofTrace(pinged).find(({ name }) => name.startsWith(start));
-  await pollUntil('the spans of the call', async () => spanOf('POST ') !== undefined);
+  await until(async () => spanOf('POST ') !== undefined, 'the spans of the call');
   expect(spanOf('webhook delivery')).toMatchObject({ service: 'holdfast-api', parentSpanId: spanOf('POST ')?.spanId });
 });
 
@@ -176,8 +174,8 @@ test('writes go on while the receiver is away', async () => {
     headers: { traceparent },
   });
   expect(response.status).toBe(200);
-  await pollUntil(
-    'the API says that spans could not be sent',
+  await until(
     async () => cluster.apis[0]?.log.includes('spans could not be sent') === true,
+    'the API says that spans could not be sent',
   );
 });

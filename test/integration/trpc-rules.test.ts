@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ruleKindNames } from '../../src/shared/updates/rules/rule-kinds.ts';
 import { limitedKinds, queueKinds, retentionKinds } from '../../src/web/updates/rules/rule-labels.ts';
-import { pollUntil } from '../../testkit/poll.ts';
+import { until } from '../../testkit/until.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
@@ -337,7 +337,7 @@ test('limits are shown with what is used', async () => {
     [organizationId],
   );
   // Limits are a few seconds old.
-  await pollUntil('the limits are read', async () => (await get('limits.get')).items[0].limit === 7, {
+  await until(async () => (await get('limits.get')).items[0].limit === 7, 'the limits are read', {
     timeoutMs: 120_000,
   });
   const seen = await get('limits.get');

@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { readRunningUrl, startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
@@ -123,8 +124,7 @@ test('an upgrade is refused while a server runs, without the old programs, and f
     stdio: 'ignore',
   });
   try {
-    while ((await readRunningUrl(path.join(other, 'postgres'))) === null)
-      await new Promise((resolve) => setTimeout(resolve, 50));
+    while ((await readRunningUrl(path.join(other, 'postgres'))) === null) await sleep(50);
     const running = await upgrade(other);
     expect([running.code, running.stderr]).toEqual([1, expect.stringMatching(/server|in use|owns/i)]);
   } finally {

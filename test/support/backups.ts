@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
-import { pollUntil } from '../../testkit/poll.ts';
+import { until } from '../../testkit/until.ts';
 import { type AdminRun, runHoldfast } from './admin.ts';
 import { masterKeys } from './test-app.ts';
 
@@ -30,10 +30,10 @@ export async function killBackup(
   child.stdout.resume();
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  await pollUntil(`holdfast backup ${args[0]} can be killed`, async () => {
+  await until(async () => {
     if (child.exitCode !== null) throw new Error(`It ended before it was killed: ${child.exitCode} ${stderr}`);
     return isReached(child);
-  });
+  }, `holdfast backup ${args[0]} can be killed`);
   child.kill(signal);
   await closed;
   return child;

@@ -81,7 +81,7 @@ export class Traffic {
       this.failures.length === 0 &&
       (this.exports < exports + count || this.writes < writes + count)
     )
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await sleep(5);
   }
 
   async stop(): Promise<void> {

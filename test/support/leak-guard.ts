@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach } from '@jest/globals';
 import { listOpenApps } from './test-app.ts';
 
@@ -15,7 +16,7 @@ afterEach(async () => {
     const deadline = Date.now() + settleLimitMs;
     await check();
     while (leaks().length > 0 && Date.now() < deadline) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await sleep(10);
       await check();
     }
     if (leaks().length > 0) throw new Error(`Leak: ${leaks().join(', ')}`);

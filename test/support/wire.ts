@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@jest/globals';
 import { Type } from 'typebox';
 import { sql } from '../../src/shared/platform/db/sql.ts';
@@ -159,7 +160,7 @@ class SocketConnection implements WireConnection {
       }
       if (received.length >= 200 || this.#closed || Date.now() > deadline)
         throw new Error(`No interim answer: ${received.toString('latin1', 0, 200)}`);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await sleep(5);
     }
   }
 
@@ -289,6 +290,6 @@ export async function settled(app: TestApp): Promise<void> {
       throw new Error(
         `Not settled: ${app.context.payloads.bytesHeld()} bytes held, ${JSON.stringify(app.context.dispatcher.state())}`,
       );
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await sleep(10);
   }
 }

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { describe } from '@jest/globals';
-import { pollUntil } from '../../../testkit/poll.ts';
 import { sendSignal } from '../../../testkit/process-session.ts';
 import { ensureToolchain } from '../../../testkit/toolchain/toolchain.ts';
+import { until } from '../../../testkit/until.ts';
 
 /** What a power cut leaves of unsynced writes: nothing, or a part chosen by the seed. */
 export type Loss = 'all' | { readonly seed: number };
@@ -64,7 +64,7 @@ export class LossyDisk implements AsyncDisposable {
    * Restores what the power cut left. Call after every process on the disk has ended, as it would have without power.
    */
   async restore(): Promise<void> {
-    await pollUntil('the processes on the disk end', () => killProcessesIn(this.directory) === 0, {
+    await until(() => killProcessesIn(this.directory) === 0, 'the processes on the disk end', {
       timeoutMs: 60_000,
     });
     await this.#command('restore');

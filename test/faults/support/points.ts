@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { RawClient } from '../../../bench/support/raw-client.ts';
 import type { Cluster } from '../../../testkit/cluster.ts';
-import { pollUntil } from '../../../testkit/poll.ts';
+import { until } from '../../../testkit/until.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { query } from './audit.ts';
 
@@ -52,7 +52,7 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
   try {
     // On a busy machine the first attempt may have failed by now, and the next one may have completed: the job is run
     // again anyway.
-    const inHand = await pollUntil('the job is there', async () => {
+    const inHand = await until(async () => {
       const jobs = await queue.getJobs(['active', 'delayed', 'completed']);
       const [row] = await query<{ id: string }>(
         cluster,
@@ -61,7 +61,7 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
         [jobs.map(({ id }) => id), stackId],
       );
       return jobs.find(({ id }) => id === row?.id) ?? false;
-    });
+    }, 'the job is there');
     const jobId = randomUUID();
     await query(
       cluster,
@@ -71,7 +71,7 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
     // Like a job of the server: an attempt may fail because the machine is busy.
     const backoff = { type: 'fixed', delay: 500 };
     const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 5, backoff });
-    await pollUntil('the second run has succeeded', () => again.isCompleted());
+    await until(() => again.isCompleted(), 'the second run has succeeded');
   } finally {
     await queue.close();
     connection.disconnect();
@@ -100,7 +100,7 @@ export async function lockStack(cluster: Cluster, path: string): Promise<StackLo
   return {
     untilSomeoneWaits: async () => {
       const isAwaited = async () => (await query(cluster, waiters, [own?.pid])).length > 0;
-      await pollUntil(`a commit waits for ${path}`, isAwaited, { everyMs: 50 });
+      await until(isAwaited, `a commit waits for ${path}`, { everyMs: 50 });
     },
     release: async () => {
       await client.query('rollback');

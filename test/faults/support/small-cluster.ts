@@ -1,7 +1,7 @@
 import { startCluster } from '../../../testkit/cluster.ts';
-import { pollUntil } from '../../../testkit/poll.ts';
 import { joinUrls, type PostgresPair } from '../../../testkit/postgres-pair.ts';
 import { tuned } from '../../../testkit/tuned.ts';
+import { until } from '../../../testkit/until.ts';
 
 /** A cluster of few processes that stores small documents in the bucket, too, and notes which of them end by themselves. */
 export async function startSmallCluster(
@@ -39,5 +39,5 @@ export function countAcknowledged(pipelines: readonly Counted[]): number {
 /** Waits until the pipelines have written for some time. */
 export async function goOn(pipelines: readonly Counted[]): Promise<void> {
   const from = countAcknowledged(pipelines);
-  await pollUntil('the pipelines continue', () => countAcknowledged(pipelines) > from + 100, { timeoutMs: 180_000 });
+  await until(() => countAcknowledged(pipelines) > from + 100, 'the pipelines continue', { timeoutMs: 180_000 });
 }

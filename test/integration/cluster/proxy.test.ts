@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ClusterProcess } from '../../../testkit/cluster-process.ts';
 import { findFixedPorts } from '../../../testkit/fixed-ports.ts';
-import { pollUntil } from '../../../testkit/poll.ts';
 import { proxySpec } from '../../../testkit/proxy-spec.ts';
 import { ensureToolchain } from '../../../testkit/toolchain/toolchain.ts';
+import { until } from '../../../testkit/until.ts';
 
 // How the configuration in deploy/proxy treats replicas, which are simulated here.
 
@@ -80,7 +80,7 @@ const post = (): Promise<Response> => fetch(`${url}/api/stacks/a/b`, { method: '
 async function probedTwice(): Promise<void> {
   const before = replicas.map(({ probes }) => probes);
   const isProbed = (): boolean => replicas.every(({ probes }, index) => probes >= (before[index] as number) + 2);
-  await pollUntil('probes of the proxy', isProbed);
+  await until(isProbed, 'probes of the proxy');
 }
 
 test('a call with a body waits while no replica is ready, and is sent once', async () => {

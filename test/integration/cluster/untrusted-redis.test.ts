@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { query } from '../../support/database.ts';
@@ -246,7 +247,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
         for (const channel of channels)
           for (const result of ['settled', 'failed'])
             await attacker.redis.publish(channel, JSON.stringify({ jobId, result }));
-        await new Promise((resolve) => setTimeout(resolve, 300));
+        await sleep(300);
         expect(answered).toBe(false);
         // As if it were done: BullMQ's own record says so.
         await (await attacker.queue.getJob(jobId))?.remove();

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 interface Pending<Query> {
   readonly query: Query;
   readonly source: string;
@@ -43,7 +45,7 @@ export class LookupBatches<Query> {
     this.#isRunning = true;
     while (this.#waiting.size > 0) {
       const waitMs = this.#lastStart + this.#options.everyMs - performance.now();
-      if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+      if (waitMs > 0) await sleep(waitMs);
       this.#lastStart = performance.now();
       const batch = this.#waiting;
       this.#waiting = new Map();

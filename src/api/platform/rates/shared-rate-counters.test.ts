@@ -1,5 +1,5 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
-import { pollUntil } from '../../../../testkit/poll.ts';
+import { until } from '../../../../testkit/until.ts';
 import type { RateCounterReport } from '../../../shared/identity/rate-counter-repository.ts';
 import { createLogger } from '../../../shared/platform/logger/logger.ts';
 import { SharedRateCounters } from './shared-rate-counters.ts';
@@ -59,10 +59,10 @@ test('without the database each process limits by itself, and reports its counts
     return reports.map(({ source: name }) => ({ source: name, level: 90 }));
   });
   for (let event = 0; event < 50; event++) expect(counters.take([source], 0)).toBeNull();
-  await pollUntil('it was tried three times', () => attempts >= 3);
+  await until(() => attempts >= 3, 'it was tried three times');
   isAway = false;
-  await pollUntil('all are reported', () => reported.get(source.name) === 50);
+  await until(() => reported.get(source.name) === 50, 'all are reported');
   // The report returns the counts of the other replicas.
-  await pollUntil('counts of other replicas apply', () => counters.take([source], 0)?.isCounted === false);
+  await until(() => counters.take([source], 0)?.isCounted === false, 'counts of other replicas apply');
   expect(counters.take([source], 0)?.waitMs).toBeGreaterThan(20_000);
 });

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { pollUntil } from '../../../../testkit/poll.ts';
+import { until } from '../../../../testkit/until.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../../platform/errors/errors.ts';
 import { bytesOf, inflate, inflateWhole } from './body-buffer.ts';
 
@@ -140,7 +140,7 @@ describe('inflating', () => {
       expect(chunk.length).toBeGreaterThan(0);
       break;
     }
-    await pollUntil('the source has ended', () => ended);
+    await until(() => ended, 'the source has ended');
   });
 
   test('throws an error that is reported to the client', async () => {

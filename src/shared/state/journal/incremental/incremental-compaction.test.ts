@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { pollUntil } from '../../../../../testkit/poll.ts';
+import { until } from '../../../../../testkit/until.ts';
 import { createLogger } from '../../../platform/logger/logger.ts';
 import { IncrementalCompaction } from './incremental-compaction.ts';
 
@@ -16,7 +16,7 @@ function slices() {
     return end.promise;
   }, logger);
   const untilStarted = async (count: number): Promise<void> => {
-    await pollUntil(`${count} compactions have begun`, () => started.length >= count, { everyMs: 1 });
+    await until(() => started.length >= count, `${count} compactions have begun`, { everyMs: 1 });
   };
   return { incremental, started, ends, untilStarted };
 }

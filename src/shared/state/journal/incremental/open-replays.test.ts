@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { pollUntil } from '../../../../../testkit/poll.ts';
+import { until } from '../../../../../testkit/until.ts';
 import type { OpenReplay } from '../replay/runner/replay-runner.ts';
 import { OpenReplays, type WarmReplay } from './open-replays.ts';
 
@@ -93,7 +93,7 @@ test('replays that are not used are dropped after a while, and refused updates m
   await keep(open, 'a', kept);
   open.refuse('b');
   expect(open.admits('b', 0)).toBe(false);
-  await pollUntil('it is dropped', () => kept.isClosed, { everyMs: 5 });
+  await until(() => kept.isClosed, 'it is dropped', { everyMs: 5 });
   expect([open.bytes, open.has('a'), open.admits('b', 0)]).toEqual([0, false, true]);
   open.close();
 });
