@@ -2,6 +2,7 @@ import type { AppContext } from '../shared/context.ts';
 import { createTokenRepository } from '../shared/identity/token-repository.ts';
 import { createApprovalRepository } from '../shared/state/journal/change-limits/approval-repository.ts';
 import { createUpdateQueueRepository } from '../shared/updates/update-queue-repository.ts';
+import { inBatches } from './platform/in-batches.ts';
 import { createAbandonedPackRepository } from './policies/abandoned-pack-repository.ts';
 import { createEmptyProjectRepository } from './stacks/empty-project-repository.ts';
 
@@ -14,28 +15,17 @@ const rowsAtOnce = 500;
 
 type Parts = Pick<AppContext, 'db'>;
 
-/** Deletes in batches until one is not full. Returns how many rows. */
-async function deleteAll(deleteSome: (limit: number) => Promise<number>, signal: AbortSignal): Promise<number> {
-  let all = 0;
-  let count = rowsAtOnce;
-  while (count === rowsAtOnce && !signal.aborted) {
-    count = await deleteSome(rowsAtOnce);
-    all += count;
-  }
-  return all;
-}
-
 /** Deletes tokens that were revoked, or expired, long ago. The audit log keeps their names. */
 export async function deleteEndedTokens({ db }: Parts, signal: AbortSignal): Promise<number> {
   const tokens = createTokenRepository(db);
   const days = { ofOthers: tokenDays, named: namedTokenDays };
-  return deleteAll((limit) => tokens.deleteEnded(days, limit), signal);
+  return inBatches(rowsAtOnce, signal, (limit) => tokens.deleteEnded(days, limit));
 }
 
 /** Deletes approvals that expired, or requests that were never approved, long ago. */
 export async function deleteOldApprovals({ db }: Parts, signal: AbortSignal): Promise<number> {
   const approvals = createApprovalRepository(db);
-  return deleteAll((limit) => approvals.deleteOld(approvalDays, limit), signal);
+  return inBatches(rowsAtOnce, signal, (limit) => approvals.deleteOld(approvalDays, limit));
 }
 
 /** Deletes abandoned entries in the queues of stacks. Needed for queues in which no call waits any more. */
@@ -60,14 +50,12 @@ export async function deleteEmptyProjects({ db }: Parts, signal: AbortSignal): P
 /** Deletes versions of policy packs that were not published in time, and packs without any other version. */
 export async function deleteAbandonedPacks({ db }: Parts, signal: AbortSignal): Promise<number> {
   const versions = createAbandonedPackRepository(db);
-  const deleted = await deleteAll((limit) => versions.deleteVersions(limit), signal);
-  const packs = await deleteAll(
-    (limit) =>
-      db.inTransaction(async (tx) => {
-        const rows = createAbandonedPackRepository(tx);
-        return rows.deletePacks(await rows.lockPacks(limit));
-      }),
-    signal,
+  const deleted = await inBatches(rowsAtOnce, signal, (limit) => versions.deleteVersions(limit));
+  const packs = await inBatches(rowsAtOnce, signal, (limit) =>
+    db.inTransaction(async (tx) => {
+      const rows = createAbandonedPackRepository(tx);
+      return rows.deletePacks(await rows.lockPacks(limit));
+    }),
   );
   return deleted + packs;
 }

@@ -1,3 +1,4 @@
+import { joined } from '../../shared/platform/bytes/joined.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
 import { denseSliceBytes, nextSlice, scanInSlices, timeSliceBytes } from '../../shared/platform/slices/slices.ts';
@@ -55,7 +56,7 @@ export class EncodedValues {
       parts.push(Buffer.from(chunk, 'base64'));
       last = chunk;
     }
-    return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+    return joined(parts);
   }
 
   #raw(index: number): Buffer {

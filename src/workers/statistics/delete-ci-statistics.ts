@@ -1,5 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createRefusedRunRepository } from '../../shared/updates/refused-run-repository.ts';
+import { inBatches } from '../platform/in-batches.ts';
 import { createProjectDayRepository } from './project-day-repository.ts';
 
 /** Pages show the last 90 days. */
@@ -12,12 +13,6 @@ export async function deleteOldCiStatistics({ db }: Pick<AppContext, 'db'>, sign
   const projects = createProjectDayRepository(db);
   let all = 0;
   const each = [refused.deleteOld, refused.deleteOldDays, projects.deleteOld, projects.deleteOldDeliveries];
-  for (const deleteSome of each) {
-    let count = rowsAtOnce;
-    while (count === rowsAtOnce && !signal.aborted) {
-      count = await deleteSome(keptDays, rowsAtOnce);
-      all += count;
-    }
-  }
+  for (const deleteSome of each) all += await inBatches(rowsAtOnce, signal, (limit) => deleteSome(keptDays, limit));
   return all;
 }

@@ -1,4 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
+import { inBatches } from '../platform/in-batches.ts';
 import { createProjectDayRepository } from './project-day-repository.ts';
 
 const changesAtOnce = 5_000;
@@ -10,9 +11,7 @@ export async function sumProjectDays({ db }: Pick<AppContext, 'db'>, signal: Abo
   const days = createProjectDayRepository(db);
   let all = 0;
   for (const addSome of [days.addChanges, days.addDeliveryChanges, days.addStackCounts])
-    for (let count = changesAtOnce; count === changesAtOnce && !signal.aborted; all += count)
-      count = await addSome(changesAtOnce);
-  for (let count = lookupsAtOnce; count === lookupsAtOnce && !signal.aborted; )
-    count = await days.findLongest(lookupsAtOnce);
+    all += await inBatches(changesAtOnce, signal, addSome);
+  await inBatches(lookupsAtOnce, signal, days.findLongest);
   return all;
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { joined } from '../../../shared/platform/bytes/joined.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import {
   InvalidRequestError,
@@ -167,7 +168,7 @@ async function collectBody(
     if (bytes > maxBytes) throw tooLarge();
     chunks.push(chunk);
   }
-  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+  return joined(chunks);
 }
 
 /** A body that has arrived as a whole with its headers, as small ones usually have; it saves a stream and its timers. */

@@ -1,3 +1,4 @@
+import { joined } from '../bytes/joined.ts';
 import { timeSliceBytes } from '../slices/slices.ts';
 
 /** Characters per read of a large text; up to four times as many bytes. */
@@ -49,5 +50,5 @@ export function packTexts(texts: readonly Buffer[]): { bytes: Buffer; starts: nu
     next += length;
     return start;
   });
-  return { bytes: texts.length === 1 ? (texts[0] as Buffer) : Buffer.concat(texts), starts, lengths };
+  return { bytes: joined(texts), starts, lengths };
 }

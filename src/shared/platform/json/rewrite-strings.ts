@@ -1,3 +1,4 @@
+import { joined } from '../bytes/joined.ts';
 import { decodeJsonString } from './json-scanner.ts';
 
 /** Encodes a JSON string, quotes included, like Go's encoding/json: as JSON.stringify, plus escaped HTML characters. */
@@ -63,7 +64,7 @@ export async function* rewriteStrings(
       }
     }
     offset += chunk.length;
-    if (output.length > 0) yield output.length === 1 ? (output[0] as Buffer) : Buffer.concat(output);
+    if (output.length > 0) yield joined(output);
   }
 }
 

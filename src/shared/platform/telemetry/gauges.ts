@@ -31,25 +31,13 @@ export function gaugesOf(registers: Registry[]) {
       label: string,
       read: () => Promise<Readonly<Record<string, number>>>,
       everyMs = 0,
-    ) => {
-      let readAt = Number.NEGATIVE_INFINITY;
-      return new Gauge({
-        name,
-        help,
-        labelNames: [label],
-        registers,
-        async collect() {
-          if (performance.now() - readAt < everyMs) return;
-          readAt = performance.now();
-          const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
-          if (!values) {
-            readAt -= Math.max(0, everyMs - retryMs);
-            return;
-          }
-          for (const [key, value] of Object.entries(values)) this.set({ [label]: key }, value);
-        },
-      });
-    },
+    ) =>
+      gaugeByQuery({ name, help, labelNames: [label], registers, everyMs }, async (gauge) => {
+        const values = Object.entries(await read());
+        return () => {
+          for (const [key, value] of values) gauge.set({ [label]: key }, value);
+        };
+      }),
     /**
      * A gauge with several labels that queries the database. As above, but series that are no longer returned
      * disappear.
@@ -60,26 +48,14 @@ export function gaugesOf(registers: Registry[]) {
       labelNames: readonly L[],
       read: () => Promise<readonly { readonly labels: Readonly<Record<L, string>>; readonly value: number }[]>,
       everyMs = 0,
-    ) => {
-      let readAt = Number.NEGATIVE_INFINITY;
-      return new Gauge({
-        name,
-        help,
-        labelNames: [...labelNames],
-        registers,
-        async collect() {
-          if (performance.now() - readAt < everyMs) return;
-          readAt = performance.now();
-          const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
-          if (!values) {
-            readAt -= Math.max(0, everyMs - retryMs);
-            return;
-          }
-          this.reset();
-          for (const { labels, value } of values) this.set(labels, value);
-        },
-      });
-    },
+    ) =>
+      gaugeByQuery({ name, help, labelNames, registers, everyMs }, async (gauge) => {
+        const values = await read();
+        return () => {
+          gauge.reset();
+          for (const { labels, value } of values) gauge.set(labels, value);
+        };
+      }),
     /** A gauge read when metrics are scraped. */
     gauge: (name: string, help: string, read: () => number) =>
       new Gauge({
@@ -119,4 +95,31 @@ export function gaugesOf(registers: Registry[]) {
       for (const key of keys) created[key].remove();
     },
   };
+}
+
+interface QueriedGauge<L extends string> {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: readonly L[];
+  readonly registers: Registry[];
+  readonly everyMs: number;
+}
+
+/** `read` returns a function that sets the values it has read, which is not called if the query took too long. */
+function gaugeByQuery<L extends string>(
+  { everyMs, labelNames, ...options }: QueriedGauge<L>,
+  read: (gauge: Gauge<L>) => Promise<() => void>,
+): Gauge<L> {
+  let readAt = Number.NEGATIVE_INFINITY;
+  return new Gauge({
+    ...options,
+    labelNames: [...labelNames],
+    async collect() {
+      if (performance.now() - readAt < everyMs) return;
+      readAt = performance.now();
+      const set = await withTimeout(read(this), queryLimitMs, noResponse).catch(() => null);
+      if (set) set();
+      else readAt -= Math.max(0, everyMs - retryMs);
+    },
+  });
 }

@@ -2,6 +2,7 @@ import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
 import { type Static, Type } from 'typebox';
+import { joined } from '../../platform/bytes/joined.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../../platform/errors/errors.ts';
 import type { Span } from '../../platform/json/json-scanner.ts';
 import { ArrivalBuffer, type BufferedBody, freeBytes, once } from '../../platform/payloads/arrival-buffer.ts';
@@ -174,7 +175,7 @@ export class BodyBuffer {
       throw error;
     }
     if (chunks === null) return bytes;
-    const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+    const body = joined(chunks);
     const actual = costOf(bytes, parsedWeight);
     this.#budget.release(held - actual, fairnessKey);
     return { body, release: once(() => this.#budget.release(actual, fairnessKey)) };

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
+import { joined } from '../../platform/bytes/joined.ts';
 import { UnavailableError } from '../../platform/errors/errors.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
@@ -153,7 +154,7 @@ export class DocumentStore {
       } catch (error) {
         throw asMissing(error);
       }
-      return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+      return joined(parts);
     };
     if (codec !== encryptedCodec) return read(start, end);
     return decryptRange((id) => this.#encryption.keys.find(id), key, { start, end, encryptedBytes: storedBytes }, read);
@@ -181,7 +182,7 @@ export class DocumentStore {
   async read(location: DocumentLocation): Promise<Buffer> {
     const parts: Buffer[] = [];
     for await (const chunk of this.open(location)) parts.push(chunk);
-    return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+    return joined(parts);
   }
 
   /**
@@ -285,10 +286,6 @@ function newNamedBlobKey(sha256: Buffer): string {
 function newBlobKey(): string {
   const hex = randomBytes(16).toString('hex');
   return `checkpoints/${hex.slice(0, 2)}/${hex}`;
-}
-
-function joined(parts: readonly Buffer[]): Buffer {
-  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
 }
 
 function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {

@@ -1,3 +1,4 @@
+import { joined } from '../../platform/bytes/joined.ts';
 import { timeSliceBytes } from '../../platform/slices/slices.ts';
 import { type ByteSource, bytesOf, cutOut } from './body-buffer.ts';
 import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner } from './deployment-scanner.ts';
@@ -49,7 +50,7 @@ async function saveAtOnce(
 ): Promise<SavedDocument> {
   const cut = new DocumentCut(shape);
   const parts = cut.push(body);
-  const text = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  const text = joined(parts);
   const scan = cut.end();
   await check(scan);
   const encoded = { sha256: sha256Of(text), sizeBytes: text.length, bytes: await compress(text) };

@@ -1,3 +1,4 @@
+import { joined } from '../../../platform/bytes/joined.ts';
 import { JsonSyntaxError } from '../../../platform/json/json-scanner.ts';
 import { inSlices } from '../../../platform/slices/slices.ts';
 import { ResourceBoundaries, type ResourceBoundary } from '../../deployments/resource-boundaries.ts';
@@ -97,7 +98,7 @@ class ChunkCutter {
   }
 
   #cut({ start, key }: ResourceBoundary): TextChunk {
-    const whole = this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts, this.#bytes);
+    const whole = joined(this.#parts, this.#bytes);
     const size = start - this.#start;
     const chunk = { text: whole.subarray(0, size), cutKey: this.#cutKey };
     this.#parts = size < whole.length ? [whole.subarray(size)] : [];
