@@ -1,38 +1,17 @@
-import { useSyncExternalStore } from 'react';
+import { createStoredList } from '../platform/ui/stored-value.ts';
 
-const key = 'holdfast.dismissed-steps';
 const maxKept = 50;
-const listeners = new Set<() => void>();
 
 /** Organizations whose next steps the user has dismissed, kept in this browser. */
-let dismissed: readonly string[] = read();
-
-function read(): readonly string[] {
-  try {
-    const stored: unknown = JSON.parse(localStorage.getItem(key) ?? '[]');
-    return Array.isArray(stored) ? stored.filter((each) => typeof each === 'string').slice(-maxKept) : [];
-  } catch {
-    return [];
-  }
-}
+const dismissed = createStoredList<string>('holdfast.dismissed-steps', (stored) =>
+  stored.filter((each) => typeof each === 'string').slice(-maxKept),
+);
 
 export function dismissSteps(organization: string): void {
-  dismissed = [...dismissed.filter((each) => each !== organization), organization].slice(-maxKept);
-  try {
-    localStorage.setItem(key, JSON.stringify(dismissed));
-  } catch {
-    // Storage may be disabled; they then stay away until the user leaves the page.
-  }
-  for (const listener of listeners) listener();
+  const others = dismissed.read().filter((each) => each !== organization);
+  dismissed.set([...others, organization].slice(-maxKept));
 }
 
 export function useIsDismissed(organization: string): boolean {
-  const all = useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-    () => dismissed,
-  );
-  return all.includes(organization);
+  return dismissed.use().includes(organization);
 }

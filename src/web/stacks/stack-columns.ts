@@ -1,3 +1,4 @@
+import { readStored, writeStored } from '../platform/ui/stored-value.ts';
 import { stackColumnTexts } from './texts.tsx';
 /** Optional columns, in order. */
 export const stackColumns = ['status', 'tags', 'version', 'owner', 'by', 'commit', 'resources', 'changed'] as const;
@@ -21,18 +22,14 @@ const key = 'holdfast.stack-columns';
 
 /** Reads column names; without any known name, returns the columns chosen last. */
 export function chosenColumns(inUrl: string | undefined): readonly StackColumn[] {
-  return readColumns(inUrl) ?? readColumns(stored()) ?? usual;
+  return readColumns(inUrl) ?? readColumns(readStored(key)) ?? usual;
 }
 
 /** The columns for the URL and this browser's storage, with one column toggled. */
 export function toggleColumn(columns: readonly StackColumn[], column: StackColumn): string {
   const chosen = stackColumns.filter((each) => columns.includes(each) !== (each === column));
   const text = chosen.length === 0 ? 'none' : chosen.join(',');
-  try {
-    localStorage.setItem(key, text);
-  } catch {
-    // Storage may be disabled; the choice is then only in the URL.
-  }
+  writeStored(key, text);
   return text;
 }
 
@@ -48,12 +45,4 @@ function readColumns(text: string | null | undefined): readonly StackColumn[] | 
   const named = text.split(',');
   const known = stackColumns.filter((column) => named.includes(column));
   return known.length === 0 ? null : known;
-}
-
-function stored(): string | null {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
 }

@@ -1,48 +1,21 @@
-import { useSyncExternalStore } from 'react';
+import { createStored } from '../ui/stored-value.ts';
 
 export const themes = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof themes)[number];
 
 /** Also read by public/theme.js, before the first paint. */
-const key = 'holdfast.theme';
-const listeners = new Set<() => void>();
-
-/** The chosen theme. */
-export function readTheme(): Theme {
-  const { theme } = document.documentElement.dataset;
-  return theme === 'light' || theme === 'dark' ? theme : 'system';
-}
+const chosen = createStored(
+  'holdfast.theme',
+  (stored): Theme => (stored === 'light' || stored === 'dark' ? stored : 'system'),
+  {
+    apply: (theme) => {
+      const { dataset } = document.documentElement;
+      if (theme === 'system') delete dataset['theme'];
+      else dataset['theme'] = theme;
+    },
+  },
+);
 
 /** Chooses a theme, for this browser. */
-export function chooseTheme(theme: Theme): void {
-  apply(theme);
-  try {
-    localStorage.setItem(key, theme);
-  } catch {
-    // Storage may be disabled; the choice then lasts until the user leaves the page.
-  }
-  for (const listener of listeners) listener();
-}
-
-function apply(theme: string | null): void {
-  const { dataset } = document.documentElement;
-  if (theme === 'light' || theme === 'dark') dataset['theme'] = theme;
-  else delete dataset['theme'];
-}
-
-export function useTheme(): Theme {
-  return useSyncExternalStore((listener) => {
-    listeners.add(listener);
-    // Another tab changed it.
-    const onStorage = ({ key: changed, newValue }: StorageEvent): void => {
-      if (changed !== key) return;
-      apply(newValue);
-      listener();
-    };
-    addEventListener('storage', onStorage);
-    return () => {
-      listeners.delete(listener);
-      removeEventListener('storage', onStorage);
-    };
-  }, readTheme);
-}
+export const chooseTheme = chosen.set;
+export const useTheme = chosen.use;

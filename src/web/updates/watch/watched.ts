@@ -1,9 +1,7 @@
-import { useSyncExternalStore } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
+import { createStoredList } from '../../platform/ui/stored-value.ts';
 
-const key = 'holdfast.watched';
 export const maxWatched = 20;
-const listeners = new Set<() => void>();
 
 /** A stack, or one update of it, whose end is shown by a notification. */
 export interface Watched extends StackRef {
@@ -16,15 +14,10 @@ export interface Watched extends StackRef {
 }
 
 /** Kept in this browser. */
-let watched: readonly Watched[] = readWatched();
+const watched = createStoredList('holdfast.watched', parseWatched);
 
-function readWatched(): readonly Watched[] {
-  try {
-    return parseWatched(JSON.parse(localStorage.getItem(key) ?? '[]'));
-  } catch {
-    return [];
-  }
-}
+export const listWatched = watched.read;
+export const useWatched = watched.use;
 
 /** What is stored, without anything that cannot be understood. */
 export function parseWatched(stored: unknown): readonly Watched[] {
@@ -48,47 +41,16 @@ export function isSameWatch(one: Omit<Watched, 'endedAt'>, other: Omit<Watched, 
   );
 }
 
-function keep(next: readonly Watched[]): void {
-  watched = next;
-  try {
-    localStorage.setItem(key, JSON.stringify(next));
-  } catch {
-    // Storage may be disabled; the change then lasts until the user leaves the page.
-  }
-  for (const listener of listeners) listener();
-}
-
 /** Watches a stack or an update, or notes which update has ended last. The oldest one gives way if there are too many. */
 export function watch(one: Watched): void {
-  keep([...watched.filter((each) => !isSameWatch(each, one)), one].slice(-maxWatched));
+  watched.set([...watched.read().filter((each) => !isSameWatch(each, one)), one].slice(-maxWatched));
 }
 
 /** Notes an end if the stack is still watched: another tab may have ended that. */
 export function noteEnd(one: Watched, endedAt: string): void {
-  keep(watched.map((each) => (isSameWatch(each, one) ? { ...each, endedAt } : each)));
+  watched.set(watched.read().map((each) => (isSameWatch(each, one) ? { ...each, endedAt } : each)));
 }
 
 export function unwatch(one: Omit<Watched, 'endedAt'>): void {
-  keep(watched.filter((each) => !isSameWatch(each, one)));
-}
-
-export function listWatched(): readonly Watched[] {
-  return watched;
-}
-
-export function useWatched(): readonly Watched[] {
-  return useSyncExternalStore((listener) => {
-    listeners.add(listener);
-    // Another tab changed them.
-    const onStorage = (event: StorageEvent): void => {
-      if (event.key !== key) return;
-      watched = readWatched();
-      listener();
-    };
-    addEventListener('storage', onStorage);
-    return () => {
-      listeners.delete(listener);
-      removeEventListener('storage', onStorage);
-    };
-  }, listWatched);
+  watched.set(watched.read().filter((each) => !isSameWatch(each, one)));
 }
