@@ -4,7 +4,6 @@ import {
   Activity,
   Bookmark,
   Building2,
-  History,
   Inbox,
   Info,
   Layers,
@@ -15,11 +14,10 @@ import {
   Star,
   Sun,
   UserRound,
-  Waypoints,
-  Workflow,
   Zap,
 } from 'lucide-react';
 import { type ReactNode, useDeferredValue } from 'react';
+import { mainPages } from './main-pages.ts';
 import { operatorPages } from './operator/operator-pages.ts';
 import type { StackRef } from './platform/app/contract.ts';
 import { useMe } from './platform/app/me.ts';
@@ -36,14 +34,28 @@ import { useFavorites } from './stacks/favorites.ts';
 
 const maxStacks = 8;
 
+type Me = ReturnType<typeof useMe>;
+
 /** Actions of the organization's pages that can be started from everywhere. */
-const remoteActions = [
-  { name: pageActionTexts.addMember, to: '/$organization/~/members', isForAdmins: true },
-  { name: pageActionTexts.inviteMember, to: '/$organization/~/members', isForAdmins: true },
-  { name: pageActionTexts.createToken, to: '/$organization/~/tokens', isForAdmins: false },
-  { name: pageActionTexts.freezeStacks, to: '/$organization/~/rules', isForAdmins: true },
-  { name: pageActionTexts.addWebhook, to: '/$organization/~/webhooks', isForAdmins: true },
-] as const;
+const remoteActions: readonly {
+  readonly name: string;
+  readonly to: string;
+  readonly isShown: (isAdmin: boolean, me: Me) => boolean;
+}[] = [
+  {
+    name: pageActionTexts.addMember,
+    to: '/$organization/~/members',
+    isShown: (isAdmin, me) => isAdmin && me?.mayAddMembers === true,
+  },
+  {
+    name: pageActionTexts.inviteMember,
+    to: '/$organization/~/members',
+    isShown: (isAdmin, me) => isAdmin && me?.mayAddMembers === false,
+  },
+  { name: pageActionTexts.createToken, to: '/$organization/~/tokens', isShown: () => true },
+  { name: pageActionTexts.freezeStacks, to: '/$organization/~/rules', isShown: (isAdmin) => isAdmin },
+  { name: pageActionTexts.addWebhook, to: '/$organization/~/webhooks', isShown: (isAdmin) => isAdmin },
+];
 
 export interface Command {
   readonly id: string;
@@ -101,15 +113,9 @@ export function useCommands(
     organization === undefined
       ? []
       : [
-          toPage(organization, <Workflow size={16} />, { name: pageTexts.ci, link: { to: '/$organization/~/ci' } }),
-          toPage(organization, <History size={16} />, {
-            name: pageTexts.activity,
-            link: { to: '/$organization/~/activity' },
-          }),
-          toPage(organization, <Waypoints size={16} />, {
-            name: pageTexts.references,
-            link: { to: '/$organization/~/references' },
-          }),
+          ...[mainPages.ci, mainPages.activity, mainPages.references].map(({ Icon, ...page }) =>
+            toPage(organization, <Icon size={16} />, page),
+          ),
           ...organizationPages(isAdmin).map((page) => toPage(organization, <Building2 size={16} />, page)),
         ];
   const action = (name: string, run: () => void): Command => ({
@@ -117,12 +123,7 @@ export function useCommands(
     ...{ group: paletteTexts.actions, name, icon: <Zap size={16} />, run },
   });
   const elsewhere = remoteActions.filter(
-    ({ isForAdmins, name }) =>
-      organization !== undefined &&
-      (isAdmin || !isForAdmins) &&
-      (name !== pageActionTexts.addMember || me?.mayAddMembers === true) &&
-      (name !== pageActionTexts.inviteMember || me?.mayAddMembers === false) &&
-      !actions.includes(name),
+    ({ isShown, name }) => organization !== undefined && isShown(isAdmin, me) && !actions.includes(name),
   );
   const fixed: readonly Command[] = [
     ...favorites.map(stackCommand(paletteTexts.favorites, <Star size={16} />)),
@@ -141,6 +142,30 @@ export function useCommands(
     ),
     ...ofOrganization,
     ...(me?.isOperator ? operatorPages.map((page) => toPage(pageTexts.operations, <Activity size={16} />, page)) : []),
+    ...generalCommands(me, navigate),
+  ];
+  if (text === '') return { commands: fixed, isAnswered: true };
+  const words = text.toLowerCase().split(/\s+/);
+  const matches = ({ name }: Command): boolean => words.every((word) => name.toLowerCase().includes(word));
+  const stacks = (found.data?.items ?? []).map(stackCommand(paletteTexts.stacks, <Layers size={16} />));
+  const isCurrent = deferred === text && !found.isPlaceholderData;
+  const search: Command = {
+    id: searchId,
+    group: paletteTexts.resources,
+    name: paletteTexts.searchResources(text),
+    icon: <Search size={16} />,
+    run: () => void navigate({ to: '/~/search', search: { q: text } }),
+  };
+  return {
+    // Results of the former text may not be what is looked for.
+    commands: [...(isCurrent ? stacks : stacks.filter(matches)), ...fixed.filter(matches), search],
+    isAnswered: found.failureCount > 0 || (isCurrent && !found.isPending),
+  };
+}
+
+/** Entries that are the same everywhere. */
+function generalCommands(me: Me, navigate: ReturnType<typeof useNavigate>): readonly Command[] {
+  return [
     {
       id: 'attention',
       group: paletteTexts.pages,
@@ -205,21 +230,4 @@ export function useCommands(
       run: signOut,
     },
   ];
-  if (text === '') return { commands: fixed, isAnswered: true };
-  const words = text.toLowerCase().split(/\s+/);
-  const matches = ({ name }: Command): boolean => words.every((word) => name.toLowerCase().includes(word));
-  const stacks = (found.data?.items ?? []).map(stackCommand(paletteTexts.stacks, <Layers size={16} />));
-  const isCurrent = deferred === text && !found.isPlaceholderData;
-  const search: Command = {
-    id: searchId,
-    group: paletteTexts.resources,
-    name: paletteTexts.searchResources(text),
-    icon: <Search size={16} />,
-    run: () => void navigate({ to: '/~/search', search: { q: text } }),
-  };
-  return {
-    // Results of the former text may not be what is looked for.
-    commands: [...(isCurrent ? stacks : stacks.filter(matches)), ...fixed.filter(matches), search],
-    isAnswered: found.failureCount > 0 || (isCurrent && !found.isPending),
-  };
 }

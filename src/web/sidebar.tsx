@@ -3,7 +3,6 @@ import {
   Activity,
   ChevronsUpDown,
   Clock,
-  History,
   Inbox,
   Info,
   Layers,
@@ -15,9 +14,8 @@ import {
   Sun,
   UserRound,
   Users,
-  Waypoints,
-  Workflow,
 } from 'lucide-react';
+import { mainPages } from './main-pages.ts';
 import { OrganizationSwitch } from './organization-switch.tsx';
 import { useMe } from './platform/app/me.ts';
 import { signOut } from './platform/app/session.ts';
@@ -95,19 +93,6 @@ export function Sidebar({
               {pageTexts.search}
             </Link>
           </li>
-          {organization === undefined ? null : (
-            <li>
-              <Link
-                to="/$organization/~/references"
-                params={{ organization }}
-                className={styles['link']}
-                activeOptions={{ includeSearch: false }}
-              >
-                <Waypoints size={16} aria-hidden="true" />
-                {pageTexts.references}
-              </Link>
-            </li>
-          )}
           {organization === undefined ? null : <OrganizationLinks organization={organization} />}
           {me?.isOperator ? <OperatorLinks /> : null}
         </ul>
@@ -175,28 +160,19 @@ function OrganizationLinks({ organization }: { readonly organization: string }) 
   const isHere = useMatches().some(({ routeId }) => routeId === '/$organization/~');
   return (
     <>
-      <li>
-        <Link
-          to="/$organization/~/ci"
-          params={{ organization }}
-          className={styles['link']}
-          activeOptions={{ includeSearch: false }}
-        >
-          <Workflow size={16} aria-hidden="true" />
-          {pageTexts.ci}
-        </Link>
-      </li>
-      <li>
-        <Link
-          to="/$organization/~/activity"
-          params={{ organization }}
-          className={styles['link']}
-          activeOptions={{ includeSearch: false }}
-        >
-          <History size={16} aria-hidden="true" />
-          {pageTexts.activity}
-        </Link>
-      </li>
+      {[mainPages.references, mainPages.ci, mainPages.activity].map(({ Icon, link, name }) => (
+        <li key={name}>
+          <Link
+            to={link.to}
+            params={{ organization }}
+            className={styles['link']}
+            activeOptions={{ includeSearch: false }}
+          >
+            <Icon size={16} aria-hidden="true" />
+            {name}
+          </Link>
+        </li>
+      ))}
       <li>
         <Link
           to="/$organization/~/members"
