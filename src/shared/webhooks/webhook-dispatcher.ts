@@ -1,5 +1,6 @@
 import type { Database } from '../platform/db/database.ts';
 import type { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
+import { repeat } from '../platform/lifecycle/repeat.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
@@ -67,22 +68,13 @@ export function startWebhooks(
 ): void {
   const { lifecycle, logger, readOnly } = context;
   const delivery = new WebhookDispatcher(context, share);
-  const stop = new AbortController();
-  let round: Promise<unknown> | null = null;
-  const timer = setInterval(() => {
-    if (readOnly.isFenced) return;
-    round ??= delivery
-      .begin(stop.signal)
-      .catch((error: unknown) => logger.warn({ err: error }, 'webhooks could not be delivered'))
-      .finally(() => {
-        round = null;
-      });
-  }, pollMs);
-  timer.unref();
+  const rounds = repeat(
+    pollMs,
+    async (signal) => readOnly.isFenced || delivery.begin(signal),
+    (error) => logger.warn({ err: error }, 'webhooks could not be delivered'),
+  );
   lifecycle.onClose('work', 'webhooks', async () => {
-    clearInterval(timer);
-    stop.abort();
-    await round;
+    await rounds.stop();
     await delivery.settle();
   });
 }

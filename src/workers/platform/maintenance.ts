@@ -1,4 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
+import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { inLoneSpan } from '../../shared/platform/tracing/tracing.ts';
 
@@ -31,13 +32,10 @@ export function startMaintenance(
   holder: string,
   { everySeconds = config.sweepSeconds, name, observe, run }: Maintenance,
 ): () => Promise<void> {
-  const stop = new AbortController();
-  let running: Promise<void> | null = null;
-
-  const round = async (): Promise<void> => {
+  const round = async (stop: AbortSignal): Promise<void> => {
     if (readOnly.isFenced) return;
     const lost = new AbortController();
-    const signal = AbortSignal.any([stop.signal, lost.signal, readOnly.fenceSignal]);
+    const signal = AbortSignal.any([stop, lost.signal, readOnly.fenceSignal]);
     let renewing: NodeJS.Timeout | undefined;
     try {
       await observe?.();
@@ -70,15 +68,5 @@ export function startMaintenance(
     }
   };
 
-  const timer = setInterval(() => {
-    running ??= round().finally(() => {
-      running = null;
-    });
-  }, config.sweepSeconds * 1000);
-  timer.unref();
-  return async () => {
-    clearInterval(timer);
-    stop.abort();
-    await running;
-  };
+  return repeat(config.sweepSeconds * 1000, round).stop;
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
+import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
 import { createFormerVersionsRepository } from '../../shared/search/former-versions-repository.ts';
 import { createStateIndexRepository, type DueStack } from '../../shared/search/state-index-repository.ts';
 
@@ -31,26 +32,16 @@ type Parts = Pick<AppContext, 'db' | 'indexer' | 'logger' | 'metrics'>;
  */
 export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'readOnly'>): void {
   const { lifecycle, logger, readOnly } = context;
-  const stop = new AbortController();
   const backlog = new BacklogPace(backlogBytesPerSecond);
   const history = new HistoryRound();
-  let round: Promise<unknown> | null = null;
-  const timer = setInterval(() => {
+  const round = async (stop: AbortSignal): Promise<void> => {
     if (readOnly.isFenced) return;
-    const signal = AbortSignal.any([stop.signal, readOnly.fenceSignal]);
-    round ??= indexDue(context, { signal, delaySeconds, backlog })
-      .then((indexed) => (indexed === 0 ? fillHistory(context, { signal, backlog, history }) : 0))
-      .catch((error: unknown) => logger.warn({ err: error }, 'states could not be indexed'))
-      .finally(() => {
-        round = null;
-      });
-  }, pollMs);
-  timer.unref();
-  lifecycle.onClose('work', 'state index', async () => {
-    clearInterval(timer);
-    stop.abort();
-    await round;
-  });
+    const signal = AbortSignal.any([stop, readOnly.fenceSignal]);
+    const indexed = await indexDue(context, { signal, delaySeconds, backlog });
+    if (indexed === 0) await fillHistory(context, { signal, backlog, history });
+  };
+  const rounds = repeat(pollMs, round, (error) => logger.warn({ err: error }, 'states could not be indexed'));
+  lifecycle.onClose('work', 'state index', rounds.stop);
 }
 
 /** Determines when the next stack with an outdated index may be read. */

@@ -1,4 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
+import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
 import { Scrubber } from './scrub.ts';
 
 const tickMs = 5_000;
@@ -22,35 +23,20 @@ export function startScrub(context: AppContext): void {
     );
   }
 
-  const stop = new AbortController();
-  let running: Promise<void> | null = null;
   let since = performance.now();
-  const tick = async (): Promise<void> => {
+  const tick = async (stop: AbortSignal): Promise<void> => {
     const now = performance.now();
     const elapsedMs = now - since;
     since = now;
-    try {
-      if (bytesPerSecond > 0 && !readOnly.isFenced)
-        await scrubber.run(elapsedMs, AbortSignal.any([stop.signal, readOnly.fenceSignal]));
-      const [documents, segments] = [await documentChecks.readStatistics(), await eventSegments.readStatistics()];
-      const archives = await policyArchives.readStatistics();
-      statistics = {
-        damaged: documents.damaged + segments.damaged + archives.damaged,
-        oldestSeconds: Math.max(documents.oldestSeconds, segments.oldestSeconds, archives.oldestSeconds),
-      };
-    } catch (error) {
-      logger.warn({ err: error }, 'scrub failed');
-    }
+    if (bytesPerSecond > 0 && !readOnly.isFenced)
+      await scrubber.run(elapsedMs, AbortSignal.any([stop, readOnly.fenceSignal]));
+    const [documents, segments] = [await documentChecks.readStatistics(), await eventSegments.readStatistics()];
+    const archives = await policyArchives.readStatistics();
+    statistics = {
+      damaged: documents.damaged + segments.damaged + archives.damaged,
+      oldestSeconds: Math.max(documents.oldestSeconds, segments.oldestSeconds, archives.oldestSeconds),
+    };
   };
-  const timer = setInterval(() => {
-    running ??= tick().finally(() => {
-      running = null;
-    });
-  }, tickMs);
-  timer.unref();
-  lifecycle.onClose('work', 'scrub', async () => {
-    clearInterval(timer);
-    stop.abort();
-    await running;
-  });
+  const ticks = repeat(tickMs, tick, (error) => logger.warn({ err: error }, 'scrub failed'));
+  lifecycle.onClose('work', 'scrub', ticks.stop);
 }

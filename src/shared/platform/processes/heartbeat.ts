@@ -4,6 +4,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { holdfastVersion } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import type { Lifecycle } from '../lifecycle/lifecycle.ts';
+import { repeat } from '../lifecycle/repeat.ts';
 import type { Logger } from '../logger/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { beatSeconds, createProcessRepository } from './process-repository.ts';
@@ -30,7 +31,6 @@ export function startHeartbeat({ db, lifecycle, logger, metrics }: HeartbeatPart
   loop.enable();
   let usage = process.cpuUsage();
   let at = performance.now();
-  let beating: Promise<void> | null = null;
   let reportedAt = at;
   metrics.gauge('holdfast_database_up', 'Whether this process could write to Postgres in the last 25 seconds.', () =>
     performance.now() - reportedAt < lostMs ? 1 : 0,
@@ -47,20 +47,13 @@ export function startHeartbeat({ db, lifecycle, logger, metrics }: HeartbeatPart
     reportedAt = performance.now();
     await processes.removeGone();
   };
-  const report = (): void => {
-    beating ??= beat()
-      .catch((error: unknown) => logger.debug({ err: error }, 'the process could not report that it is alive'))
-      .finally(() => {
-        beating = null;
-      });
-  };
-  const timer = setInterval(report, beatSeconds * 1000);
-  timer.unref();
-  report();
+  const beats = repeat(beatSeconds * 1000, beat, (error) =>
+    logger.debug({ err: error }, 'the process could not report that it is alive'),
+  );
+  beats.now();
   lifecycle.onClose('work', 'heartbeat', async () => {
-    clearInterval(timer);
     loop.disable();
-    await beating;
+    await beats.stop();
     await processes.remove(who.id);
   });
 }

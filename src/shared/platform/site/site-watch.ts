@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts';
 import type { Queryable } from '../db/sql.ts';
 import type { Lifecycle } from '../lifecycle/lifecycle.ts';
+import { repeat } from '../lifecycle/repeat.ts';
 import type { Logger } from '../logger/logger.ts';
 import { fencedBy, type ReadOnlyMode } from '../read-only/read-only-mode.ts';
 import { isForeign, readMarks, type SiteStore, writeMark } from './site-mark.ts';
@@ -24,19 +25,12 @@ const checkEveryMs = 5_000;
 export async function startSiteWatch(parts: Parts & { readonly lifecycle: Lifecycle }): Promise<void> {
   const { lifecycle, logger } = parts;
   await checkSite(parts);
-  let looking: Promise<unknown> | null = null;
-  const timer = setInterval(() => {
-    looking ??= checkSite(parts)
-      .catch((error: unknown) => logger.debug({ err: error }, 'the site could not be checked'))
-      .finally(() => {
-        looking = null;
-      });
-  }, checkEveryMs);
-  timer.unref();
-  lifecycle.onClose('work', 'site watch', async () => {
-    clearInterval(timer);
-    await looking;
-  });
+  const checks = repeat(
+    checkEveryMs,
+    () => checkSite(parts),
+    (error) => logger.debug({ err: error }, 'the site could not be checked'),
+  );
+  lifecycle.onClose('work', 'site watch', checks.stop);
 }
 
 /** Lets this process read only, if another site was promoted, and changes nothing. */

@@ -4,6 +4,7 @@ import { runFirst } from '../../platform/db/connection-gate.ts';
 import type { Connection, Database } from '../../platform/db/database.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import type { Lifecycle } from '../../platform/lifecycle/lifecycle.ts';
+import { repeat } from '../../platform/lifecycle/repeat.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { fencedBy, type ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
@@ -35,19 +36,12 @@ export async function startRollbackMonitor(parts: Parts): Promise<void> {
     );
   watchConnections(parts);
   await checkForRollback(parts);
-  let looking: Promise<void> | null = null;
-  const timer = setInterval(() => {
-    looking ??= runFirst(() => checkForRollback(parts))
-      .catch((error: unknown) => logger.debug({ err: error }, 'the database could not be checked'))
-      .finally(() => {
-        looking = null;
-      });
-  }, checkEveryMs);
-  timer.unref();
-  lifecycle.onClose('work', 'database watch', async () => {
-    clearInterval(timer);
-    await looking;
-  });
+  const checks = repeat(
+    checkEveryMs,
+    () => runFirst(() => checkForRollback(parts)),
+    (error) => logger.debug({ err: error }, 'the database could not be checked'),
+  );
+  lifecycle.onClose('work', 'database watch', checks.stop);
 }
 
 /**
