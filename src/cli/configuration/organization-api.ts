@@ -1,7 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CliLogin } from '../../shared/platform/config/cli-login.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
+import { codeOf } from '../../shared/platform/errors/causes.ts';
 import { unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
+import { refusalIn, retryAfterMs } from '../http/answers.ts';
 import { CallRefusedError, ConfigurationError } from './configuration-error.ts';
 
 const attempts = 6;
@@ -181,13 +183,13 @@ export class OrganizationApi {
 
   #refused(status: number, text: string): CallRefusedError {
     if (status === 401) return new CallRefusedError(status, `${this.#login.origin} does not accept the token`);
-    return new CallRefusedError(status, messageIn(text) ?? `${this.#login.origin} answers with status ${status}`);
+    return new CallRefusedError(status, refusalIn(text) ?? `${this.#login.origin} answers with status ${status}`);
   }
 }
 
 /** Whether no server had the call: another one would then create nothing twice. */
 function wasNotSent(error: unknown): boolean {
-  const code = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code ?? '';
+  const code = codeOf((error as Error).cause) ?? '';
   return ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'UND_ERR_CONNECT_TIMEOUT'].includes(code);
 }
 
@@ -199,18 +201,8 @@ function parse(text: string, { origin }: CliLogin): unknown {
   }
 }
 
-function messageIn(text: string): string | null {
-  try {
-    const { message } = JSON.parse(text) as { message?: unknown };
-    return typeof message === 'string' ? message : null;
-  } catch {
-    // A page of a proxy; its status says enough.
-    return null;
-  }
-}
-
 /** In ms: twice as long each time, and at least what is asked for. Spread, because several calls wait at once. */
 function backOff(attempt: number, retryAfter: string | null, firstWaitMs: number): number {
-  const asked = Number(retryAfter ?? 0) * 1000 || 0;
+  const asked = retryAfterMs(retryAfter) ?? 0;
   return Math.min(Math.max(asked, firstWaitMs * 2 ** (attempt - 1)), maxWaitMs) * (1 + Math.random() / 4);
 }

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
+import { refusalIn, retryAfterMs } from '../http/answers.ts';
 
 /** The source refuses the call, and would refuse it again. */
 export class SourceRefusedError extends TransferError {}
@@ -188,18 +189,12 @@ export async function retryBroken<T>(read: () => Promise<T>): Promise<T> {
 
 /** In ms: what the service asks for, otherwise twice as long each time. Spread, because several stacks wait at once. */
 function backOff(attempt: number, retryAfter: string | null): number {
-  const seconds = retryAfter === null ? Number.NaN : Number(retryAfter);
-  const asked = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(retryAfter ?? '') - Date.now();
-  if (asked >= 0) return Math.min(asked, maxRetryAfterMs) + Math.random() * 250;
+  const asked = retryAfterMs(retryAfter);
+  if (asked !== null) return Math.min(asked, maxRetryAfterMs) + Math.random() * 250;
   return Math.min(1000 * 2 ** (attempt - 1), maxWaitMs) * (0.5 + Math.random() / 2);
 }
 
 function messageIn(text: string): string {
-  try {
-    const { message } = JSON.parse(text) as { message?: unknown };
-    return typeof message === 'string' ? `: ${shortReason(message)}` : '';
-  } catch {
-    // A page of a proxy; its status says enough.
-    return '';
-  }
+  const message = refusalIn(text);
+  return message === null ? '' : `: ${shortReason(message)}`;
 }
