@@ -1,5 +1,6 @@
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { codeOf } from '../../shared/platform/errors/causes.ts';
 
 /** Writes lines no faster than they are read. Returns false if the reader has closed the pipe. Leaves `out` open. */
 export async function printLines(lines: AsyncIterable<string>, out: NodeJS.WritableStream): Promise<boolean> {
@@ -13,7 +14,7 @@ export async function printLines(lines: AsyncIterable<string>, out: NodeJS.Writa
   try {
     await pipeline(Readable.from(lines), writer);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return false;
+    if (codeOf(error) === 'EPIPE') return false;
     throw error;
   }
   out.off('error', ignore);

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../platform/config/config.ts';
 import { repeatAtStart } from '../platform/db/postgres-start.ts';
+import { codeOf } from '../platform/errors/causes.ts';
 import { type Kms, type KmsAccess, KmsError } from '../platform/kms/kms.ts';
 import { openKms } from '../platform/kms/open-kms.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../platform/lifecycle/start-wait.ts';
@@ -165,7 +166,8 @@ function readVaultToken({ kms, secrets }: Pick<Config, 'kms' | 'secrets'>): stri
   try {
     return readFileSync(kms.vaultTokenFile, 'utf8').trim() || null;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new MasterKeyError(`HOLDFAST_VAULT_TOKEN_FILE cannot be read: ${code ?? 'unknown error'}`, { cause: error });
+    throw new MasterKeyError(`HOLDFAST_VAULT_TOKEN_FILE cannot be read: ${codeOf(error) ?? 'unknown error'}`, {
+      cause: error,
+    });
   }
 }

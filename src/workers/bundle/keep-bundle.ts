@@ -10,6 +10,7 @@ import type { SecretsCrypter } from '../../shared/diy/secrets-crypter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
+import { messageOf } from '../../shared/platform/errors/causes.ts';
 import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
@@ -110,7 +111,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
     } catch (error) {
       if (signal.aborted || error instanceof ClaimLostError) throw error;
       const { changedAt, organization, project, stack, stackId } = where;
-      await rows.postpone(where, { stackId, changedAt, error: error instanceof Error ? error.message : String(error) });
+      await rows.postpone(where, { stackId, changedAt, error: messageOf(error) });
       metrics.maintenancePostponed.labels(bundleTask).inc();
       logger.warn({ organization, project, stack, err: error }, 'a stack could not be bundled');
       if (++failures % maxFailures === 0)

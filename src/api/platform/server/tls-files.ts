@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContextOptions, type Server } from 'node:tls';
+import { codeOf } from '../../../shared/platform/errors/causes.ts';
 import { OperatorError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
@@ -87,8 +88,7 @@ function readPair({ certFile, keyFile }: FileNames): Pair {
     try {
       return readFileSync(file, 'utf8');
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      throw new TlsFilesError(`${setting}: ${file} cannot be read: ${code}`, { cause: error });
+      throw new TlsFilesError(`${setting}: ${file} cannot be read: ${codeOf(error)}`, { cause: error });
     }
   };
   return { cert: read(certFile, 'HOLDFAST_TLS_CERT_FILE'), key: read(keyFile, 'HOLDFAST_TLS_KEY_FILE') };

@@ -3,6 +3,7 @@ import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import path from 'node:path';
 import Type from 'typebox';
 import { Value } from 'typebox/value';
+import { codeOf } from '../errors/causes.ts';
 import { syncPath } from '../files/durable-files.ts';
 import { ProcessIdentity } from './process-identity.ts';
 
@@ -131,11 +132,7 @@ function readOrNull(file: string): string | null {
     return readFileSync(file, 'utf8');
   } catch (error) {
     // ESTALE: another machine has removed it.
-    if (['ENOENT', 'ESTALE'].includes(codeOf(error))) return null;
+    if (['ENOENT', 'ESTALE'].includes(codeOf(error) ?? '')) return null;
     throw error;
   }
-}
-
-function codeOf(error: unknown): string {
-  return (error as NodeJS.ErrnoException).code ?? '';
 }

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { DataDirClaim } from '../claim/data-dir-claim.ts';
+import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
 import type { Logger } from '../logger/logger.ts';
@@ -19,7 +20,7 @@ export async function claimDataDir(directory: string, logger: Logger): Promise<D
     makeFolderDurably(directory);
     return await DataDirClaim.acquire(directory, { logger });
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === undefined ? error : unusable(directory, error);
+    throw codeOf(error) === undefined ? error : unusable(directory, error);
   }
 }
 

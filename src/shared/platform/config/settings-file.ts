@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
+import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 
 const accessKey = /^AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY)$/;
@@ -26,7 +27,7 @@ export function readSettingsFile(file: string): string | null {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    if (codeOf(error) === 'ENOENT') return null;
     throw unreadable(file, error);
   }
 }

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
+import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 
 /** The embedded Postgres cannot run here or does not start. */
@@ -49,7 +50,7 @@ export function linkLibraries(directory: string, name: string): void {
       symlinkSync(path.relative(path.dirname(target), source), link);
     } catch (error) {
       // Another process created it first.
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
+      if (codeOf(error) === 'EEXIST') continue;
       throw new EmbeddedPostgresError(
         `The embedded Postgres is incomplete, and ${link} cannot be created; as the owner of that directory run: npm rebuild --ignore-scripts=false ${name}`,
         { cause: error },

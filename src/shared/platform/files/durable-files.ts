@@ -1,5 +1,6 @@
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { codeOf } from '../errors/causes.ts';
 
 // A file's content is on disk only after fsync of the file, and its name only after fsync of its directory.
 
@@ -69,5 +70,5 @@ export function syncPath(fileOrDirectory: string): void {
 }
 
 function isDenied(error: unknown): boolean {
-  return ['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '');
+  return ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
 }

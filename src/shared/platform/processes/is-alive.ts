@@ -1,9 +1,11 @@
+import { codeOf } from '../errors/causes.ts';
+
 /** Whether a process with this id runs on this machine, also one of another user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
 }

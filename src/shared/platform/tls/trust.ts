@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
+import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 
 /** A certificate or key file cannot be used. */
@@ -52,8 +53,7 @@ function readPem(file: string, setting: string, what: 'certificate' | 'private k
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new CertificateFileError(`${setting}: ${file} cannot be read (${code})`, { cause: error });
+    throw new CertificateFileError(`${setting}: ${file} cannot be read (${codeOf(error)})`, { cause: error });
   }
   const found =
     what === 'certificate' ? (text.match(certificate) ?? []) : (text.match(/-----BEGIN [A-Z ]*PRIVATE KEY-----/) ?? []);

@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
 import { type Static, Type } from 'typebox';
 import { joined } from '../../platform/bytes/joined.ts';
+import { codeOf } from '../../platform/errors/causes.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../../platform/errors/errors.ts';
 import type { Span } from '../../platform/json/json-scanner.ts';
 import { ArrivalBuffer, type BufferedBody, freeBytes, once } from '../../platform/payloads/arrival-buffer.ts';
@@ -243,7 +244,7 @@ async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
   try {
     return maxBytes <= syncInflatedBytes ? gunzipSync(body, options) : await gunzipInPool(body, options);
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(maxBytes) : badGzip(error);
+    throw codeOf(error) === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(maxBytes) : badGzip(error);
   }
 }
 
