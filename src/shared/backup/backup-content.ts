@@ -1,4 +1,5 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import { inParallel } from '../platform/blobs/in-parallel.ts';
 import type { Decrypt } from './backup-encryption.ts';
 import { BackupError, isOutageBeside } from './backup-error.ts';
 import { type BlobCopy, type Manifest, type ManifestHead, readBlobList } from './manifest.ts';
@@ -55,17 +56,15 @@ export async function findDamage(
       if (keys.has(key) || !key.startsWith(blobPrefix)) problems.push(`${list.key}: ${key} does not belong there`);
       keys.add(key);
     }
-    const checkNext = async (): Promise<void> => {
-      for (let blob = waiting.pop(); blob; blob = waiting.pop()) {
+    await inParallel(
+      waiting,
+      undefined,
+      async (blob) => {
         await check(blob, 'blob');
         onProgress(++done, total);
-      }
-    };
-    try {
-      await Promise.all(Array.from({ length: readsAtOnce }, checkNext));
-    } finally {
-      waiting.length = 0;
-    }
+      },
+      readsAtOnce,
+    );
   }
   if (problems.length === 0 && (listed.count !== blobs.count || listed.bytes !== blobs.bytes))
     problems.push(

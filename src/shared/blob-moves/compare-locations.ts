@@ -1,5 +1,6 @@
 import { Meter } from '../backup/stored-bytes.ts';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
+import { inParallel } from '../platform/blobs/in-parallel.ts';
 import { readBlob } from '../platform/blobs/locations/located-blob-store.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
 import { BlobMoveError, type Move, type MoveParts } from './begin-move.ts';
@@ -47,7 +48,6 @@ interface PassBlob {
 }
 
 const pageSize = 1_000;
-const atOnce = 16;
 /** Blobs of the audit log, and the marks of installations, have no rows. */
 const rowlessPrefixes = ['audit/', 'installations/'];
 
@@ -147,30 +147,6 @@ async function overAllBlobs(
   }
   onProgress({ done, total: done });
   return done;
-}
-
-/** Runs `work` on the items, some at a time. Throws its first error, and the reason of the signal. */
-export async function inParallel<T>(
-  items: readonly T[],
-  signal: AbortSignal | undefined,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  const run = async (): Promise<void> => {
-    try {
-      while (next < items.length) {
-        signal?.throwIfAborted();
-        await work(items[next++] as T);
-      }
-    } catch (error) {
-      // The others end with what they do.
-      next = items.length;
-      throw error;
-    }
-  };
-  const runs = Array.from({ length: atOnce }, run);
-  await Promise.allSettled(runs);
-  await Promise.all(runs);
 }
 
 /** Copies a blob and reads it back. Returns its size; null if it was deleted meanwhile. Throws BlobMoveError. */

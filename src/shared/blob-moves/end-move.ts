@@ -1,9 +1,10 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import { inParallel } from '../platform/blobs/in-parallel.ts';
 import type { BlobLocationRepository } from '../platform/blobs/locations/blob-location-repository.ts';
 import { locationKey } from '../platform/blobs/locations/located-blob-store.ts';
 import { hasRow } from '../state/checkpoints/blob-repository.ts';
 import { BlobMoveError, type Move, type MoveParts, openMove } from './begin-move.ts';
-import { digest, inParallel, type PassOptions, stillNeeded } from './compare-locations.ts';
+import { digest, type PassOptions, stillNeeded } from './compare-locations.ts';
 
 /** Makes the other location the main one. Throws BlobMoveError if it is not verified, or a backup runs. */
 export async function switchLocations(locations: BlobLocationRepository): Promise<void> {

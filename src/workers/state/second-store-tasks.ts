@@ -1,6 +1,6 @@
 import { findBlobReader } from '../../shared/backup/blob-reader.ts';
-import { inParallel } from '../../shared/blob-moves/compare-locations.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { inParallel } from '../../shared/platform/blobs/in-parallel.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
 import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { settleCopy } from '../../shared/state/checkpoints/settle-copy.ts';
