@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
 import { createStateIndexRepository } from '../../src/shared/search/state-index-repository.ts';
-import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
+import { indexDue } from '../../src/workers/search/index-states.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
@@ -32,7 +33,7 @@ async function write(stack: TestStack, resources: Parameters<typeof stateOf>[1])
   await indexAll();
 }
 
-const indexAll = () => indexDue(app.context, { delaySeconds: 0, backlog: new BacklogPace(1e9) });
+const indexAll = () => indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
 
 const remove = ({ auth, path }: TestStack) => app.call('DELETE', `${path}?force=false`, { auth });
 const destroy = ({ auth, path }: TestStack) => app.call('POST', `${path}/destroy`, { auth, body: {} });

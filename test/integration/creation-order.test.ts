@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
-import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
+import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
+import { indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { stateOf } from '../support/state-index.ts';
@@ -69,7 +70,7 @@ async function consumed(stack: TestStack): Promise<() => Promise<Reason>> {
   const body = stateOf(consumer, [{ name: 'network', type: 'pulumi:pulumi:StackReference', inputs }]);
   await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body }));
   await ok(complete(app, update));
-  await indexDue(app.context, { delaySeconds: 0, backlog: new BacklogPace(1e9) });
+  await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
   return () => ruled(stack, /^409 .*its outputs will be gone/, { kind: 'consumers', settings: { mode: 'refuse' } });
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { fsck } from '../../src/cli/fsck/fsck.ts';
-import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
+import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
+import { indexDue } from '../../src/workers/search/index-states.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { compactEndedUpdates, deleteKeptJournals } from '../../src/workers/updates/expire-leases.ts';
 import { chainAll } from '../support/chain-all.ts';
@@ -39,7 +40,7 @@ async function useStack(round: number): Promise<void> {
 
 test('beside servers and workers, checks find nothing and repairs change nothing', async () => {
   let isBusy = true;
-  const backlog = new BacklogPace(1e9);
+  const backlog = new BytePace(1e9);
   const work = async (): Promise<void> => {
     while (isBusy) {
       await indexDue(replica.context, { delaySeconds: 0, backlog });

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
-import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
+import { indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { encodeAll } from '../support/encode-versions.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -110,7 +111,7 @@ describe('with the rows of two organizations', () => {
         await ok(complete(app, update));
         // The events of the last update stay rows.
         if (!journal) await archiveEvents(app.context);
-        await indexDue(app.context, { delaySeconds: 0, backlog: new BacklogPace(0) });
+        await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(0) });
       }
       await ok(append(app, await startUpdate(app, stack, { journal: true }), creation(1, 'b', stack)));
     }

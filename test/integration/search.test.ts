@@ -8,7 +8,8 @@ import { exportStacks } from '../../src/api/stacks/stack-export.ts';
 import { StackQueries } from '../../src/api/stacks/stack-queries.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
-import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
+import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
+import { indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
@@ -31,7 +32,7 @@ async function addStack(of: TestStack, project: string, stack: string, tags: obj
 
 async function write(stack: TestStack, resources: readonly TestResource[]): Promise<void> {
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: stateOf(stack, resources) }));
-  await indexDue(app.context, { delaySeconds: 0, backlog: new BacklogPace(1e9) });
+  await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
 }
 
 const provider = (version: string) => ({
@@ -431,7 +432,7 @@ test('an index that is behind for long is in the header that the CLI prints', as
   const id = await stackId(app, stack);
   await query(app, `update state_index_due set noted_at = now() - interval '2 minutes' where stack_id = $1`, [id]);
   expect(await warning()).toMatch(/^The index is 1\d\d s behind: it lacks the newest state of 1 stack\(s\)$/);
-  await indexDue(app.context, { delaySeconds: 0, backlog: new BacklogPace(1e9) });
+  await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
   expect(await warning()).toBeUndefined();
 });
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
 import { createStateIndexRepository } from '../../src/shared/search/state-index-repository.ts';
-import { BacklogPace, fillHistory, HistoryRound, indexDue } from '../../src/workers/search/index-states.ts';
+import { fillHistory, HistoryRound, indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -25,7 +26,7 @@ beforeEach(async () => {
   stack = await createStack(app);
 });
 
-const due = () => indexDue(app.context, { delaySeconds: 0, backlog: new BacklogPace(0) });
+const due = () => indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(0) });
 const index = async () => app.context.indexer.index(await stackId(app, stack));
 
 /** One update that writes these states, one after the other. */
@@ -113,10 +114,10 @@ test('what versions have changed from before the index is recorded later, as far
   await query(app, 'update updates set state_deleted_at = now() where stack_id = $1 and stack_version = 1', [
     await stackId(app, stack),
   ]);
-  const fill = (backlog: BacklogPace) => fillHistory(app.context, { backlog, history: new HistoryRound() });
-  expect(await fill(new BacklogPace(0))).toBe(0);
+  const fill = (backlog: BytePace) => fillHistory(app.context, { backlog, history: new HistoryRound() });
+  expect(await fill(new BytePace(0))).toBe(0);
   // Two processes may do the same.
-  await Promise.all([1, 2].map(() => fill(new BacklogPace(1e12))));
+  await Promise.all([1, 2].map(() => fill(new BytePace(1e12))));
   expect(await versions()).toEqual([
     [3, 'bucket', 'updated'],
     [3, 'late', 'created'],
@@ -125,7 +126,7 @@ test('what versions have changed from before the index is recorded later, as far
   ]);
   expect((await indexedChanges(app, stack))[0]).toMatchObject({ paths: ['inputs.b'] });
   expect(await indexedRows(app, stack)).toEqual(rows);
-  expect(await fill(new BacklogPace(1e12))).toBe(0);
+  expect(await fill(new BytePace(1e12))).toBe(0);
   await up([bucket({ a: 4 })]);
   await due();
   expect((await versions()).at(-1)).toEqual([6, 'late', 'deleted']);

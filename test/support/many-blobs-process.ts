@@ -4,7 +4,7 @@ import { pruneBackups } from '../../src/shared/backup/backup-list.ts';
 import type { BackupSource } from '../../src/shared/backup/checked-blob.ts';
 import { createBackup } from '../../src/shared/backup/create-backup.ts';
 import { backupKeys, writeBlobList, writeManifest } from '../../src/shared/backup/manifest.ts';
-import { RateLimiter, store } from '../../src/shared/backup/stored-bytes.ts';
+import { BodyPace, store } from '../../src/shared/backup/stored-bytes.ts';
 import type { TableCopyRepository } from '../../src/shared/backup/table-copy-repository.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { MemoryBlobs } from './memory-blobs.ts';
@@ -67,7 +67,7 @@ const copies = {
 const { blobs } = await createBackup({
   copies: copies as unknown as TableCopyRepository,
   source: { blobs: new MemoryBlobs() } as unknown as BackupSource,
-  ...{ target, encryption: noEncryption, pace: new RateLimiter(), onProgress: () => {} },
+  ...{ target, encryption: noEncryption, pace: new BodyPace(), onProgress: () => {} },
   signal: new AbortController().signal,
 });
 await pruneBackups(target, 2);

@@ -12,7 +12,7 @@ import { type BackupSource, openChecked } from './checked-blob.ts';
 import { KeyPages } from './key-pages.ts';
 import { KnownBlobs } from './known-blobs.ts';
 import { type BlobCopy, backupKeys, type Manifest, type TableCopy, writeBlobList, writeManifest } from './manifest.ts';
-import { Meter, type RateLimiter, type StoredObject, store } from './stored-bytes.ts';
+import { type BodyPace, Meter, type StoredObject, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
 /** What a backup has done so far. */
@@ -31,7 +31,7 @@ interface BackupParts {
   readonly source: BackupSource;
   readonly target: BlobStore;
   readonly encryption: BackupEncryption;
-  readonly pace: RateLimiter;
+  readonly pace: BodyPace;
   readonly onProgress: (progress: BackupProgress) => void;
   /** Checked between objects. */
   readonly signal: AbortSignal;

@@ -7,7 +7,7 @@ import { createBlobHoldRepository } from './blob-hold-repository.ts';
 import type { BackupSource } from './checked-blob.ts';
 import { type BackupProgress, createBackup } from './create-backup.ts';
 import type { Manifest } from './manifest.ts';
-import { RateLimiter } from './stored-bytes.ts';
+import { BodyPace } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 
 const holdSeconds = 300;
@@ -38,7 +38,7 @@ export async function backUp({
 }): Promise<Manifest> {
   const { db } = source;
   const encryption = await encryptToRecipients(recipients);
-  const pace = new RateLimiter(bytesPerSecond);
+  const pace = new BodyPace(bytesPerSecond);
   const holds = createBlobHoldRepository(db);
   const id = await holds.insert(holdSeconds, longestHoldSeconds);
   const lost = new AbortController();

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
 import type { BlobStore, PutOptions } from '../platform/blobs/blob-store.ts';
+import { BytePace } from '../platform/slices/byte-pace.ts';
 
 /** An object of a backup, as it is stored. */
 export const StoredObject = Type.Object({
@@ -56,21 +57,19 @@ export class Meter {
 }
 
 /** Limits the rate of all bodies that pass. */
-export class RateLimiter {
-  readonly #bytesPerSecond: number;
-  /** When the bytes that have passed are paid for, in ms of performance.now. */
-  #freeAt = 0;
+export class BodyPace {
+  readonly #pace: BytePace;
 
   /** Without a number, there is no limit. */
   constructor(bytesPerSecond = Number.POSITIVE_INFINITY) {
-    this.#bytesPerSecond = bytesPerSecond;
+    this.#pace = new BytePace(bytesPerSecond);
   }
 
   async *pass(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of body) {
-      const now = performance.now();
-      this.#freeAt = Math.max(now, this.#freeAt) + (chunk.length * 1000) / this.#bytesPerSecond;
-      if (this.#freeAt > now) await sleep(this.#freeAt - now);
+      this.#pace.spend(chunk.length);
+      const { waitMs } = this.#pace;
+      if (waitMs > 0) await sleep(waitMs);
       yield chunk;
     }
   }

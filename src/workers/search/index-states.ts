@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
 import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
+import { BytePace } from '../../shared/platform/slices/byte-pace.ts';
 import { createFormerVersionsRepository } from '../../shared/search/former-versions-repository.ts';
 import { createStateIndexRepository, type DueStack } from '../../shared/search/state-index-repository.ts';
 
@@ -32,7 +33,8 @@ type Parts = Pick<AppContext, 'db' | 'indexer' | 'logger' | 'metrics'>;
  */
 export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'readOnly'>): void {
   const { lifecycle, logger, readOnly } = context;
-  const backlog = new BacklogPace(backlogBytesPerSecond);
+  // Determines when the next stack with an outdated index may be read.
+  const backlog = new BytePace(backlogBytesPerSecond);
   const history = new HistoryRound();
   const round = async (stop: AbortSignal): Promise<void> => {
     if (readOnly.isFenced) return;
@@ -42,31 +44,6 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'r
   };
   const rounds = repeat(pollMs, round, (error) => logger.warn({ err: error }, 'states could not be indexed'));
   lifecycle.onClose('work', 'state index', rounds.stop);
-}
-
-/** Determines when the next stack with an outdated index may be read. */
-export class BacklogPace {
-  readonly #bytesPerSecond: number;
-  #readyAt = 0;
-
-  /** With 0 bytes per second, never. */
-  constructor(bytesPerSecond: number) {
-    this.#bytesPerSecond = bytesPerSecond;
-  }
-
-  get isReady(): boolean {
-    return this.waitMs === 0;
-  }
-
-  /** Time until then. */
-  get waitMs(): number {
-    if (this.#bytesPerSecond === 0) return Number.POSITIVE_INFINITY;
-    return Math.max(0, this.#readyAt - performance.now());
-  }
-
-  spend(bytes: number): void {
-    this.#readyAt = Math.max(this.#readyAt, performance.now()) + (1000 * bytes) / this.#bytesPerSecond;
-  }
 }
 
 /** Time between two searches for versions from before the index, if all stacks have been looked at. */
@@ -112,7 +89,7 @@ export class HistoryRound {
  */
 export async function fillHistory(
   { db, indexer, logger, metrics }: Parts,
-  { backlog, history, signal }: { signal?: AbortSignal; backlog: BacklogPace; history: HistoryRound },
+  { backlog, history, signal }: { signal?: AbortSignal; backlog: BytePace; history: HistoryRound },
 ): Promise<number> {
   let versions = 0;
   const until = performance.now() + historyTurnMs;
@@ -137,7 +114,7 @@ export async function fillHistory(
 /** Indexes stacks that have had no index for their newest state for `delaySeconds`. Returns how many. */
 export async function indexDue(
   { db, indexer, logger, metrics }: Parts,
-  { backlog, delaySeconds: delay, signal }: { signal?: AbortSignal; delaySeconds: number; backlog: BacklogPace },
+  { backlog, delaySeconds: delay, signal }: { signal?: AbortSignal; delaySeconds: number; backlog: BytePace },
 ): Promise<number> {
   const rows = createStateIndexRepository(db);
   let indexed = 0;
