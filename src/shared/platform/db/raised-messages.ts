@@ -7,6 +7,11 @@ export interface RaisedMessage {
   readonly detail: string;
 }
 
+/** What pg 8.23 has and its types do not. Without it, watching fails at once. */
+interface WithConnection {
+  readonly connection: EventEmitter;
+}
+
 /**
  * Calls `onRaised` for each message with a detail that statements of the connection raise, once their transaction has ended: not before
  * others see what it has changed. Messages of transactions that were rolled back, or whose outcome is unknown, are reported too.
@@ -22,7 +27,7 @@ export function watchRaised(client: pg.Client, onRaised: (message: RaisedMessage
   client.on('notice', ({ message, detail }) => {
     if (message !== undefined && detail !== undefined) raised.push({ message, detail });
   });
-  const { connection } = client as unknown as { connection: EventEmitter };
+  const { connection } = client as unknown as WithConnection;
   connection.on('readyForQuery', ({ status }: { status: string }) => {
     if (status === 'I') notify();
   });

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { pino } from 'pino';
 import { createLogger } from './logger.ts';
 
 function logged(level: string, work: (log: ReturnType<typeof createLogger>) => void): { level: string; msg: string }[] {
@@ -45,4 +46,10 @@ test('secrets are redacted wherever a line has them, and other values are writte
     config: { secrets: '[redacted]' },
   });
   expect(child).toMatchObject({ reqId: text, login: { password: '[redacted]' }, text });
+});
+
+test('this release of pino has what the redaction of single values replaces', () => {
+  const { stringifiersSym, wildcardFirstSym } = pino.symbols;
+  const logger = createLogger({ level: 'info' }, { write: () => {} });
+  expect(logger).toHaveProperty([stringifiersSym, wildcardFirstSym] as unknown as string[], expect.any(Function));
 });

@@ -88,6 +88,7 @@ export function createLogger(
 function redactOnlyObjects(logger: PinoLogger): void {
   const { stringifiersSym, wildcardFirstSym } = pino.symbols;
   type Stringify = (value: unknown) => string;
+  // Of pino 10; a test notices if they are gone.
   const stringifiers = (logger as unknown as Record<symbol, Record<symbol, Stringify>>)[stringifiersSym];
   const redact = stringifiers?.[wildcardFirstSym];
   if (!stringifiers || !redact) return;
