@@ -4,7 +4,7 @@ import { createUpdateRuleRepository } from '../../shared/updates/rules/update-ru
 import { describeScope, parseRule, type RuleScope, scopeOf } from '../../shared/updates/rules/update-rules.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, orRefused, refused } from './people-rules.ts';
-import { changeAction, type Work } from './people-transaction.ts';
+import { changeAction, subjects, type Work } from './audited-action.ts';
 import { readScope, type ScopeOptions, withScope } from './rule-commands.ts';
 
 interface FreezeOptions extends ScopeOptions {
@@ -26,10 +26,10 @@ export function addFreezeCommands(admin: Command, open: OpenSession): void {
     .option('--window <cron...>', 'only in windows that start at these times, such as "0 17 * * 5"')
     .option('--minutes <minutes>', 'how long each window lasts')
     .option('--time-zone <zone>', 'time zone of the windows, such as Europe/Berlin (default: UTC)')
-    .action(changeAction(open, 'update-rule.set', freeze));
+    .action(changeAction(open, 'update-rule.set', freeze, subjects.ruleScope));
   withScope(admin.command('thaw'))
     .description('thaw exactly these stacks: end all their freezes')
-    .action(changeAction(open, 'update-rule.remove', thaw));
+    .action(changeAction(open, 'update-rule.remove', thaw, subjects.ruleScope));
 }
 
 async function freeze(work: Work, given: FreezeOptions): Promise<void> {

@@ -6,7 +6,7 @@ import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../sh
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, notIn, orRefused, refused } from './people-rules.ts';
-import { changeAction, questionAction, type Work } from './people-transaction.ts';
+import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
 
 interface InOrganization {
   readonly organization: string;
@@ -39,8 +39,11 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
       .option('--team <team>', 'to a team')
       .option('--token <id>', 'to a token')
       .action(
-        changeAction(open, 'grant.add', (work: Work, names: string[], given: GrantOptions) =>
-          addGrant(work, effect, names, given),
+        changeAction(
+          open,
+          'grant.add',
+          (work: Work, names: string[], given: GrantOptions) => addGrant(work, effect, names, given),
+          subjects.grantedStacks,
         ),
       );
   }
@@ -61,13 +64,13 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
     .description('limit the permissions of roles below admin: permissions, "none", or "roles" for no limit')
     .argument('<permissions...>')
     .requiredOption(...organizationOption)
-    .action(changeAction(open, 'grant.defaults', setDefaults));
+    .action(changeAction(open, 'grant.defaults', setDefaults, subjects.organization));
   grant
     .command('decrypt-by-role')
     .description('let viewers and members decrypt secrets by role, or only by grant; admins can always decrypt')
     .addArgument(new Argument('<state>').choices(['on', 'off']))
     .requiredOption(...organizationOption)
-    .action(changeAction(open, 'grant.defaults', setDecryptByRole));
+    .action(changeAction(open, 'grant.defaults', setDecryptByRole, subjects.organization));
 }
 
 async function addGrant(

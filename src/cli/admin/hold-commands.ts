@@ -5,7 +5,7 @@ import { createStackRepository, type StackRow } from '../../shared/stacks/stack-
 import type { OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 import { orRefused, refused } from './people-rules.ts';
-import { changeAction, type Work } from './people-transaction.ts';
+import { changeAction, type Work } from './audited-action.ts';
 
 interface HoldOptions {
   readonly organization: string;

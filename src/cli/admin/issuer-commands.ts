@@ -14,7 +14,7 @@ import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, orRefused, refused } from './people-rules.ts';
-import { changeAction, questionAction, type Work } from './people-transaction.ts';
+import { changeAction, questionAction, type Work } from './audited-action.ts';
 import { writtenScopes } from './token-commands.ts';
 
 interface InOrganization {

@@ -12,7 +12,7 @@ import {
   refuseLastSiteAdmin,
   toRole,
 } from './people-rules.ts';
-import { changeAction, questionAction, type Work } from './people-transaction.ts';
+import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
 
 interface InOrganization {
   readonly organization: string;
@@ -36,7 +36,7 @@ export function addPeopleCommands(admin: Command, open: OpenSession): void {
     .command('create-organization')
     .description('create an organization if it does not exist')
     .argument('<organization>')
-    .action(changeAction(open, 'organization.create', createOrganization));
+    .action(changeAction(open, 'organization.create', createOrganization, subjects.newOrganization));
   admin
     .command('create-user')
     .description('create a user; an existing user is not changed')

@@ -3,7 +3,7 @@ import type { IdentityRepository } from '../../shared/identity/identity-reposito
 import type { PeopleRepository, PersonRow } from '../../shared/identity/people-repository.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { CommandRefusedError } from './admin-session.ts';
-import type { Work } from './people-transaction.ts';
+import type { Work } from './audited-action.ts';
 
 /** Checks of the commands for people and tokens. All functions throw CommandRefusedError. */
 

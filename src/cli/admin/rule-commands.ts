@@ -8,7 +8,7 @@ import { describeScope, parseRule, scopeOf } from '../../shared/updates/rules/up
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, orRefused, refused } from './people-rules.ts';
-import { changeAction, questionAction, type Work } from './people-transaction.ts';
+import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
 
 /** Options that select the stacks of a rule. */
 export interface ScopeOptions {
@@ -28,7 +28,7 @@ export function addRuleCommands(admin: Command, open: OpenSession): void {
     .argument('<kind>')
     .argument('<settings...>', 'name=value, such as seconds=600')
     .option('--note <text>', 'the reason, shown to users')
-    .action(changeAction(open, 'update-rule.set', setOne));
+    .action(changeAction(open, 'update-rule.set', setOne, subjects.ruleScope));
   withScope(rule.command('estimate'))
     .description('count what a rule about retention would delete; changes nothing')
     .argument('<kind>')

@@ -3,7 +3,7 @@ import { isTeamName } from '../../shared/access/grants.ts';
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, notIn, refused } from './people-rules.ts';
-import { changeAction, questionAction, type Work } from './people-transaction.ts';
+import { changeAction, questionAction, type Work } from './audited-action.ts';
 
 interface InOrganization {
   readonly organization: string;

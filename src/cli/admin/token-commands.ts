@@ -7,7 +7,7 @@ import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, orRefused, refused, toRole } from './people-rules.ts';
-import { changeAction, questionAction, type Work } from './people-transaction.ts';
+import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
 
 interface InOrganization {
   readonly organization: string;
@@ -46,7 +46,7 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .description('revoke a token, or all tokens of a user: revoke --user <login>')
     .argument('[token-id]')
     .option('--user <login>', 'revoke all tokens of this user')
-    .action(changeAction(open, 'token.revoke', revoke));
+    .action(changeAction(open, 'token.revoke', revoke, subjects.tokenOrUser));
   const token = admin
     .command('token')
     .description('manage tokens of organizations and teams, and the lifetime of tokens');
@@ -76,7 +76,7 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .argument('<token-id>')
     .option('--overlap-hours <hours>', 'hours for which the previous secret stays valid (default: 24)')
     .option(...jsonOption)
-    .action(changeAction(open, 'token.rotate', rotateToken));
+    .action(changeAction(open, 'token.rotate', rotateToken, subjects.token));
   token
     .command('max-days')
     .description('limit the lifetime of the tokens of an organization and its members: days, or "none"')
@@ -84,7 +84,7 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .requiredOption(...organizationOption)
     .option('--preview', 'only list the tokens that would end or expire earlier')
     .option(...jsonOption)
-    .action(changeAction(open, 'token.limit', limitDays));
+    .action(changeAction(open, 'token.limit', limitDays, subjects.organization));
 }
 
 async function createToken(

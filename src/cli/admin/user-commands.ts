@@ -7,7 +7,7 @@ import { jsonOption } from '../output/outputs.ts';
 import { counted } from '../output/text.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findUser, orRefused, refused } from './people-rules.ts';
-import { changeAction, type Work } from './people-transaction.ts';
+import { changeAction, type Work } from './audited-action.ts';
 import { readPassword } from './read-password.ts';
 import { addUserTokenCommand } from './token-commands.ts';
 

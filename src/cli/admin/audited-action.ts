@@ -63,19 +63,21 @@ export function questionAction<Given extends unknown[]>(open: OpenSession, run: 
 
 /**
  * Returns the action of a command that changes organizations, users and tokens, in one transaction with their event
- * in the audit log. Updates that lose their lease are cancelled afterwards.
+ * in the audit log, about the subject. Updates that lose their lease are cancelled afterwards.
  */
-export function changeAction<Given extends unknown[]>(open: OpenSession, action: AuditAction, run: Run<Given>) {
+export function changeAction<Given extends unknown[]>(
+  open: OpenSession,
+  action: AuditAction,
+  run: Run<Given>,
+  subjectOf: SubjectOf = argumentOf,
+) {
   return async (...given: [...Given, Command]): Promise<void> => {
     const session = open();
     const command = given.at(-1) as Command;
     const withoutCommand = given.slice(0, -1) as Given;
     await session.withDatabase(async (db) => {
-      const lines = await runInTransaction(db, (work) => run(work, ...withoutCommand), {
-        locks: true,
-        action,
-        command,
-      });
+      const change = { locks: true, action, command } as const;
+      const lines = await runInTransaction(db, (work) => run(work, ...withoutCommand), change, subjectOf);
       for (const line of lines) console.log(line);
       const entry = { audit: fullName(command), by: operator(), arguments: command.args, ...optionsOf(command) };
       session.logger.warn(entry, 'an operator ran a command');
@@ -103,6 +105,7 @@ async function runInTransaction(
   change:
     | { readonly locks: false; readonly command: Command }
     | { readonly locks: true; readonly action: AuditAction; readonly command: Command },
+  subjectOf: SubjectOf = argumentOf,
 ): Promise<readonly string[]> {
   return db.inTransaction(async (tx) => {
     const people = createPeopleRepository(tx);
@@ -162,31 +165,38 @@ interface Subject {
   readonly in: { readonly organization: string } | { readonly login: string } | { readonly tokenId: string };
 }
 
-/** The target of a command: its first argument, in the organization named by its options. */
-function subjectOf(command: Command): Subject {
-  const { organization, project, stack, stacks, tag, user } = command.opts<SubjectOptions>();
-  const object = command.args[0] ?? user ?? '';
-  switch (fullName(command)) {
-    case 'create-organization':
-      return { object, in: { organization: object } };
-    case 'revoke':
-      return { object, in: command.args[0] === undefined ? { login: object } : { tokenId: object } };
-    case 'token rotate':
-      return { object, in: { tokenId: object } };
-    case 'token max-days':
-    case 'grant defaults':
-    case 'grant decrypt-by-role':
-      return { object: organization ?? '', in: { organization: organization ?? '' } };
-    case 'freeze':
-    case 'thaw':
-    case 'rule set':
-      return { object: stack ?? tag ?? project ?? organization ?? '', in: { organization: organization ?? '' } };
-    case 'grant allow':
-    case 'grant deny':
-      return { object: stacks ?? '*/*', in: { organization: organization ?? '' } };
-    default:
-      return { object, in: organization === undefined ? { login: object } : { organization } };
-  }
+type SubjectOf = (command: Command) => Subject;
+
+const firstArgument = (command: Command): string => command.args[0] ?? command.opts<SubjectOptions>().user ?? '';
+const inOrganization = ({ organization = '' }: SubjectOptions) => ({ organization });
+
+/** Targets of commands, other than the first argument as an object of --organization, or without that option as a user. */
+export const subjects = {
+  newOrganization: (command) => ({ object: firstArgument(command), in: { organization: firstArgument(command) } }),
+  token: (command) => ({ object: firstArgument(command), in: { tokenId: firstArgument(command) } }),
+  tokenOrUser: (command) => {
+    const object = firstArgument(command);
+    return { object, in: command.args[0] === undefined ? { login: object } : { tokenId: object } };
+  },
+  organization: (command) => {
+    const options = command.opts<SubjectOptions>();
+    return { object: options.organization ?? '', in: inOrganization(options) };
+  },
+  ruleScope: (command) => {
+    const options = command.opts<SubjectOptions>();
+    const { organization, project, stack, tag } = options;
+    return { object: stack ?? tag ?? project ?? organization ?? '', in: inOrganization(options) };
+  },
+  grantedStacks: (command) => {
+    const options = command.opts<SubjectOptions>();
+    return { object: options.stacks ?? '*/*', in: inOrganization(options) };
+  },
+} satisfies Readonly<Record<string, SubjectOf>>;
+
+function argumentOf(command: Command): Subject {
+  const { organization } = command.opts<SubjectOptions>();
+  const object = firstArgument(command);
+  return { object, in: organization === undefined ? { login: object } : { organization } };
 }
 
 /** The organizations whose audit logs record a change; null: the server's log. */
