@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 
 import { expectFailure, expectSameAsFileBackend, inOrder, type Scenario, unattended } from '../testkit/scenario.ts';
-import { reference, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
+import { chain, reference, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 async function upWith(scenario: Scenario, things: { [name: string]: ThingInputs }): Promise<void> {
@@ -28,11 +28,7 @@ await suite('failing operations', {}, () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace } = scenario;
         const { cloud } = workspace;
-        const things = {
-          a: { value: '1' },
-          b: { value: reference('a', 'value') },
-          c: { value: reference('b', 'value') },
-        };
+        const things = chain('1');
         await cloud.control({ failCreate: ['b'] });
         await failUpWith(scenario, things, 'create of b told to fail');
         await scenario.keep('create failed');

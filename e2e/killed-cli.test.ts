@@ -11,7 +11,7 @@ import {
   Scenario,
   unattended,
 } from '../testkit/scenario.ts';
-import { reference, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
+import { chain, reference, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import type { CloudControl, CloudOperation } from '../testkit/test-cloud.ts';
 import { until } from '../testkit/until.ts';
@@ -49,13 +49,9 @@ await suite('a killed CLI', {}, () => {
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace, project } = scenario;
-        const chain = (value: string): { [name: string]: ThingInputs } => ({
-          a: { value },
-          b: { value: reference('a', 'value') },
-          c: { value: reference('b', 'value'), replaceOn: reference('b', 'value'), deleteBeforeReplace: true },
-        });
+        const c = { value: reference('b', 'value'), replaceOn: reference('b', 'value'), deleteBeforeReplace: true };
         const write = (value: string): Promise<void> =>
-          workspace.writeProgram(thingProgram({ project, things: chain(value) }));
+          workspace.writeProgram(thingProgram({ project, things: { ...chain(value), c } }));
 
         await write('1');
         await killDuring(scenario, 'b', 'create', { slowMs: { 'b.create': longMs } });
@@ -188,11 +184,7 @@ await suite('a killed CLI', {}, () => {
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
-      const things = {
-        a: { value: '1' },
-        b: { value: reference('a', 'value') },
-        c: { value: reference('b', 'value') },
-      };
+      const things = chain('1');
       await workspace.writeProgram(thingProgram({ project, things }));
       await workspace.cloud.control({ slowMs: { 'b.create': longMs } });
       const cli = await workspace.spawn(['up', ...unattended]);
@@ -220,11 +212,7 @@ await suite('a killed CLI', {}, () => {
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace, project } = scenario;
-        const things = {
-          a: { value: '1' },
-          b: { value: reference('a', 'value') },
-          c: { value: reference('b', 'value') },
-        };
+        const things = chain('1');
         await workspace.writeProgram(thingProgram({ project, things }));
         await workspace.cloud.control({ slowMs: { 'b.create': longMs } });
         const cli = await workspace.spawn(['up', ...unattended]);

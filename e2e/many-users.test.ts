@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 
 import { resourcesOfType } from '../testkit/pulumi-state.ts';
 import { expectFailure, expectNothingToDo, Scenario, unattended } from '../testkit/scenario.ts';
-import { reference, secret, stashProgram, thingProgram } from '../testkit/stash-program.ts';
+import { chain, reference, secret, stashProgram, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 const stackCount = 20;
@@ -17,11 +17,7 @@ await suite('many users at once', {}, () => {
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
-      const things = {
-        a: { value: '1' },
-        b: { value: reference('a', 'value') },
-        c: { value: reference('b', 'value') },
-      };
+      const things = chain('1');
       await workspace.writeProgram(thingProgram({ project, things }));
       await workspace.runOk(['up', ...unattended]);
       const file = `${workspace.dir}/state.json`;

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { runAdmin } from '../testkit/admin-command.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { expectNothingToDo, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
-import { reference, thingProgram } from '../testkit/stash-program.ts';
+import { chain, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 await suite('a revoked token', { ownServer: true }, () => {
@@ -14,11 +14,7 @@ await suite('a revoked token', { ownServer: true }, () => {
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast);
       const { workspace, project } = scenario;
-      const things = {
-        a: { value: '1' },
-        b: { value: reference('a', 'value') },
-        c: { value: reference('b', 'value') },
-      };
+      const things = chain('1');
       await workspace.writeProgram(thingProgram({ project, things }));
       await runAdmin(holdfast, 'create-user', 'mia', '--organization', holdfast.organization);
       const token = (await runAdmin(holdfast, 'user', 'create-token', 'mia')).trim();

@@ -102,3 +102,8 @@ export function reference(resource: string, output?: string): string {
 export function secret(value: Json): Json {
   return { 'fn::secret': value };
 }
+
+/** The things `a`, `b` and `c`, each with the value of the one before. */
+export function chain(value: string): { readonly [name in 'a' | 'b' | 'c']: ThingInputs } {
+  return { a: { value }, b: { value: reference('a', 'value') }, c: { value: reference('b', 'value') } };
+}
