@@ -243,7 +243,7 @@ export function cardOf(row: OverviewRow) {
     stack: row.stack,
     version: row.stackVersion,
     resourceCount: row.resourceCount,
-    tags: row.tags === null ? {} : (JSON.parse(row.tags) as Record<string, string>),
+    tags: row.tags === null ? {} : readTags(row.tags),
     lastUpdate:
       row.lastId === null
         ? null

@@ -3,8 +3,8 @@ import { setRule } from '../../shared/updates/rules/set-rule.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, parseRule, type RuleScope, scopeOf } from '../../shared/updates/rules/update-rules.ts';
 import type { OpenSession } from './admin-session.ts';
-import { findOrganization, orRefused, refused } from './people-rules.ts';
 import { changeAction, subjects, type Work } from './audited-action.ts';
+import { findOrganization, orRefused, refused } from './people-rules.ts';
 import { readScope, type ScopeOptions, withScope } from './rule-commands.ts';
 
 interface FreezeOptions extends ScopeOptions {

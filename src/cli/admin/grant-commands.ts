@@ -5,8 +5,8 @@ import { formatStackPattern, parseDefaults, parsePermissions, parseStackPattern 
 import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../shared/access/permissions.ts';
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
-import { findOrganization, findTeam, findUser, notIn, orRefused, refused } from './people-rules.ts';
 import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
+import { findOrganization, findTeam, findUser, notIn, orRefused, refused } from './people-rules.ts';
 
 interface InOrganization {
   readonly organization: string;

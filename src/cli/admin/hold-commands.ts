@@ -3,9 +3,9 @@ import { parseHoldReason } from '../../shared/stacks/stack-hold.ts';
 import { createStackHoldRepository } from '../../shared/stacks/stack-hold-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import type { OpenSession } from './admin-session.ts';
+import { changeAction, type Work } from './audited-action.ts';
 import { operator } from './operator.ts';
 import { orRefused, refused } from './people-rules.ts';
-import { changeAction, type Work } from './audited-action.ts';
 
 interface HoldOptions {
   readonly organization: string;

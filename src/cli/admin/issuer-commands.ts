@@ -13,8 +13,8 @@ import type { TrustPolicy } from '../../shared/identity/trust/trust-policy.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
-import { findOrganization, orRefused, refused } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './audited-action.ts';
+import { findOrganization, orRefused, refused } from './people-rules.ts';
 import { writtenScopes } from './token-commands.ts';
 
 interface InOrganization {

@@ -3,6 +3,7 @@ import { roles } from '../../shared/access/roles.ts';
 import { isLogin, isOrganizationName } from '../../shared/stacks/names.ts';
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
+import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
 import {
   findOrganization,
   findUser,
@@ -12,7 +13,6 @@ import {
   refuseLastSiteAdmin,
   toRole,
 } from './people-rules.ts';
-import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
 
 interface InOrganization {
   readonly organization: string;

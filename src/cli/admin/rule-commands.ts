@@ -7,8 +7,8 @@ import { createUpdateRuleRepository, type RuleRow } from '../../shared/updates/r
 import { describeScope, parseRule, scopeOf } from '../../shared/updates/rules/update-rules.ts';
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
-import { findOrganization, orRefused, refused } from './people-rules.ts';
 import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
+import { findOrganization, orRefused, refused } from './people-rules.ts';
 
 /** Options that select the stacks of a rule. */
 export interface ScopeOptions {

@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { isTeamName } from '../../shared/access/grants.ts';
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
-import { findOrganization, findTeam, findUser, notIn, refused } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './audited-action.ts';
+import { findOrganization, findTeam, findUser, notIn, refused } from './people-rules.ts';
 
 interface InOrganization {
   readonly organization: string;

@@ -6,8 +6,8 @@ import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { jsonOption } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
-import { findOrganization, findTeam, findUser, orRefused, refused, toRole } from './people-rules.ts';
 import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
+import { findOrganization, findTeam, findUser, orRefused, refused, toRole } from './people-rules.ts';
 
 interface InOrganization {
   readonly organization: string;

@@ -6,8 +6,8 @@ import { hashPassword } from '../../shared/platform/crypto/password-hash.ts';
 import { jsonOption } from '../output/outputs.ts';
 import { counted } from '../output/text.ts';
 import type { OpenSession } from './admin-session.ts';
-import { findUser, orRefused, refused } from './people-rules.ts';
 import { changeAction, type Work } from './audited-action.ts';
+import { findUser, orRefused, refused } from './people-rules.ts';
 import { readPassword } from './read-password.ts';
 import { addUserTokenCommand } from './token-commands.ts';
 

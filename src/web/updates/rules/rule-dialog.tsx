@@ -153,7 +153,7 @@ function useRulePreview(organization: string, rule: WrittenRule | null) {
   const settled = useSettled(written);
   const query = useQuery(
     trpc.rules.preview.queryOptions(
-      { organization, ...(JSON.parse(settled ?? '{"kind":"","settings":{}}') as WrittenRule) },
+      { organization, ...settledRule(settled) },
       { enabled: settled !== null, placeholderData: keepPreviousData, retry: false },
     ),
   );
@@ -211,7 +211,7 @@ function Estimate({
       {
         organization,
         ...(ruleId === undefined ? {} : { ruleId }),
-        ...(JSON.parse(settled ?? '{"kind":"","settings":{}}') as WrittenRule),
+        ...settledRule(settled),
       },
       { enabled: settled !== null, placeholderData: keepPreviousData, retry: false },
     ),
@@ -233,4 +233,9 @@ function useSettled<T>(value: T): T {
     return () => clearTimeout(timer);
   }, [value]);
   return settled;
+}
+
+/** The rule as text that has settled; a query without one is disabled. */
+function settledRule(text: string | null): WrittenRule {
+  return JSON.parse(text ?? '{"kind":"","settings":{}}') as WrittenRule;
 }
