@@ -31,7 +31,7 @@ import { until } from '../support/until.ts';
 
 // One installation that moves from folder to folder. Two replicas write and export all the time: no call may fail, at no phase.
 
-const count = 400;
+const count = 200;
 const replicas = testReplicas(smallBlobs, smallBlobs);
 let app: TestApp;
 let traffic: Traffic;
