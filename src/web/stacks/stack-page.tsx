@@ -23,7 +23,7 @@ import { ConfigTable } from '../updates/config-table.tsx';
 import { PendingNotice } from '../updates/interrupted-notice.tsx';
 import { UpdateList } from '../updates/update-list.tsx';
 import { WatchButton } from '../updates/watch/watch-button.tsx';
-import { toggleFavorite, useFavorites } from './favorites.ts';
+import { toggleFavorite, useIsFavorite } from './favorites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
 import { PendingRepair } from './pending-repair.tsx';
@@ -129,9 +129,7 @@ function isBusy(details: StackDetails | undefined): boolean {
 }
 
 function StackHeader({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
-  const isFavorite = useFavorites().some(
-    (each) => each.organization === stack.organization && each.project === stack.project && each.stack === stack.stack,
-  );
+  const isFavorite = useIsFavorite(stack);
   useCopyAction(stack);
   const label = isFavorite ? stackPageTexts.removeFavorite : stackPageTexts.addFavorite;
   return (
