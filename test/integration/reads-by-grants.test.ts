@@ -10,7 +10,8 @@ const app = testApp();
 test('lists that compare many grants with many stacks end in time, and leave connections to others', async () => {
   const slow = await createStack(app);
   const member = await person(app, slow.organization, 'member');
-  await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['decrypt']);
+  for (let at = 0; at <= 50; at++)
+    await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['decrypt'], { stacks: `p${at}/*` });
   const other = await createStack(app);
   await query(app, 'alter function effective_permissions rename to real_permissions');
   await query(

@@ -293,13 +293,14 @@ describe('replicas', () => {
   });
 
   test('a change that waits for another is not made with a token that was revoked meanwhile', async () => {
+    await using replica = await createTestApp({ database: app.database, dataDir: app.dataDir });
     const { at, by } = await newOrganization();
+    const late = await Provider.of(app, at.organization);
     await using gate = await holdInserts(app, 'scim_users');
     const first = by.call('POST', 'Users', { userName: 'before@example.test' });
     await gate.reached(1);
-    const second = by.call('POST', 'Users', { userName: 'after@example.test' });
+    const second = by.at(replica).call('POST', 'Users', { userName: 'after@example.test' });
     await gate.reached(2);
-    const late = await Provider.of(app, at.organization);
     await query(
       app,
       `update api_tokens set revoked_at = now() where kind = 'service' and organization_id in (
