@@ -4,7 +4,7 @@ update updates set checkpoint_sequence = -1 where checkpoint_sequence = 0 and st
 
 -- How many checkpoints an update has written. Clients number theirs without gaps, from 1 as the CLI does, or from 0, which counts one less.
 create function count_checkpoints(highest_number integer, full_committed integer) returns integer immutable language sql as $$
-  select greatest(highest_number, case when highest_number < 0 then 0 else 1 end) + full_committed
+  select least(greatest(highest_number, case when highest_number < 0 then 0 else 1 end)::bigint + full_committed, 2147483647)::integer
 $$;
 
 create or replace function complete_update(of_update uuid, of_epoch integer, new_status text, seen_losses integer, seen_position bigint,

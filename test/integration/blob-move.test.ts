@@ -137,7 +137,7 @@ async function arrive(empty = false): Promise<void> {
 }
 
 test('a move goes on after its command was killed in each phase', async () => {
-  await killWhen(() => countFiles(there) > count / 4, 'copy', '--to', there);
+  await killWhen(() => countFiles(there) > count / 2, 'copy', '--to', there);
   expect(await status()).toMatchObject({ phase: 'copying', mainUrl: here, otherUrl: there });
   await expect(switchOver()).rejects.toThrow('verify');
   await traffic.goOn();

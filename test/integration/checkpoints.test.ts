@@ -89,6 +89,16 @@ describe('verbatim checkpoints of the contract', () => {
     expect(await exported()).toBe('{"version":3,"deployment":{"resources":null}}');
   });
 
+  test('the number may be the highest one, and full checkpoints may follow', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const body = `{"deployment":{"resources":[]},"sequenceNumber":${2 ** 31 - 1},"version":3}`;
+    for (let repeat = 0; repeat < 2; repeat++) expect((await save(update, body)).status).toBe(204);
+    await ok(save(update, '{"version":3,"deployment":{"resources":[]}}', contractAccept, 'checkpoint'));
+    await ok(save(update, '{"version":3,"deployment":{"resources":[],"x":1}}', contractAccept, 'checkpoint'));
+    await ok(complete(app, update));
+  });
+
   test('a delta refers to the document that export returns', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
