@@ -1,9 +1,11 @@
 import dns from 'node:dns';
 import { expect, jest, test } from '@jest/globals';
-import { createHostResolver, type ResolvedAddress } from './host-resolver.ts';
+import { createHostResolver, listedIn, type ResolvedAddress } from './host-resolver.ts';
 
 const found: readonly ResolvedAddress[] = [{ address: '192.0.2.1', family: 4 }];
 const unknown = Object.assign(new Error('no such name'), { code: dns.NOTFOUND });
+const refused = Object.assign(new Error('no name server'), { code: dns.CONNREFUSED });
+const listed = async () => [];
 const never = new Promise<never>(() => {});
 const signal = new AbortController().signal;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -14,7 +16,7 @@ test.each(['trusted names', 'names that name servers do not know'])(
     const isTrusted = kind === 'trusted names';
     const { promise: first, reject } = Promise.withResolvers<never>();
     const lookup = jest.fn(async (hostname: string) => (hostname === '0' ? first : found));
-    const resolve = createHostResolver({ query: async () => Promise.reject(unknown), lookup });
+    const resolve = createHostResolver({ listed, query: async () => Promise.reject(unknown), lookup });
     const calls = new AbortController();
     const all = Array.from({ length: 50 }, (_, index) =>
       resolve(String(index), { isTrusted, signal: calls.signal }).catch((error: Error) => error.name),
@@ -38,7 +40,7 @@ test('names of users wait for no other name, and are looked up by the system onl
     return found;
   });
   const lookup = jest.fn(async () => found);
-  const resolve = createHostResolver({ query, lookup });
+  const resolve = createHostResolver({ listed, query, lookup });
   const options = { isTrusted: false, signal };
   for (let count = 0; count < 50; count++) void resolve('slow', options);
   expect(await resolve('public', options)).toBe(found);
@@ -49,4 +51,47 @@ test('names of users wait for no other name, and are looked up by the system onl
   query.mockClear();
   await resolve('public', { isTrusted: true, signal });
   expect(query).not.toHaveBeenCalled();
+});
+
+test('trusted names wait for no other, and names that only an owner of a domain knows are not looked up by the system', async () => {
+  const query = jest.fn(async (hostname: string) => Promise.reject(hostname.startsWith('offline') ? refused : unknown));
+  const lookup = jest.fn(async (hostname: string) => (hostname.startsWith('slow') ? never : found));
+  const resolve = createHostResolver({ listed, query, lookup });
+  const untrusted = { isTrusted: false, signal };
+  await expect(resolve('slow.example.com', untrusted)).rejects.toBe(unknown);
+  expect(lookup).not.toHaveBeenCalled();
+  expect(await resolve('offline.example.com', untrusted)).toBe(found);
+  void resolve('slow', untrusted);
+  void resolve('slower', untrusted);
+  await turn();
+  expect(await resolve('ci.internal', { isTrusted: true, signal })).toBe(found);
+  expect(lookup.mock.calls).toEqual([['offline.example.com'], ['slow'], ['ci.internal']]);
+});
+
+test('names in the hosts file need no name server', async () => {
+  const query = jest.fn(async () => Promise.reject(unknown));
+  const lookup = jest.fn(async () => never);
+  const resolve = createHostResolver({
+    listed: async (hostname) => (hostname === 'ci.internal' ? found : []),
+    query,
+    lookup,
+  });
+  expect(await resolve('ci.internal', { isTrusted: false, signal })).toBe(found);
+  expect(query).not.toHaveBeenCalled();
+  expect(lookup).not.toHaveBeenCalled();
+});
+
+test('a hosts file is read as the system reads it', () => {
+  const text = `
+# 192.0.2.9 ci.internal
+127.0.0.1\tlocalhost
+10.0.0.1  git.internal CI.internal # a comment ci.other
+2001:db8::1 ci.internal
+fe80::1%eth0 ci.internal
+none ci.internal`;
+  expect(listedIn(text, 'ci.internal')).toEqual([
+    { address: '10.0.0.1', family: 4 },
+    { address: '2001:db8::1', family: 6 },
+  ]);
+  for (const name of ['ci.other', 'internal', '#', '10.0.0.1']) expect(listedIn(text, name)).toEqual([]);
 });

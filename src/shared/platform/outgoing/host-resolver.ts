@@ -1,4 +1,6 @@
 import dns from 'node:dns';
+import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 
 export interface ResolvedAddress {
   readonly address: string;
@@ -11,11 +13,13 @@ export type ResolveHost = (
   options: { readonly isTrusted: boolean; readonly signal: AbortSignal },
 ) => Promise<readonly ResolvedAddress[]>;
 
-/** Both ways to resolve a name. */
+/** The ways to resolve a name. */
 export interface Resolvers {
+  /** The addresses in the hosts file: none if the name is not there. */
+  readonly listed: (hostname: string) => Promise<readonly ResolvedAddress[]>;
   /** Asks the name servers, on a socket. */
   readonly query: (hostname: string, signal: AbortSignal) => Promise<readonly ResolvedAddress[]>;
-  /** As the system does, by its hosts file too: occupies a thread of the process until it is done. */
+  /** As the system does, in its search domains too: occupies a thread of the process until it is done. */
   readonly lookup: (hostname: string) => Promise<readonly ResolvedAddress[]>;
 }
 
@@ -24,14 +28,31 @@ const unknownCodes: readonly unknown[] = [dns.NOTFOUND, dns.NODATA, dns.CONNREFU
 
 /**
  * Resolves names so that slow name servers of users delay no others. Two threads of a process look up names for all of its connections, those to
- * Postgres, Redis and the blob store included, so only names that an operator has named, and names that name servers do not know, are looked up
- * by the system: one at a time, and never after their call has ended.
+ * Postgres, Redis and the blob store included, so the system looks up only names that an operator has named, and, apart from them, others for which it asks
+ * no server of a user: names without a dot that name servers do not know, and any name if there are no name servers. Of both kinds, it looks up
+ * one at a time, and never after its call has ended.
  */
 export function createHostResolver(
-  { query, lookup }: Resolvers = { query: queryServers, lookup: lookUp },
+  { listed, query, lookup }: Resolvers = { listed: readHosts, query: queryServers, lookup: lookUp },
 ): ResolveHost {
+  const lookUpTrusted = inTurns(lookup);
+  const lookUpOther = inTurns(lookup);
+  return async (hostname, { isTrusted, signal }) => {
+    if (isTrusted) return lookUpTrusted(hostname, signal);
+    const found = await listed(hostname);
+    if (found.length > 0) return found;
+    try {
+      return await query(hostname, signal);
+    } catch (error) {
+      if (!isUnknown(error as Error) || (hostname.includes('.') && !isWithoutServers(error as Error))) throw error;
+      return lookUpOther(hostname, signal);
+    }
+  };
+}
+
+function inTurns(lookup: Resolvers['lookup']): Resolvers['query'] {
   let last: Promise<unknown> = Promise.resolve();
-  const inTurn = (hostname: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]> => {
+  return (hostname, signal) => {
     const found = last.then(() => {
       signal.throwIfAborted();
       return lookup(hostname);
@@ -39,15 +60,21 @@ export function createHostResolver(
     last = found.catch(() => null);
     return found;
   };
-  return async (hostname, { isTrusted, signal }) => {
-    if (isTrusted) return inTurn(hostname, signal);
-    try {
-      return await query(hostname, signal);
-    } catch (error) {
-      if (!isUnknown(error as Error)) throw error;
-      return inTurn(hostname, signal);
-    }
-  };
+}
+
+/** The addresses of a name in the text of a hosts file. */
+export function listedIn(text: string, hostname: string): readonly ResolvedAddress[] {
+  return text.split('\n').flatMap((line) => {
+    const [address = '', ...names] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/);
+    // An address of one interface (fe80::1%eth0) is not one that rules know.
+    const family = address.includes('%') ? 0 : isIP(address);
+    return family > 0 && names.includes(hostname) ? [{ address, family }] : [];
+  });
+}
+
+/** Read for each call: it is short, and an orchestrator may change it. */
+async function readHosts(hostname: string): Promise<readonly ResolvedAddress[]> {
+  return listedIn(await readFile('/etc/hosts', 'utf8').catch(() => ''), hostname);
 }
 
 const queryTimeoutMs = 2_500;
@@ -75,6 +102,10 @@ async function queryServers(hostname: string, signal: AbortSignal): Promise<read
 
 function isUnknown(error: NodeJS.ErrnoException): boolean {
   return unknownCodes.includes(error.code);
+}
+
+function isWithoutServers(error: NodeJS.ErrnoException): boolean {
+  return error.code === dns.CONNREFUSED;
 }
 
 function lookUp(hostname: string): Promise<readonly ResolvedAddress[]> {
