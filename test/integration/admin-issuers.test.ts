@@ -88,6 +88,11 @@ describe('holdfast admin issuer', () => {
 
   test('refuses what is not right', async () => {
     await runOk('add', 'gitlab', '--url', 'https://gitlab.example');
+    const long = (at: number) => `sub=${String(at).padEnd(500, 'x')}`;
+    const rules = (count: number) => Array.from({ length: count }, (_, at) => long(at));
+    // In all: each of them is short enough.
+    for (let at = 0; at < 2; at++) await runOk('allow', 'gitlab', '--rule', ...rules(50));
+    const tooMany = ['--rule', ...rules(50)];
     const wrong: [string[], RegExp][] = [
       [['add', 'gitlab', '--url', 'https://other.example'], /has an issuer with this name/],
       [['add', 'other', '--url', 'https://gitlab.example'], /has an issuer with this URL/],
@@ -100,6 +105,7 @@ describe('holdfast admin issuer', () => {
       [['allow', 'gitlab', '--rule', 'sub=x', '--service'], /needs scopes/],
       [['allow', 'nobody', '--rule', 'sub=x'], /no issuer/],
       [['drop', 'gitlab', '00000000-0000-4000-8000-000000000000'], /has no policy/],
+      [['allow', 'gitlab', ...tooMany], /at most 2000 patterns with 65536 characters/],
     ];
     for (const [args, message] of wrong) {
       const { code, stderr } = await run(...args);

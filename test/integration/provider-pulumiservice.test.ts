@@ -214,9 +214,23 @@ test('an OidcIssuer whose policies have parts that the provider does not know ca
   // The same one, so its tokens stay valid.
   expect((await read()).slice(1)).toEqual(before);
 
+  // More than 64 KiB as the provider writes them.
+  const long = Array.from({ length: 10 }, (_, at) => `${at}`.padEnd(400, 'x'));
+  await set([{ ...allow, rules: { sub: long, ref: long } }]);
+  const present = await read();
+  const split = (await call('GET', path)).policies.map(({ id: _, ...policy }: { id: string }) => policy);
+  expect(split).toHaveLength(100);
+  await call('PATCH', `${orgs}/auth/policies/${id}`, { policies: split });
+  expect(await read()).toEqual(present);
+  const other = split.map((policy: object) => ({ ...policy, authorizedPermissions: ['admin'] }));
+  const headers = { 'x-pulumi-source': 'provider' };
+  expect(
+    await app.call('PATCH', `${orgs}/auth/policies/${id}`, { auth, headers, body: { policies: other } }),
+  ).toMatchObject({ status: 400, json: { message: expect.stringMatching(/65536 characters/) } });
+
   const many = Array.from({ length: 11 }, (_, at) => `p${at}`);
   await set([{ ...allow, rules: { sub: many, ref: many } }]);
-  expect(await app.call('GET', path, { auth, headers: { 'x-pulumi-source': 'provider' } })).toMatchObject({
+  expect(await app.call('GET', path, { auth, headers })).toMatchObject({
     status: 409,
     json: { message: expect.stringMatching(/several patterns for a claim/) },
   });

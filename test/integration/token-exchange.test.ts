@@ -1,10 +1,11 @@
 import { createPublicKey } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { JWTPayload } from 'jose';
 import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
 import { createIssuerRepository, type IssuerRow } from '../../src/shared/identity/trust/issuer-repository.ts';
 import { replacePolicies } from '../../src/shared/identity/trust/replace-policies.ts';
 import { parsePolicies } from '../../src/shared/identity/trust/trust-definitions.ts';
+import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { exchange, setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
 import { person, team } from '../support/grants.ts';
@@ -567,18 +568,56 @@ test('an address waits after many tokens of issuers that cannot be reached', asy
   expect(statuses).toContain(429);
 });
 
-test('a denial that takes too long to compare with all tokens of its issuer revokes them all', async () => {
-  const trusting = await trust(app, issuer, 'slow', [allow()]);
-  const auth = await signIn(app, trusting);
-  const { id } = (await app.context.identity.findOrganization('slow')) as { id: string };
-  const change = (compareMs?: number) =>
-    app.context.db.inTransaction(async (tx) => {
-      const found = await createIssuerRepository(tx).findByName(id, 'ci');
-      const policies = parsePolicies([allow(), deny({ rules: { sub: 'repo:other/*' } })]);
-      await replacePolicies(tx, found as IssuerRow, policies, { userId: null, actsFor: 'anyone' }, compareMs);
-    });
-  await change();
-  await ok(app.call('GET', '/api/user', { auth }));
-  await change(-1);
-  expect((await app.call('GET', '/api/user', { auth })).status).toBe(401);
+describe('a denial that is added', () => {
+  const start = async (organization: string) => {
+    const { organizationId: id } = await person(app, organization, 'admin');
+    await team(app, id, 'blue', []);
+    const ofTeam = allow({ tokenType: 'team', teamName: 'blue' });
+    const trusting = await trust(app, issuer, organization, [allow(), ofTeam]);
+    const tokens = [await signIn(app, trusting), await signIn(app, trusting, {}, { scope: 'team:blue' })];
+    const policies = parsePolicies([allow(), ofTeam, deny({ rules: { sub: 'repo:other/*' } })]);
+    const change = (compareMs?: number, wrapped = (tx: Queryable) => tx) =>
+      app.context.db.inTransaction(async (tx) => {
+        const found = await createIssuerRepository(tx).findByName(id, 'ci');
+        await replacePolicies(
+          wrapped(tx),
+          found as IssuerRow,
+          policies,
+          { userId: null, actsFor: 'anyone' },
+          compareMs,
+        );
+      });
+    const statuses = () =>
+      Promise.all(tokens.map(async (auth) => (await app.call('GET', '/api/user', { auth })).status));
+    return { change, statuses };
+  };
+
+  test('and takes too long to compare with all tokens of its issuer revokes them all, but none that it is not about', async () => {
+    const { change, statuses } = await start('slow');
+    await change();
+    expect(await statuses()).toEqual([200, 200]);
+    await change(-1);
+    expect(await statuses()).toEqual([401, 200]);
+  });
+
+  test('revokes nothing because the database is slow', async () => {
+    const { change, statuses } = await start('slow-database');
+    const { now } = performance;
+    let lateMs = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + lateMs);
+    const slow = (tx: Queryable): Queryable =>
+      new Proxy(tx, {
+        get: (target, name) => {
+          lateMs += 60_000;
+          return Reflect.get(target, name);
+        },
+      });
+    try {
+      await change(undefined, slow);
+    } finally {
+      clock.mockRestore();
+    }
+    expect(lateMs).toBeGreaterThan(0);
+    expect(await statuses()).toEqual([200, 200]);
+  });
 });

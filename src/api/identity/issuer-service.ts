@@ -10,7 +10,7 @@ import { replacePolicies } from '../../shared/identity/trust/replace-policies.ts
 import {
   checkLife,
   maxPolicies,
-  parsePolicies,
+  parseSplitPolicies,
   type WrittenPolicy,
   writePolicy,
 } from '../../shared/identity/trust/trust-definitions.ts';
@@ -180,7 +180,7 @@ export class IssuerService {
     audit: AuditTrail,
     { isSplit = false, seen = null }: { readonly isSplit?: boolean; readonly seen?: SeenRevisions } = {},
   ): Promise<IssuerPolicies> {
-    const asWritten = parsePolicies(written);
+    const asWritten = parseSplitPolicies(written);
     return changePeople(this.#context.db, organization, async (tx) => {
       await lockManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);

@@ -38,7 +38,6 @@ const TokenRow = Type.Object({
   policyId: Type.String(),
   claims: Type.Record(Type.String(), Type.Unknown()),
 });
-export type TokenRow = Row<typeof TokenRow>;
 
 export interface NewIssuer {
   readonly organizationId: string;
@@ -177,15 +176,19 @@ export function createIssuerRepository(db: Queryable) {
         /* issuers.countPolicyChange */
         update trusted_issuers set policy_version = policy_version + 1, modified_at = now() where id = ${issuerId}`),
 
-    /** A page of the valid tokens that were issued under the issuer's policies, in the order of ids. */
-    listTokens: (issuerId: string, after: string | null, limit: number) =>
-      db.any(sql.rows(TokenRow)`
-        /* issuers.listTokens */
+    /** Opens a cursor, so that no page reads all tokens again: `listTokens` reads the valid tokens that were issued under the policies. */
+    openTokens: (policyIds: readonly string[]) =>
+      db.query(sql.nothing`
+        /* issuers.openTokens */
+        declare tokens_of_policies no scroll cursor for
         select t.id, t.policy_id as "policyId", coalesce(t.claims, '{}') as claims
-        from trust_policies p join api_tokens t on t.policy_id = p.id
-        where p.issuer_id = ${issuerId} and t.revoked_at is null and t.expires_at > now()
-          and (${after}::uuid is null or t.id > ${after}::uuid)
-        order by t.id limit ${limit}`),
+        from api_tokens t
+        where t.policy_id = any (${sql.array(policyIds, 'uuid')}) and t.revoked_at is null and t.expires_at > now()`),
+
+    /** The next page; empty after the last one. */
+    listTokens: () => db.any(sql.rows(TokenRow)`/* issuers.listTokens */ fetch 500 from tokens_of_policies`),
+
+    closeTokens: () => db.query(sql.nothing`/* issuers.closeTokens */ close tokens_of_policies`),
 
     /** Revokes all tokens that were issued under the issuer's policies. */
     revokeAllTokens: (issuerId: string) =>
@@ -193,6 +196,12 @@ export function createIssuerRepository(db: Queryable) {
         /* issuers.revokeAllTokens */
         update api_tokens t set revoked_at = now() from trust_policies p
         where t.policy_id = p.id and p.issuer_id = ${issuerId} and t.revoked_at is null and t.expires_at > now()`),
+
+    revokeTokensOf: (policyIds: readonly string[]) =>
+      db.query(sql.nothing`
+        /* issuers.revokeTokensOf */
+        update api_tokens set revoked_at = now()
+        where policy_id = any (${sql.array(policyIds, 'uuid')}) and revoked_at is null and expires_at > now()`),
 
     revokeTokens: (ids: readonly string[]) =>
       db.query(sql.nothing`

@@ -37,14 +37,29 @@ const commonClaims = ['aud', 'iss'];
 
 /** Reads the policies of an issuer, in order. Throws InvalidRequestError. */
 export function parsePolicies(written: readonly WrittenPolicy[]): TrustPolicy[] {
-  if (written.length > maxPolicies) throw new InvalidRequestError(`An issuer can have at most ${maxPolicies} policies`);
-  const policies = written.map(parsePolicy);
+  const policies = parseSplitPolicies(written);
+  checkTotals(policies);
+  return policies;
+}
+
+/** The same for policies that may be split: their patterns, which are repeated then, are not counted. Throws InvalidRequestError. */
+export function parseSplitPolicies(written: readonly WrittenPolicy[]): TrustPolicy[] {
+  checkCount(written);
+  return written.map(parsePolicy);
+}
+
+/** Of all policies of an issuer. Throws InvalidRequestError. */
+export function checkTotals(policies: readonly TrustPolicy[]): void {
+  checkCount(policies);
   const patterns = policies.flatMap(({ rules }) => Object.values(rules).flat());
   if (patterns.length > maxAllPatterns || patterns.join('').length > maxAllChars)
     throw new InvalidRequestError(
       `The policies of an issuer can have at most ${maxAllPatterns} patterns with ${maxAllChars} characters`,
     );
-  return policies;
+}
+
+function checkCount({ length }: readonly unknown[]): void {
+  if (length > maxPolicies) throw new InvalidRequestError(`An issuer can have at most ${maxPolicies} policies`);
 }
 
 function parsePolicy(written: WrittenPolicy): TrustPolicy {
