@@ -7,6 +7,7 @@ import { replacePolicies } from '../../src/shared/identity/trust/replace-policie
 import { parsePolicies } from '../../src/shared/identity/trust/trust-definitions.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { runAdminCommand } from '../support/admin.ts';
+import { query } from '../support/database.ts';
 import { exchange, setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
 import { person, team } from '../support/grants.ts';
 import { ask } from '../support/procedures.ts';
@@ -598,6 +599,25 @@ describe('a denial that is added', () => {
     expect(await statuses()).toEqual([200, 200]);
     await change(-1);
     expect(await statuses()).toEqual([401, 200]);
+  });
+
+  test('is compared with more tokens than a page has', async () => {
+    const { change, statuses } = await start('many');
+    await query(
+      app,
+      `insert into api_tokens (kind, organization_id, role, token_hash, name, expires_at, policy_id, claims)
+       select t.kind, t.organization_id, t.role, sha256(n::text::bytea), 'many ' || n, t.expires_at, t.policy_id,
+         case when n % 2 = 0 then '{"sub": "repo:other/x"}' else t.claims end
+       from api_tokens t join organizations o on o.id = t.organization_id, generate_series(1, 1200) n
+       where o.name = 'many' and t.kind = 'organization' and t.policy_id is not null`,
+    );
+    await change();
+    const counts = await query(
+      app,
+      "select count(*)::int as all, count(revoked_at)::int as revoked from api_tokens where name like 'many %'",
+    );
+    expect(counts).toEqual([{ all: 1200, revoked: 600 }]);
+    expect(await statuses()).toEqual([200, 200]);
   });
 
   test('revokes nothing because the database is slow', async () => {
