@@ -82,14 +82,18 @@ export class AuditService {
   }
 
   /**
-   * A page, newest first, and the token of the next one, or null. Only the last page has fewer than `pageSize` events: the CLI reads a single
-   * page, and ends at an empty one. `isCut`: unless filling it takes too long. Throws InvalidRequestError, also if nothing is found until then.
+   * A page, newest first, and the token of the next one, or null. Only the last page has fewer than `pageSize` events, because the CLI may read
+   * a single one, unless filling it takes too long: `cutAt` is then the time up to which it was searched. Throws InvalidRequestError.
    */
   async listPage(
     organization: string,
     query: AuditQuery,
     gone: AbortSignal | null = null,
-  ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: string | null; readonly isCut: boolean }> {
+  ): Promise<{
+    readonly events: readonly ListedEventRow[];
+    readonly next: string | null;
+    readonly cutAt: Date | null;
+  }> {
     const selection = selectionOf(query);
     const id = await this.#getId(organization);
     const until = performance.now() + this.#bounds.fillMs;
@@ -98,13 +102,9 @@ export class AuditService {
       const page = await this.#read(id, { ...selection, after }, pageSize - events.length);
       events.push(...page.events);
       after = page.next;
-      if (after === null || events.length === pageSize) return { events, next: after && tokenOf(after), isCut: false };
+      if (after === null || events.length === pageSize) return { events, next: after && tokenOf(after), cutAt: null };
       if (performance.now() < until && !gone?.aborted) continue;
-      if (events.length === 0)
-        throw new InvalidRequestError(
-          `No event since ${new Date(Math.ceil(after.micros / 1_000)).toISOString()} matches, and searching the older ones takes too long in one call: begin there (--end-time)`,
-        );
-      return { events, next: tokenOf(after), isCut: true };
+      return { events, next: tokenOf(after), cutAt: new Date(Math.ceil(after.micros / 1_000)) };
     }
   }
 

@@ -58,11 +58,16 @@ const exported = {
 export function registerAuditRoutes(app: RouteScope, { audit: events }: Services): void {
   const list = async (organization: string, query: AuditQuery, reply: FastifyReply): Promise<AuditLogsResponse> => {
     const page = await events.listPage(organization, query, clientGone(reply));
-    if (page.isCut)
+    if (page.cutAt !== null) {
+      const at = page.cutAt.toISOString();
+      const found = page.events.length === 0 ? `No event since ${at} matches` : `There may be more events before ${at}`;
       void reply.header(
         warningHeader,
-        asHeader('There may be more events before these: the search took too long. Repeat it with --all'),
+        asHeader(
+          `${found}: the whole search takes too long for one call. Use --all, or continue with --end-time ${at}`,
+        ),
       );
+    }
     // The CLI requests the next page as long as there is a token.
     const token = page.next === null ? {} : { continuationToken: page.next };
     return { auditLogEvents: page.events.map(auditLogEvent), ...token };
