@@ -439,6 +439,11 @@ describe('policy groups', () => {
   });
 
   test('are limited by the bytes of configuration that updates of a stack get, in a group and in all groups of the stack', async () => {
+    for (const body of [
+      { ...prod, addCluster: 'a' },
+      { newName: 'new', addCluster: 'a' },
+    ])
+      expect(await rejected(calls.call('PATCH', 'policygroups/group', body), 400)).toMatch(/: addCluster$/);
     const policies = Array.from({ length: 7 }, (_, at) => ({ name: `p${at}` }));
     for (const name of ['first', 'second', 'third']) await calls.publish({ name, policies });
     for (const name of ['one', 'two']) await ok(calls.call('POST', 'policygroups', { name }));

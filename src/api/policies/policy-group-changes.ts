@@ -59,10 +59,12 @@ function assertNoRules({ accountMatchRule, stackMatchRule }: MatchRules): void {
 
 /** A change that only newer clients know must not seem to be made. */
 function assertKnown(request: UpdatePolicyGroupRequest): void {
-  const given = Object.entries(request).flatMap(([name, value]) => (value === undefined || value === null ? [] : name));
-  if (given.length > 0 && !given.some((name) => Object.hasOwn(UpdatePolicyGroupRequest.properties, name)))
+  const unknown = Object.entries(request).flatMap(([name, value]) =>
+    value === undefined || value === null || Object.hasOwn(UpdatePolicyGroupRequest.properties, name) ? [] : name,
+  );
+  if (unknown.length > 0)
     throw new InvalidRequestError(
-      `This server does not know this change of a policy group: ${given.join(', ').slice(0, 200)}`,
+      `This server does not know this change of a policy group: ${unknown.join(', ').slice(0, 200)}`,
     );
 }
 
