@@ -356,20 +356,29 @@ describe('policy groups', () => {
       ],
       accounts: [],
     });
-    // The number would count stacks that a caller may not see.
+    // Everyone's numbers count the stacks that they may read.
     const limited = await person(app, stack.organization, 'member');
     await grant(app, limited.organizationId, { userId: limited.userId }, 'deny', ['read'], { stacks: 'hidden/*' });
-    const seen = async () => [
-      (await ok(app.call('GET', `/api/orgs/${stack.organization}/policygroups`, { auth: limited.auth }))).text,
-      (await ask(app, limited.token, 'policies.groups', { organization: stack.organization })).data,
-    ];
-    const before = await seen();
-    await newStack('hidden', 'added');
-    expect(await seen()).toEqual(before);
-    const { items } = (
-      await ask(app, stack.auth.replace('token ', ''), 'policies.groups', { organization: stack.organization })
-    ).data;
-    expect(items.map((each: { stackCount: number }) => each.stackCount)).toEqual([2, 1]);
+    const counted = async (auth: string) => {
+      const listed = await ok(app.call('GET', `/api/orgs/${stack.organization}/policygroups`, { auth }));
+      const shown = await ask(app, auth.replace('token ', ''), 'policies.groups', { organization: stack.organization });
+      const counts = listed.json.policyGroups.map(({ numStacks }: { numStacks: number }) => numStacks);
+      expect(shown.data.items.map(({ stackCount }: { stackCount: number }) => stackCount)).toEqual(counts);
+      return counts;
+    };
+    for (const name of ['added', 'kept']) await newStack('hidden', name);
+    expect([await counted(stack.auth), await counted(limited.auth)]).toEqual([
+      [3, 1],
+      [1, 1],
+    ]);
+    await ok(calls.call('PATCH', 'policygroups/production', { addStack: { name: 'kept', routingProject: 'hidden' } }));
+    expect([await counted(stack.auth), await counted(limited.auth)]).toEqual([
+      [2, 2],
+      [1, 1],
+    ]);
+    // By names of stacks, not of projects alone.
+    await grant(app, limited.organizationId, { userId: limited.userId }, 'deny', ['read'], { stacks: '*/prod' });
+    expect(await counted(limited.auth)).toEqual([1, 0]);
     // A stack keeps its group under a new name; a new stack of the old name has none.
     await ok(app.call('POST', `${second}/rename`, { auth: stack.auth, body: { newName: 'live' } }));
     expect(await names(second.replace('prod', 'live').replace('/live/', '/proj/'))).toEqual(['strict']);
@@ -433,17 +442,17 @@ describe('policy groups', () => {
     }
     const newer = calls.call('PATCH', 'policygroups/group/batch', [prod, { addCluster: 'a', newName: null }]);
     expect(await rejected(newer, 400)).toMatch(/does not know this change.*addCluster/);
+    for (const body of [
+      { ...prod, addCluster: 'a' },
+      { newName: 'new', addCluster: 'a' },
+    ])
+      expect(await rejected(calls.call('PATCH', 'policygroups/group', body), 400)).toMatch(/: addCluster$/);
     expect(await read()).toEqual(before);
     for (const nothing of [{ removeStackMatchRule: true }, { removeAccountMatchRule: true }, { agentPoolId: '' }])
       await ok(calls.call('PATCH', 'policygroups/group/batch', [nothing]));
   });
 
   test('are limited by the bytes of configuration that updates of a stack get, in a group and in all groups of the stack', async () => {
-    for (const body of [
-      { ...prod, addCluster: 'a' },
-      { newName: 'new', addCluster: 'a' },
-    ])
-      expect(await rejected(calls.call('PATCH', 'policygroups/group', body), 400)).toMatch(/: addCluster$/);
     const policies = Array.from({ length: 7 }, (_, at) => ({ name: `p${at}` }));
     for (const name of ['first', 'second', 'third']) await calls.publish({ name, policies });
     for (const name of ['one', 'two']) await ok(calls.call('POST', 'policygroups', { name }));

@@ -15,7 +15,7 @@ export function policyGroupSummary({
     name,
     isOrgDefault: isDefault,
     ...groupKind,
-    ...(stackCount === null ? {} : { numStacks: stackCount }),
+    numStacks: stackCount,
     numEnabledPolicyPacks: packCount,
   };
 }

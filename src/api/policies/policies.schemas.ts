@@ -168,7 +168,7 @@ export const ListPolicyGroupsResponse = component(
   'ListPolicyGroupsResponse',
   Type.Object({
     policyGroups: Type.Array(
-      Type.Object({ ...groupMembers, numStacks: Type.Optional(Type.Integer()), numEnabledPolicyPacks: Type.Integer() }),
+      Type.Object({ ...groupMembers, numStacks: Type.Integer(), numEnabledPolicyPacks: Type.Integer() }),
     ),
   }),
 );

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { isByProject, type SubjectFacts } from '../../shared/access/access-decision.ts';
 import { countStacks } from '../../shared/access/quotas/storage-repository.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
@@ -9,7 +10,7 @@ export type PolicyGroupRow = Row<typeof GroupRow>;
 const SummaryRow = Type.Object({
   name: Type.String(),
   isDefault: Type.Boolean(),
-  stackCount: Nullable(Type.Integer()),
+  stackCount: Type.Integer(),
   packCount: Type.Integer(),
 });
 const MemberRow = Type.Object({ project: Type.String(), stack: Type.String() });
@@ -32,6 +33,8 @@ const FoundRow = Type.Object({ at: Type.Integer(), ids: Type.Array(Type.String()
 const readableBy = (facts: object | null) => sql.fragment`(${facts === null}
   or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 1 = 1)`;
 
+type Fragment = ReturnType<typeof sql.fragment>;
+
 export type PolicyGroupRepository = ReturnType<typeof createPolicyGroupRepository>;
 
 /** Policy groups, their stacks and their packs. */
@@ -41,37 +44,62 @@ export function createPolicyGroupRepository(db: Queryable) {
     policy_groups g join organizations o on o.id = g.organization_id
     where o.name = ${organization} and g.name = ${name}`;
 
-  /** Without the number of stacks where the caller may not read all of them. */
-  const summary = (isCounted: boolean) => sql.fragment`
-    g.name, g.is_default as "isDefault",
-    case when not ${isCounted} then null when g.is_default then (
+  /** Common table expressions of stacks that `facts` allow to read, and of how many of them were added to each group. */
+  const readable = (organization: string, facts: SubjectFacts | null) => {
+    if (facts === null) return sql.fragment``;
+    const mayRead = (project: Fragment, stack: Fragment) =>
+      sql.fragment`effective_permissions(${JSON.stringify(facts)}::jsonb, o.id, ${project}, ${stack}) & 1 = 1`;
+    const isByProjects = isByProject(facts);
+    return sql.fragment`
+      with projects_read as materialized (
+        select p.organization_id, p.name from organizations o join projects p on p.organization_id = o.id
+        where o.name = ${organization} and (${!isByProjects} or ${mayRead(sql.fragment`p.name`, sql.fragment`''`)})
+      ), readable as materialized (
+        select l.stack_id from organizations o
+          join projects_read p on p.organization_id = o.id
+          join stack_listings l on l.organization_id = o.id and l.tag_name = '' and l.project_name = p.name
+        where ${isByProjects} or ${mayRead(sql.fragment`l.project_name`, sql.fragment`l.stack_name`)}
+      ), added as materialized (
+        select m.group_id, count(*)::integer as stacks
+        from readable r join policy_group_stacks m on m.stack_id = r.stack_id group by m.group_id)`;
+  };
+  const readableCount = sql.fragment`case when g.is_default then (
+      select count(*)::integer from readable r
+      where not exists (select 1 from policy_group_stacks m where m.stack_id = r.stack_id)
+    ) else coalesce((select a.stacks from added a where a.group_id = g.id), 0) end`;
+  const wholeCount = sql.fragment`case when g.is_default then (
       ${countStacks(sql.fragment`g.organization_id`)} - (
         select count(distinct m.stack_id)::integer from policy_groups h join policy_group_stacks m on m.group_id = h.id
         join stacks s on s.id = m.stack_id where h.organization_id = g.organization_id and s.deleted_at is null)
     ) else (
       select count(*)::integer from policy_group_stacks m join stacks s on s.id = m.stack_id
       where m.group_id = g.id and s.deleted_at is null
-    ) end as "stackCount",
+    ) end`;
+  /** With the number of stacks that `facts` allow to read; null: all. */
+  const summary = (facts: object | null) => sql.fragment`
+    g.name, g.is_default as "isDefault", ${facts === null ? wholeCount : readableCount} as "stackCount",
     (select count(*)::integer from policy_group_packs a where a.group_id = g.id) as "packCount"`;
 
   return {
     /** All groups of an organization. The default group has the stacks that are in no other. */
-    list: (organization: string, isCounted: boolean) =>
+    list: (organization: string, facts: SubjectFacts | null) =>
       db.any(sql.rows(SummaryRow)`
         /* policyGroups.list */
-        select ${summary(isCounted)} from policy_groups g join organizations o on o.id = g.organization_id
+        ${readable(organization, facts)}
+        select ${summary(facts)} from policy_groups g join organizations o on o.id = g.organization_id
         where o.name = ${organization} order by g.is_default desc, g.name`),
 
     /** A page of the groups, after this one. */
     listPage: (
       organization: string,
-      isCounted: boolean,
+      facts: SubjectFacts | null,
       after: { readonly isDefault: boolean; readonly name: string } | null,
       limit: number,
     ) =>
       db.any(sql.rows(SummaryRow)`
         /* policyGroups.listPage */
-        select ${summary(isCounted)} from (
+        ${readable(organization, facts)}
+        select ${summary(facts)} from (
           select g.* from policy_groups g join organizations o on o.id = g.organization_id
           where o.name = ${organization} and (${after === null} or not g.is_default and (${after?.isDefault ?? false} or g.name > ${after?.name ?? ''}))
           order by g.is_default desc, g.name limit ${limit}

@@ -1,6 +1,7 @@
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { lockManagement } from '../access/locked-access.ts';
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -54,7 +55,9 @@ export class PolicyGroupService {
   }
 
   list(caller: Caller, organization: string) {
-    return this.#groups.list(organization, seenBy(caller) === null);
+    const facts = seenBy(caller);
+    const read = readsByGrants(this.#context.db, [{ name: organization, facts: facts && JSON.stringify(facts) }]);
+    return createPolicyGroupRepository(read).list(organization, facts);
   }
 
   /** With the stacks that the caller may read; for callers who manage groups, with all. Throws NotFoundError. */

@@ -1,3 +1,4 @@
+import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { groupNotFound, seenBy } from './policies.ts';
@@ -34,12 +35,9 @@ export class PolicyQueries {
     after: { readonly isDefault: boolean; readonly name: string } | null,
     limit: number,
   ) {
-    const rows = await createPolicyGroupRepository(this.#db).listPage(
-      organization,
-      seenBy(caller) === null,
-      after,
-      limit + 1,
-    );
+    const facts = seenBy(caller);
+    const read = readsByGrants(this.#db, [{ name: organization, facts: facts && JSON.stringify(facts) }]);
+    const rows = await createPolicyGroupRepository(read).listPage(organization, facts, after, limit + 1);
     const page = rows.slice(0, limit);
     return { items: page, next: rows.length > limit ? (page.at(-1) ?? null) : null };
   }

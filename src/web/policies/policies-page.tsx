@@ -48,11 +48,7 @@ export function PoliciesPage() {
         </span>
       ),
     },
-    {
-      name: policiesTexts.stacks,
-      align: 'right',
-      cell: ({ stackCount }) => stackCount?.toLocaleString(numberLocale) ?? '–',
-    },
+    { name: policiesTexts.stacks, align: 'right', cell: ({ stackCount }) => stackCount.toLocaleString(numberLocale) },
     { name: policiesTexts.packs, align: 'right', cell: ({ packCount }) => packCount.toLocaleString(numberLocale) },
     {
       name: policiesTexts.actions,
