@@ -82,6 +82,22 @@ test('a backup taken in the future delays none, and counts as none for alerts', 
   await store.close();
 }, 120_000);
 
+test('a backup taken a little in the future, by the clock before a fail-over, counts', async () => {
+  const ahead = new Date(Date.now() + 240_000).toISOString();
+  const { location, store } = await locationWith('slower', { id: null, takenAt: ahead });
+  const [only] = await findBackups(store);
+  await store.put(backupKeys.verified(only?.id as string), once(Buffer.from(`${ahead}\n`)));
+  const runs = createScheduledTaskRepository(app.context.db);
+  const metrics = createMetrics();
+  const task = backUpOnSchedule({ ...app.context, metrics }, location, runs);
+  await task.run(new AbortController().signal, { position: null, holder: '' });
+  expect(await findBackups(store)).toHaveLength(1);
+  await task.observe?.();
+  for (const name of ['last_success_age', 'overdue', 'last_verified_age'])
+    expect([name, await metricOf(metrics, `holdfast_backup_${name}_seconds`)]).toEqual([name, 0]);
+  await store.close();
+}, 120_000);
+
 test('a process whose clock is ahead makes no more backups than are due', async () => {
   const location = path.join(home, 'own-clock');
   const runs = createScheduledTaskRepository(app.context.db);

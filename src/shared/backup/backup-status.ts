@@ -72,15 +72,20 @@ export async function readBackupStatus(
   return { backups: read(Backups, backups), verification: read(LastVerification, verification) };
 }
 
-/**
- * When a backup in the location was last verified without faults or, if none was, when the first was made; null: there was none. A time in the
- * future tells nothing: the clock was set back.
- */
-export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: number): number | null {
-  return [lastVerifiedAt, firstTakenAt].find((at) => at !== undefined && at <= now) ?? null;
+/** After a fail-over, the clock may be a little slower than the one before. */
+const clockToleranceMs = 300_000;
+
+/** Whether a saved time is to be believed. A time far in the future tells nothing: the clock was set back. */
+export function hasPassed(at: number, now: number): boolean {
+  return at <= now + clockToleranceMs;
 }
 
-/** Saves what is in the location, and keeps what was saved of backups that are deleted by now, without verifications in the future. */
+/** When a backup in the location was last verified without faults or, if none was, when the first was made; null: there was none. */
+export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: number): number | null {
+  return [lastVerifiedAt, firstTakenAt].find((at) => at !== undefined && hasPassed(at, now)) ?? null;
+}
+
+/** Saves what is in the location, and keeps what was saved of backups that are deleted by now, without verifications far in the future. */
 export async function saveBackups(
   runs: ScheduledTaskRepository,
   found: Omit<Backups, 'lastVerifiedAt' | 'firstTakenAt'>,
@@ -89,7 +94,7 @@ export async function saveBackups(
   const { backups: saved } = await readBackupStatus(runs);
   const earlier = saved?.location === found.location ? saved : null;
   const marks = [earlier?.lastVerifiedAt ?? [], found.backups.map(({ verifiedAt }) => verifiedAt ?? [])].flat(2);
-  const verified = marks.filter((at) => at <= now);
+  const verified = marks.filter((at) => hasPassed(at, now));
   const taken = [earlier?.firstTakenAt ?? [], found.backups.map(({ takenAt }) => Date.parse(takenAt))].flat();
   const history = {
     ...(verified.length > 0 ? { lastVerifiedAt: Math.max(...verified) } : {}),

@@ -4,6 +4,7 @@ import {
   type Backups,
   backupTasks,
   type FailedAttempts,
+  hasPassed,
   type KnownBackup,
   readBackupStatus,
   saveBackups,
@@ -51,7 +52,8 @@ export function backUpOnSchedule(
   /** Without a value until then, and at a site that was replaced, which makes no backups. */
   const gauge = (name: string, help: string, read: (backups: Backups | null) => number) =>
     context.metrics.gauge(name, help, () => (known === undefined || readOnly.isFenced ? Number.NaN : read(known)));
-  const age = (at: number | null): number => (at === null ? Number.POSITIVE_INFINITY : (observedNow() - at) / 1000);
+  const age = (at: number | null): number =>
+    at === null ? Number.POSITIVE_INFINITY : Math.max(observedNow() - at, 0) / 1000;
   gauge(
     'holdfast_backup_last_success_age_seconds',
     'Age of the newest complete backup in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
@@ -154,10 +156,10 @@ export function backUpOnSchedule(
   };
 }
 
-/** Null also for a time in the future: the clock was set back, and the backup does not delay another. */
+/** Null also for a time far in the future: the clock was set back, and the backup does not delay another. */
 function takenAt(backup: KnownBackup | undefined, now: number): number | null {
   const at = backup ? Date.parse(backup.takenAt) : Number.NaN;
-  return at <= now ? at : null;
+  return hasPassed(at, now) ? at : null;
 }
 
 /** The complete backups, newest first, without damaged ones. `heads` keeps what was read: a manifest never changes. */

@@ -4,6 +4,7 @@ import { BackupError } from '../../shared/backup/backup-error.ts';
 import {
   type Backups,
   backupTasks,
+  hasPassed,
   type LastVerification,
   noteVerified,
   readBackupStatus,
@@ -87,7 +88,7 @@ function isVerificationDue(backups: Backups, now: number): boolean {
 }
 
 function isRecent({ at }: LastVerification, now: number): boolean {
-  return at !== null && at <= now && now - at < dayMs;
+  return at !== null && hasPassed(at, now) && now - at < dayMs;
 }
 
 function assertNoFaults({ backup, problems }: Pick<LastVerification, 'backup' | 'problems'>): void {
