@@ -55,7 +55,7 @@ await describeWithTools('behind PgBouncer', ['pgbouncer'], () => {
     await query(owner, `update holdfast_migrations set name = 'another' where ${newest}`);
     await using transactions = await startPgBouncer(database.ownerUrl, { poolMode: 'transaction', poolSize: 3 });
     const run = migrateIfPending({ url: transactions.url, connectMs: 60_000, waitMs: 0, logger });
-    await expect(run).rejects.toThrow('leads to a pooler of transactions');
+    await expect(run).rejects.toThrow('points to a transaction pooler');
     await query(owner, `update holdfast_migrations set name = '${last?.name}' where ${newest}`);
   });
 
