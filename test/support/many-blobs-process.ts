@@ -50,7 +50,8 @@ const manifest = await writeManifest(
 await target.put(backupKeys.start(earlier), once(Buffer.from('\n')));
 await target.put(backupKeys.manifest(earlier), once(manifest));
 
-const copies = {
+const copies: Partial<TableCopyRepository> = {
+  readClock: async () => new Date(),
   beginSnapshot: async () => {},
   describe: async () => ({ ...contents, takenAt: new Date() }),
   readPosition: async () => null,
@@ -61,11 +62,11 @@ const copies = {
     const first = after === '' ? 0 : positionOf(after) + 1;
     return Array.from({ length: Math.min(limit, count - first) }, (_, index) => keyOf(first + index));
   },
-  end: async () => {},
-  rollback: async () => {},
+  end: async () => [],
+  rollback: async () => [],
 };
 const { blobs } = await createBackup({
-  copies: copies as unknown as TableCopyRepository,
+  copies: copies as TableCopyRepository,
   source: { blobs: new MemoryBlobs() } as unknown as BackupSource,
   ...{ target, encryption: noEncryption, pace: new BodyPace(), onProgress: () => {} },
   signal: new AbortController().signal,
