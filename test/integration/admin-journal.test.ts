@@ -36,14 +36,20 @@ const makeReplayable = (update: RunningUpdate, sequenceId: number, kind = 1) =>
 
 const checkpointOf = async ({ id }: RunningUpdate) => (await app.context.updates.find(id))?.checkpointId ?? null;
 
-/** Version 1 has `one`, and `two` since it was recompacted after version 2, which changed nothing. */
-async function createSkipped(): Promise<{ stack: TestStack; update: RunningUpdate; next: RunningUpdate }> {
+/** Version 1 has `one`, and an entry of an unknown kind about `two`; `next` runs. */
+async function createWithUnknownKind(): Promise<{ stack: TestStack; update: RunningUpdate; next: RunningUpdate }> {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   const [begin, success] = creation(3, 'two', stack) as [object, object];
   await ok(append(app, update, [...creation(1, 'one', stack), begin, { ...success, kind: 77 }]));
   await ok(complete(app, update));
   const next = await startUpdate(app, stack, { journal: true });
+  return { stack, update, next };
+}
+
+/** Version 1 has `one`, and `two` since it was recompacted after version 2, which changed nothing. */
+async function createSkipped(): Promise<{ stack: TestStack; update: RunningUpdate; next: RunningUpdate }> {
+  const { next, stack, update } = await createWithUnknownKind();
   await ok(complete(app, next));
   await makeReplayable(update, 4);
   const run = await runAdminCommand(app, 'recompact', ref(stack));
@@ -92,12 +98,7 @@ describe('recompact', () => {
   });
 
   test('replays entries of a kind that used to be unknown and leaves newer versions unchanged', async () => {
-    const stack = await createStack(app);
-    const update = await startUpdate(app, stack, { journal: true });
-    const [begin, success] = creation(3, 'two', stack) as [object, object];
-    await ok(append(app, update, [...creation(1, 'one', stack), begin, { ...success, kind: 77 }]));
-    await ok(complete(app, update));
-    const next = await startUpdate(app, stack, { journal: true });
+    const { next, stack, update } = await createWithUnknownKind();
     await ok(append(app, next, [...creation(1, 'three', stack), beginning(3, 3), removal(4, 3, 0)]));
     await makeReplayable(update, 4);
     const busy = await runAdminCommand(app, 'recompact', ref(stack));

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createZstdCompress } from 'node:zlib';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { once } from '../platform/blobs/blob-streams.ts';
+import { inParallel } from '../platform/blobs/in-parallel.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { type BackupEncryption, blobPrefix } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
@@ -204,22 +205,12 @@ class BlobCopies {
   async #copyPage(keys: readonly string[], total: number): Promise<void> {
     this.#parts.signal.throwIfAborted();
     const known = await this.#known.find(keys.map((key) => this.#prefix + key));
-    let next = 0;
-    const copyNext = async (): Promise<void> => {
-      try {
-        while (next < keys.length) {
-          const key = keys[next++] as string;
-          await this.#copy(key, known.get(this.#prefix + key), total);
-        }
-      } catch (error) {
-        // The others end with the blob that they copy.
-        next = keys.length;
-        throw error;
-      }
-    };
-    const copies = Array.from({ length: blobsAtOnce }, copyNext);
-    await Promise.allSettled(copies);
-    await Promise.all(copies);
+    await inParallel(
+      keys,
+      this.#parts.signal,
+      (key) => this.#copy(key, known.get(this.#prefix + key), total),
+      blobsAtOnce,
+    );
   }
 
   async #copy(key: string, known: BlobCopy | undefined, total: number): Promise<void> {
