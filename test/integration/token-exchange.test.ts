@@ -389,6 +389,24 @@ describe('what is given', () => {
     await expectRefused(exchange(app, 'personal', await issuer.sign('personal'), { scope: `user:${ada.login}` }));
   });
 
+  test('for a user is not given by keys or an audience that another admin chooses', async () => {
+    const trusting = await trust(app, issuer, 'rekeyed', []);
+    const ada = await person(app, 'rekeyed', 'admin');
+    await setPolicies(app, { ...trusting, auth: ada.auth }, [allow({ tokenType: 'personal', userLogin: ada.login })]);
+    const path = `/api/orgs/rekeyed/oidc/issuers/${trusting.issuerId}`;
+    const key = await makeKey('ES256', 'own');
+    const change = (auth: string, body: object) => app.call('PATCH', path, { auth, body });
+    for (const body of [{ jwks: { keys: [key.jwk] } }, { audience: 'sts.amazonaws.com' }]) {
+      const { json, status } = await change(trusting.auth, body);
+      expect([status, json.message]).toEqual([409, expect.stringContaining(`lets CI act as "${ada.login}"`)]);
+    }
+    const scope = `user:${ada.login}`;
+    await expectRefused(exchange(app, 'rekeyed', await issuer.sign('rekeyed', {}, { key }), { scope }));
+    await ok(change(trusting.auth, { name: 'renamed', jwks: null, maxExpiration: 600 }));
+    await ok(change(ada.auth, { jwks: { keys: [key.jwk] } }));
+    await ok(exchange(app, 'rekeyed', await issuer.sign('rekeyed', {}, { key }), { scope }));
+  });
+
   test('ends no later than the organization allows', async () => {
     const trusting = await trust(app, issuer, 'short', [allow({ maxExpiration: 86_400 })], { maxExpiration: 40_000 });
     const life = async () =>
