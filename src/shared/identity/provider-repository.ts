@@ -35,6 +35,10 @@ export function createProviderRepository(db: Queryable) {
       return rowCount > 0;
     },
 
+    removeIdentities: (userId: string) =>
+      db.query(sql.nothing`
+        /* providers.removeIdentities */ delete from user_identities where user_id = ${userId}`),
+
     noteSignIn: (issuer: string, subject: string) =>
       db.query(sql.nothing`
         /* providers.noteSignIn */
