@@ -78,6 +78,14 @@ test('operators make the token; whom they deactivate, no provider reactivates', 
   expect((await setActive(by, id, true)).status).toBe(409);
   expect((await runAdminCommand(app, 'reactivate-user', 'both@example.test')).code).toBe(0);
   expect((await ok(setActive(by, id, true))).json.active).toBe(true);
+  // An admin who had the secret could add people of other organizations without their consent.
+  const tokens = `/api/orgs/${at.organization}/tokens`;
+  const listed: { id: string; name: string }[] = (await ok(app.call('GET', tokens, { auth: at.auth }))).json.tokens;
+  const tokenId = listed.find(({ name }) => name === 'okta')?.id ?? '';
+  const rotated = await app.call('POST', `${tokens}/${tokenId}/rotate`, { auth: at.auth, body: {} });
+  expect([rotated.status, rotated.json.message]).toEqual([403, expect.stringContaining('holdfast admin token rotate')]);
+  await ok(by.call('GET', 'Users'));
+  expect((await runAdminCommand(app, 'token', 'rotate', tokenId)).code).toBe(0);
   const scoped = await runAdminCommand(app, 'token', 'create', 'x', ...inOrganization, '--scope', 'read:*/*');
   expect([scoped.code, scoped.stderr]).toEqual([1, expect.stringContaining('no scopes')]);
 });

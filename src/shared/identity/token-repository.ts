@@ -76,7 +76,6 @@ export interface NewToken {
 }
 
 const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
-const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 /** How many tokens of CI runs a list has that is not paged. */
 const listedRuns = 100;
@@ -84,6 +83,7 @@ const listedRuns = 100;
 const repetitionSeconds = 60;
 /** Class of the advisory lock of an owner, under which its tokens are counted and created. */
 const makingLock = 99;
+const HolderRow = Type.Object({ isProvisioning: Type.Boolean() });
 const MakerRow = Type.Object({ maker: Nullable(Type.String()) });
 const RotatedRow = Type.Object({
   id: Type.String(),
@@ -231,7 +231,7 @@ export function createTokenRepository(db: Queryable) {
     /**
      * Replaces the secret of a valid token and restarts its lifetime. The previous secret stays valid for `overlapSeconds`; with 0, leases that were
      * started with the token end as well. A repetition by the same user within a minute, as after a lost response, replaces the new secret and keeps the previous
-     * one. Returns null if there is no such token, or if a CI run has it.
+     * one. Returns null if there is no such token, or it may not be rotated (`findHolder`).
      */
     rotate: async (
       id: string,
@@ -253,7 +253,7 @@ export function createTokenRepository(db: Queryable) {
           token_hash = ${sql.binary(hash)}, rotated_at = now(), rotated_by = ${by},
           expires_at = now() + (t.expires_at - coalesce(t.rotated_at, t.created_at))
         where t.id = ${id} and ${ownerFilter === null ? sql.fragment`true` : within(ownerFilter)} and ${isValid} and t.listed_in is null
-          and t.policy_id is null
+          and t.policy_id is null and (${ownerFilter === null} or not t.is_provisioning)
         returning t.id, t.expires_at as "expiresAt", t.previous_until as "previousUntil"`);
       if (row && overlapSeconds === 0)
         await db.query(
@@ -262,12 +262,15 @@ export function createTokenRepository(db: Queryable) {
       return row;
     },
 
-    /** Whether the valid token was issued for the id token of a CI run. */
-    isOfRun: (id: string, ownerFilter: TokenOwnerFilter | null) =>
-      db.exists(sql.rows(IdRow)`
-        /* tokens.isOfRun */
-        select t.id from api_tokens t
-        where t.id = ${id} and ${ownerFilter === null ? sql.fragment`true` : within(ownerFilter)} and ${isValid} and t.policy_id is not null`),
+    /** Who holds a valid token that is not rotated: a CI run, or, where the caller is no operator, an identity provider. Null: no such token. */
+    findHolder: async (id: string, ownerFilter: TokenOwnerFilter | null): Promise<'run' | 'provider' | null> => {
+      const row = await db.maybeOne(sql.rows(HolderRow)`
+        /* tokens.findHolder */
+        select t.is_provisioning as "isProvisioning" from api_tokens t
+        where t.id = ${id} and ${ownerFilter === null ? sql.fragment`true` : within(ownerFilter)} and ${isValid}
+          and (t.policy_id is not null or t.is_provisioning)`);
+      return row && (row.isProvisioning ? 'provider' : 'run');
+    },
   };
 }
 export type TokenRepository = ReturnType<typeof createTokenRepository>;
