@@ -3,12 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { noOverrides, type QuotaOverrides } from '../../src/shared/access/quotas/quotas.ts';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import { measureStorage } from '../../src/workers/access/measure-storage.ts';
-import { runAdminCommand } from '../support/admin.ts';
+import { runAdminCommand, runInProcess } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { openGatedBlobs } from '../support/gated-blobs.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -288,4 +289,25 @@ test('the operator sets limits and sees them with the usage; the metrics have bo
   ] as const) {
     expect(await runAdminCommand(app, ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
   }
+});
+
+test('limits that two operators set at once are both kept', async () => {
+  const { organization } = await createStack(app);
+  const first = new pg.Client({ connectionString: app.database.ownerUrl });
+  await first.connect();
+  await first.query(`begin; select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))`);
+  let isDone = false;
+  const second = runInProcess(app, 'admin', 'set-quota', organization, '--updates', '7').finally(() => {
+    isDone = true;
+  });
+  const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`;
+  await until(async () => isDone || (await query(app, waiting)).length > 0, 'the second one waits');
+  await first.query(
+    `insert into organization_quotas (organization_id, stacks) select id, 9 from organizations where name = '${organization}'
+     on conflict (organization_id) do update set stacks = 9`,
+  );
+  await first.query('commit');
+  await first.end();
+  expect((await second).stdout).toContain('stacks 9, bytes default, in-flight-bytes default, updates 7');
+  expect((await runInProcess(app, 'admin', 'quotas', organization)).stdout).toMatch(/ stacks 0 of 9, .* of 7,/);
 });
