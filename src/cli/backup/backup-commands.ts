@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { BackupError } from '../../shared/backup/backup-error.ts';
 import { findBackups, openBackup, pruneBackups } from '../../shared/backup/backup-list.ts';
 import { noteVerified } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
@@ -6,6 +7,7 @@ import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
+import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
@@ -49,6 +51,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
       on(
         to,
         async (call) => {
+          if (keep !== undefined) await assertMayDelete(call);
           const manifest = await create(call, { bytesPerSecond, recipients: recipient ?? null });
           printResult('backup create', manifest, { json, text: `Backup ${manifest.id}: ${describe(manifest)}.` });
           const { missingBlobs: missing, uncheckedBlobs: unchecked = 0, wrongBlobs: wrong = [] } = manifest;
@@ -159,6 +162,14 @@ async function list(target: BlobStore, json: true | undefined): Promise<void> {
     const found = { backup: id, isComplete, takenAt, finishedAt, release, blobs, bytes, recipients };
     printResult('backup list', found, { json, text: `${id}  ${describe(manifest)}` });
   }
+}
+
+/** A restored database does not delete the backups of the one that it may replace. Throws BackupError. */
+async function assertMayDelete({ session }: BackupCall): Promise<void> {
+  if (await session.withDatabase((db) => createHeldOutgoingRepository(db).isHeld()))
+    throw new BackupError(
+      'This database was restored and has not taken over (`holdfast admin take-over`): it deletes no backups',
+    );
 }
 
 function prunedText({ backups, blobs, locked }: Awaited<ReturnType<typeof pruneBackups>>): string {
