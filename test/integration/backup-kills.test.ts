@@ -13,10 +13,12 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import pg from 'pg';
 import { copyBlobs } from '../../src/shared/backup/backup-content.ts';
-import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
-import { backupKeys, readBlobList, writeBlobList } from '../../src/shared/backup/manifest.ts';
+import { decryptWithIdentities } from '../../src/shared/backup/backup-encryption.ts';
+import { findBackups, openBackup, pruneBackups } from '../../src/shared/backup/backup-list.ts';
+import { backupKeys, readBlobList, readManifest, writeBlobList } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { createTableCopyRepository } from '../../src/shared/backup/table-copy-repository.ts';
@@ -286,6 +288,34 @@ test('a restore replaces a blob of another size, stores no damaged one, and trus
   await target.put(key, once(writeBlobList(rest)));
   await expect(copy()).rejects.toThrow(`${key} is damaged`);
 });
+
+test.each(['plain', 'encrypted'])(
+  'a restore from a %s backup replaces a blob with other bytes, and keeps one whose copy in the backup is damaged',
+  async (kind) => {
+    const target = await openStore(`compared-${kind}`);
+    const identity = await generateX25519Identity();
+    const recipients = kind === 'plain' ? [] : [await identityToRecipient(identity)];
+    await backUp({ source: app.context, recipients, target });
+    const decrypt = kind === 'plain' ? null : await decryptWithIdentities(identity);
+    const manifest = await readManifest(await openBackup(target, null), decrypt);
+    const store = await openStore(`compared-to-${kind}`);
+    const copy = () => copyBlobs(target, store, manifest, { decrypt, onProgress: () => {} });
+    expect(await copy()).toEqual({ copied: manifest.blobs.count, unsure: [] });
+    expect(await copy()).toEqual({ copied: 0, unsure: [] });
+
+    const [wrong, damaged, gone] = ['audit/other/a', 'audit/other/b', 'audit/other/c'] as const;
+    const right = await Promise.all([wrong, damaged, gone].map((key) => readSmall(app.context.blobs, key)));
+    await store.put(wrong, once(flipBit(right[0] as Buffer, 7, 1)));
+    const inBackup = manifest.blobPrefix + damaged;
+    await target.put(inBackup, once(flipBit(await readSmall(target, inBackup), 99, 0)));
+    await target.delete(manifest.blobPrefix + gone);
+    // In a plain backup, the list alone has the hash.
+    if (kind === 'plain') for (const key of [damaged, gone]) await store.put(key, once(Buffer.alloc(100_000)));
+    const { copied, unsure } = await copy();
+    expect([copied, [...unsure].sort()]).toEqual([1, [damaged, gone]]);
+    expect(await readSmall(store, wrong)).toEqual(right[0]);
+  },
+);
 
 test('a prune deletes no blob while a later backup is incomplete: it may still be made', async () => {
   const target = await openStore('under-way');

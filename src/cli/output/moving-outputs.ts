@@ -56,6 +56,7 @@ export const movingOutputs = {
     takenAt: Text,
     missingMasterKeys: Texts,
     missingBlobs: Texts,
+    unsureBlobs: Texts,
     endedUpdates: Count,
     writtenAfter: Nullable(
       Type.Array(
