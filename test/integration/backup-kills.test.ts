@@ -28,6 +28,7 @@ import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.t
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { until } from '../../testkit/until.ts';
+import { runInProcess } from '../support/admin.ts';
 import { damageOf, openPlain } from '../support/backup-damage.ts';
 import { killBackup, runBackup } from '../support/backups.ts';
 import { flipBit } from '../support/damage.ts';
@@ -287,6 +288,29 @@ test('a restore replaces a blob of another size, stores no damaged one, and trus
   const rest = readBlobList(key, await readSmall(target, key)).slice(1);
   await target.put(key, once(writeBlobList(rest)));
   await expect(copy()).rejects.toThrow(`${key} is damaged`);
+});
+
+test('a damaged manifest is listed as such, and hides no other backup', async () => {
+  const target = await openStore('listed');
+  await plainBackup(target);
+  await plainBackup(target);
+  const [first, second] = (await findBackups(target)).map(({ id }) => id) as [string, string];
+  const key = backupKeys.manifest(first);
+  await target.put(key, once(flipBit(await readSmall(target, key), 40, 1)));
+  const list = (...words: string[]) =>
+    runInProcess(app, 'backup', 'list', '--from', path.join(home, 'listed'), ...words);
+  const { code, stdout } = await list();
+  expect(code).toBe(1);
+  expect(stdout.split('\n')).toEqual([
+    expect.stringMatching(`^${first}  damaged: The manifest of backup ${first}`),
+    expect.stringMatching(`^${second}  \\d{4}-.* blobs, `),
+    '',
+  ]);
+  const documents = (await list('--json')).stdout.trim().split('\n');
+  expect(documents.map((line) => JSON.parse(line))).toMatchObject([
+    { backup: first, isComplete: true, error: expect.stringContaining('damaged') },
+    { backup: second, isComplete: true, blobs: expect.anything() },
+  ]);
 });
 
 test.each(['plain', 'encrypted'])(
