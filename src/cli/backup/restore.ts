@@ -85,7 +85,7 @@ export function restorationText({ config }: AdminSession, restoration: Restorati
       ? [`The master keys ${missingMasterKeys.join(', ')} are missing: set HOLDFAST_MASTER_KEYS${file}.`]
       : []),
     ...(writtenAfter === null ? [] : writtenLines(writtenAfter)),
-    'Webhooks and audit events wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
+    'Webhooks, audit events and scheduled backups wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
     'Then start the servers. Stacks that were updated after that time need `pulumi refresh`.',
   ].join('\n');
 }

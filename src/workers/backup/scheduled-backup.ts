@@ -52,6 +52,7 @@ export function backUpOnSchedule(
   /** Undefined until it was read. */
   let known: Backups | null | undefined;
   let aheadMs = 0;
+  let isHeld = false;
   const observedNow = (): number => local() - aheadMs;
   /** Without a value until then, and at a site that was replaced, which makes no backups. */
   const gauge = (name: string, help: string, read: (backups: Backups | null) => number) =>
@@ -150,10 +151,11 @@ export function backUpOnSchedule(
       [known, aheadMs] = [backups, local() - at];
     },
     run: async (signal) => {
-      if (await createHeldOutgoingRepository(context.db).isHeld()) {
+      const wasHeld = isHeld;
+      isHeld = await createHeldOutgoingRepository(context.db).isHeld();
+      if (isHeld && !wasHeld)
         logger.warn('this database was restored and has not taken over: it makes and deletes no backups');
-        return;
-      }
+      if (isHeld) return;
       const target = await openTarget(location, config);
       try {
         await run(target, signal);
