@@ -14,28 +14,39 @@ import { digest, type PassOptions, stillNeeded } from './compare-locations.ts';
 export async function switchMove({ blobs, db }: MoveParts): Promise<void> {
   const row = await blobs.read();
   const main = await blobs.storeOf(row && { id: row.mainId, url: row.mainUrl });
-  const isOwner = row?.phase === 'copying' && (await findStoreOwner({ blobs: main, db })) === 'this database';
+  // A location that fails can be left, and is then not emptied without a look.
+  const owner = row?.phase === 'copying' ? await unlessAway(() => findStoreOwner({ blobs: main, db })) : null;
   await db.inTransaction(async (tx) => {
     const locations = createBlobLocationRepository(tx);
     if (await locations.lockBackups()) throw new BlobMoveError('A backup is being made: repeat this when it has ended');
     if (!(await locations.switch()))
       throw new BlobMoveError('The other location is not verified: run `holdfast blobs verify` until it succeeds');
   });
-  if (isOwner && row.otherId !== null) await leaveStore({ blobs: main, db }, row.otherId);
+  const newId = row?.otherId;
+  if (owner === 'this database' && newId) await unlessAway(() => leaveStore({ blobs: main, db }, newId));
 }
 
 /** Gives up the location to which blobs are copied, whose copies stay. Throws BlobMoveError. */
 export async function cancelMove({ blobRows, blobs, db, locations }: MoveParts): Promise<void> {
   const row = await blobs.read();
   if (!(await locations.settle('copying'))) throw new BlobMoveError('No blobs are being copied');
-  if (!row?.otherId || !row.otherUrl) return;
-  try {
-    const other = await blobs.storeOf({ id: row.otherId, url: row.otherUrl });
+  const { otherId: id, otherUrl: url } = row ?? {};
+  if (!id || !url) return;
+  await unlessAway(async () => {
+    const other = await blobs.storeOf({ id, url });
     // So that blobs can be copied there again.
     if ((await findStoreOwner({ blobs: other, db })) === 'this database')
       await other.delete(ownerKey(await blobRows.installationId()));
+  });
+}
+
+/** Returns null if the store fails. */
+async function unlessAway<T>(run: () => Promise<T>): Promise<T | null> {
+  try {
+    return await run();
   } catch (error) {
-    if (!(error instanceof BlobStoreUnavailableError)) throw error;
+    if (error instanceof BlobStoreUnavailableError) return null;
+    throw error;
   }
 }
 
