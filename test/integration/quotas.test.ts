@@ -131,6 +131,24 @@ test('bytes stored: nothing new starts above the limit; running updates are save
   await ok(addStack(app, stack, 'more'));
 });
 
+test('bytes stored: an organization is measured although fifty others cannot be, and the task fails because of them', async () => {
+  await using own = await createTestApp();
+  const { organization } = await createStack(own);
+  await measureStorage(own.context);
+  await query(own, `insert into organizations (name) select 'stuck' || n from generate_series(1, 50) n`);
+  await query(own, `update organization_storage set took_ms = 0, measured_at = measured_at - interval '2 hours'`);
+  await query(own, `create function refuse() returns trigger language plpgsql as $$ begin raise 'a fault'; end $$`);
+  const [row] = await query<{ id: string }>(own, 'select id from organizations where name = $1', [organization]);
+  await query(
+    own,
+    `create trigger refuse before insert on organization_storage for each row when (new.organization_id <> '${row?.id}')
+       execute function refuse()`,
+  );
+  await expect(measureStorage(own.context)).rejects.toThrow('a fault');
+  const old = `select 1 from organization_storage where measured_at < now() - interval '1 hour'`;
+  expect(await query(own, old)).toEqual([]);
+});
+
 test('bytes stored: an organization that nothing changes is measured once an hour, a changed or deleted stack at once', async () => {
   const stack = await createStack(app);
   await ok(addStack(app, stack, 'other'));
