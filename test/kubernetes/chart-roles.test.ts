@@ -169,6 +169,14 @@ await describeWithTools('the chart', ['chart-tools'], () => {
     ).toEqual(wanted);
   });
 
+  test('lets the last call of a run wait for its stack as long as it may', () => {
+    const [ingress] = ofKind(of('everything behind an ingress').manifests, 'Ingress');
+    const { annotations } = ingress?.metadata ?? {};
+    expect(annotations?.['nginx.ingress.kubernetes.io/proxy-read-timeout']).toBe('86400');
+    const [route] = ofKind(of('a gateway, with one process of each role').manifests, 'HTTPRoute');
+    for (const { timeouts } of route?.['spec'].rules ?? []) expect(timeouts).toEqual({ request: '0s' });
+  });
+
   test('has the alert rules and the dashboards of deploy/monitoring', () => {
     const { manifests } = of('everything behind an ingress');
     const [rule] = ofKind(manifests, 'PrometheusRule');
