@@ -270,7 +270,10 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
   });
 
   test('count failing calls among those of users, without the probes of proxies', async () => {
-    const probes = ['/healthz', '/readyz'].flatMap((route) => [requests('200', 180, route), requests('503', 60, route)]);
+    const probes = ['/healthz', '/readyz'].flatMap((route) => [
+      requests('200', 180, route),
+      requests('503', 60, route),
+    ]);
     const [quiet, failing] = await firing(
       { samples: [...working, ...probes, requests('200', 100)], at: 20 },
       { samples: [...working, ...probes, requests('200', 20), requests('503', 2)], at: 20 },

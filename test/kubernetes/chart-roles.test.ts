@@ -113,15 +113,33 @@ await describeWithTools('the chart', ['chart-tools'], () => {
     });
   });
 
+  const portsOf = (
+    name: string,
+    role: string,
+    way: 'ingress' | 'egress',
+    isCounted: (policy: Manifest) => boolean = () => true,
+  ): number[] => {
+    const { manifests, pods } = of(name);
+    const ports = ofKind(manifests, 'NetworkPolicy')
+      .filter((policy) => isCounted(policy) && selects(policy['spec'].podSelector, pods.get(role)?.labels ?? {}))
+      .flatMap((policy) => policy['spec'][way] ?? [])
+      .flatMap((rule: { ports: { port: number }[] }) => rule.ports.map(({ port }) => port));
+    return [...new Set(ports)].sort((a, b) => a - b);
+  };
+
+  test('lets the jobs of an upgrade reach what its values name, while the policies of the last release are in force', () => {
+    const name = 'everything behind an ingress';
+    for (const role of ['migrate', 'create-bucket']) {
+      const job = ofKind(of(name).manifests, 'Job').find(({ metadata }) => metadata.name === `holdfast-${role}`);
+      const weightOf = (each?: Manifest): number => Number(each?.metadata.annotations?.['helm.sh/hook-weight']);
+      const isBefore = (policy: Manifest): boolean =>
+        policy.metadata.annotations?.['helm.sh/hook'] === 'pre-install,pre-upgrade' && weightOf(policy) < weightOf(job);
+      expect(portsOf(name, role, 'egress', isBefore)).toEqual(portsOf(name, role, 'egress'));
+      expect(portsOf(name, role, 'egress')).not.toEqual([]);
+    }
+  });
+
   test('lets pods talk only to the peers they need', () => {
-    const portsOf = (name: string, role: string, way: 'ingress' | 'egress'): number[] => {
-      const { manifests, pods } = of(name);
-      const ports = ofKind(manifests, 'NetworkPolicy')
-        .filter((policy) => selects(policy['spec'].podSelector, pods.get(role)?.labels ?? {}))
-        .flatMap((policy) => policy['spec'][way] ?? [])
-        .flatMap((rule: { ports: { port: number }[] }) => rule.ports.map(({ port }) => port));
-      return [...new Set(ports)].sort((a, b) => a - b);
-    };
     const [denied] = ofKind(of('documented').manifests, 'NetworkPolicy');
     expect(denied?.['spec'].policyTypes).toEqual(['Ingress', 'Egress']);
     for (const { labels } of of('everything behind an ingress').pods.values())
