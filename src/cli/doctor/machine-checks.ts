@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes, X509Certificate } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { access, open, readFile, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -26,8 +26,10 @@ export function machineChecks(config: Config): Check[] {
     const files = front.tls;
     checks.push({ name: 'tls-files', run: () => checkTlsFiles(files) });
   }
-  // A process of a cluster has nothing there.
-  const isUsed = config.database.url === null || config.blobs.kind === 'files' || config.secrets.masterKeys === null;
+  // A process of a cluster has nothing there, and a worker no master keys.
+  const hasKeys =
+    config.secrets.masterKeys === null && (config.redisUrl === null || existsSync(masterKeysFile(dataDir)));
+  const isUsed = config.database.url === null || config.blobs.kind === 'files' || hasKeys;
   if (isUsed)
     checks.push(
       { name: 'data-directory', run: () => checkDataDirectory(dataDir) },
