@@ -52,7 +52,8 @@ export function debugFolder(dataDir: string): string {
 export async function startDebugSocket(parts: DebugParts): Promise<string | null> {
   const folder = debugFolder(parts.dataDir);
   const file = path.join(folder, `${parts.role}-${process.pid}.sock`);
-  if (Buffer.byteLength(file) > maxPathBytes || (!existsSync(parts.role === 'server' ? parts.dataDir : folder))) return null;
+  if (Buffer.byteLength(file) > maxPathBytes || !existsSync(parts.role === 'server' ? parts.dataDir : folder))
+    return null;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const close = await listen(new DebugServer(parts), folder, file);
