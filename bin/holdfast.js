@@ -13,7 +13,9 @@ const entry = existsSync(source) ? source : path.join(root, 'dist', 'main.js');
 // `npx holdfast`, to try it.
 if (process.env.npm_lifecycle_event === 'npx' && process.argv.length === 2) process.argv.push('server');
 
-if (Number(process.versions.node.split('.')[0]) >= 24) {
+const [major, minor] = process.versions.node.split('.').map(Number);
+// HOLDFAST_CA_FILE needs 24.5.
+if (major * 100 + minor >= 2405) {
   enableCompileCache();
   // `npm start` in a checkout; the server does not wait for it.
   if (process.env.npm_lifecycle_event === 'start' && entry === source) buildWeb();

@@ -45,7 +45,7 @@ export async function startRedisServer(options: { extraArgs?: readonly string[] 
       file,
       args: (dataDir) => [
         ...['--bind', '127.0.0.1', '--port', String(port), '--dir', dataDir],
-        ...['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction', '--proto-max-bulk-len', '1mb'],
+        ...['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'],
         ...(options.extraArgs ?? []),
       ],
       isReady: () => answersPing(port),

@@ -11,7 +11,8 @@ import { tmpfs } from '../../shared/platform/files/temporary-folder.ts';
 import { leftOf } from './certificate-days.ts';
 import { type Check, fail, type Outcome, ok, warn } from './check.ts';
 
-const neededNode = 24;
+/** For HOLDFAST_CA_FILE. */
+const neededNode = [24, 5] as const;
 const warnFreeBytes = 1024 ** 3;
 const failFreeBytes = 64 * 1024 ** 2;
 
@@ -47,8 +48,9 @@ function checkSettings(config: Config): Outcome {
 
 function checkNode(): Outcome {
   const { node } = process.versions;
-  return Number(node.split('.')[0]) < neededNode
-    ? fail(`This is Node ${node}.`, `Use Node ${neededNode} or later.`)
+  const [major = 0, minor = 0] = node.split('.').map(Number);
+  return major < neededNode[0] || (major === neededNode[0] && minor < neededNode[1])
+    ? fail(`This is Node ${node}.`, `Use Node ${neededNode.join('.')} or later.`)
     : ok(`Node ${node}.`);
 }
 
