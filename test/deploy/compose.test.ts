@@ -217,7 +217,8 @@ test('Redis does not start without a password, and says so', () => {
 });
 
 test('Redis runs with the settings that the documentation asks for', () => {
-  const [, asked = ''] = /^## Redis\n\n- Set (.*?)\./ms.exec(readFileSync(path.join(root, 'docs/deploy.md'), 'utf8')) ?? [];
+  const [, asked = ''] =
+    /^## Redis\n\n- Set (.*?)\./ms.exec(readFileSync(path.join(root, 'docs/deploy.md'), 'utf8')) ?? [];
   const settings = [...asked.matchAll(/`([a-z][a-z-]+ \S+)`/g)].map(([, setting]) => `--${setting}`);
   expect(settings).toContain('--maxmemory-policy noeviction');
   const start = readFileSync(path.join(root, 'deploy/redis/start.sh'), 'utf8');

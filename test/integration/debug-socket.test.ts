@@ -90,9 +90,7 @@ test('only the user of the process can open the socket, and its folder is made o
   const { file, lifecycle } = await start(dataDir);
   expect([statSync(file as string).mode & 0o777, statSync(debugFolder(dataDir)).mode & 0o777]).toEqual([0o600, 0o700]);
   expect(readdirSync(debugFolder(dataDir))).toEqual([`server-${process.pid}.sock`]);
-  expect((await start(dataDir, 'worker')).file).toBe(
-    path.join(debugFolder(dataDir), `worker-${process.pid}.sock`),
-  );
+  expect((await start(dataDir, 'worker')).file).toBe(path.join(debugFolder(dataDir), `worker-${process.pid}.sock`));
   await lifecycle.close();
   expect(readdirSync(debugFolder(dataDir))).toEqual([`worker-${process.pid}.sock`]);
 });
