@@ -38,7 +38,7 @@ beforeAll(async () => {
   const [port = 0] = await findFixedPorts(1);
   url = `http://127.0.0.1:${port}`;
   const spec = proxySpec(caddy, home, port, [apiPort], apiPort);
-  proxy = new ClusterProcess({ ...spec, args: [...spec.args.slice(0, -1), config] }, () => {});
+  proxy = new ClusterProcess({ ...spec, args: ['run', '--adapter', 'caddyfile', '--config', config] }, () => {});
   await proxy.start();
 });
 afterAll(async () => {
