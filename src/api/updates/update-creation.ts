@@ -114,7 +114,8 @@ export async function prepareCreation(
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
-    if (!stack) throw stackNotFound(ref);
+    // Renamed while its caller waited, who would start the update under the former name.
+    if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
     const candidate: Candidate = {
       ...{ tx, request, caller, access, stack, isPreview, isExclusive, entryId, isCounting, unindexed },
       mayWait: waitSeconds > 0,
