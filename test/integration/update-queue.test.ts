@@ -1,11 +1,16 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createUpdateQueueRepository } from '../../src/shared/updates/update-queue-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { stateOf } from '../support/state-index.ts';
 import { cliAccept, createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, expire } from '../support/update-calls.ts';
+import { setRule } from '../support/update-rules.ts';
 import { WireServer } from '../support/wire.ts';
 
 /** Two replicas. */
@@ -490,6 +495,51 @@ test('previews and clients of the contract do not wait', async () => {
   });
   expect(contract.status).toBe(409);
   await cancel(stack, first.id);
+});
+
+test('a call learns which policy packs are required at its turn', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const waits = create(servers[0], stack);
+  await untilWaiting(1);
+  const policies = new PolicyCalls(apps[0], stack);
+  await policies.publish({ name: 'pack' });
+  await ok(policies.enable({ name: 'pack' }));
+  await cancel(stack, first.id);
+  const { json } = await waits;
+  expect(json.requiredPolicies).toEqual([expect.objectContaining({ name: 'pack' })]);
+  await cancel(stack, json.updateID);
+});
+
+test('a call whose policies cannot be read at its turn leaves no update', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const waits = create(servers[0], stack);
+  await untilWaiting(1);
+  const listing = jest
+    .spyOn(PolicyPackService.prototype, 'listRequired')
+    .mockRejectedValueOnce(new UnavailableError('The database is not available'));
+  await cancel(stack, first.id);
+  expect((await waits).status).toBe(503);
+  expect((await create(servers[0], stack)).status).toBe(200);
+  listing.mockRestore();
+});
+
+test('a destroy is refused for a consumer that was saved while it waited, and is not indexed', async () => {
+  const stack = await createStack(apps[0]);
+  const { auth, organization } = stack;
+  await setRule(apps[0], stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  const first = await startUpdate(apps[0], stack);
+  const waits = apps[0].call('POST', `${stack.path}/destroy`, { auth, body: {} });
+  await untilWaiting(1);
+  await ok(apps[0].call('POST', `/api/stacks/${organization}/apps`, { auth, body: { stackName: 'shop' } }));
+  const body = stateOf({ ...stack, project: 'apps', stack: 'shop' }, [
+    { name: 'network', type: 'pulumi:pulumi:StackReference', inputs: { name: `${organization}/proj/dev` } },
+  ]);
+  await ok(apps[0].call('POST', `/api/stacks/${organization}/apps/shop/import`, { auth, body }));
+  await cancel(stack, first.id);
+  const { json, status } = await waits;
+  expect([status, json.message]).toEqual([409, expect.stringContaining(`may be read by ${organization}/apps/shop`)]);
 });
 
 async function sqlClient(): Promise<AsyncDisposable & { query(text: string, values?: unknown[]): Promise<unknown> }> {

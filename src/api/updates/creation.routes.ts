@@ -132,9 +132,12 @@ async function create(
   request: NewUpdateRequest,
   reply: FastifyReply,
 ): Promise<Created | null> {
+  const inform = async () => ({
+    requiredPolicies: dialect === 'contract' ? [] : await policyPacks.listRequired(params),
+    warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [],
+  });
   // First, because a client without a response would not know of a created update.
-  const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
-  const warnings = request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [];
+  const before = await inform();
   const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone };
   const created = await updateCreator.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
@@ -143,13 +146,20 @@ async function create(
     void reply.code(307).header('location', `?entry=${created.entryId}&hop=${created.hop}`);
     return null;
   }
-  const { messages, updateId } = created;
+  const { hasWaited, messages, updateId } = created;
+  // Policies may have changed while it waited, and the addresses of their packs have expired.
+  const now = !hasWaited
+    ? before
+    : await inform().catch(async (error: unknown) => {
+        await updates.forsake(updateId, null, audit, 'not-started');
+        throw error;
+      });
   // Its client is gone, and nobody will start it.
-  if (messages.length > 0 && gone.aborted) {
+  if (hasWaited && gone.aborted) {
     await updates.withdraw(updateId, audit, 'client-gone');
     throw new InvalidRequestError('The client has disconnected');
   }
-  return { updateId, requiredPolicies, messages: [...messages, ...warnings] };
+  return { updateId, requiredPolicies: now.requiredPolicies, messages: [...messages, ...now.warnings] };
 }
 
 /** The request to create an update, with defaults for missing members. */

@@ -32,6 +32,8 @@ import type { PreviewCheck } from './rules/preview-check.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;
+/** Checks outside of the transaction are repeated for a caller that waits after this time, in ms. */
+const freshMs = 1_000;
 
 /** An update that was just created. */
 export interface CreatedUpdate {
@@ -66,6 +68,10 @@ export interface PreparedCreation {
    * call it again.
    */
   readonly run: (tx: Queryable, audit: AuditTrail, entryId?: string) => Promise<CreatedUpdate>;
+  /**
+   * Repeats the checks whose results change, unless they were done a moment ago. Call before `run` if the caller has waited: perhaps for hours.
+   */
+  readonly renew: () => Promise<void>;
 }
 
 /** Who creates which update of which stack. */
@@ -100,16 +106,27 @@ export async function prepareCreation(
   const isPreview = request.kind === 'preview' || request.dryRun;
   const isExclusive = !isPreview || dialect === 'contract';
   if (isExclusive && found.activeUpdateId !== null) await reclaim(found.id, { admitsFault: isPreview });
-  // A destroy is allowed over quota: it is how a stack gets smaller.
-  if (!isPreview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
-  const limits = await quotas.limitsOf(ref.organization);
+  const check = async (stack: StackWithRules) => {
+    // A destroy is allowed over quota: it is how a stack gets smaller.
+    if (!isPreview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
+    const limits = await quotas.limitsOf(ref.organization);
+    const unindexed = isPreview ? [] : await findUnindexed(context, stack, call);
+    return { limits, unindexed, since: performance.now() };
+  };
+  let checked = await check(found);
+  const renew = async (): Promise<void> => {
+    if (performance.now() - checked.since < freshMs) return;
+    const stack = await createUpdateRuleRepository(context.db).findStack(ref);
+    if (!stack) throw stackNotFound(ref);
+    checked = await check(stack);
+  };
   const tags = readTags(found.tags);
   const waitSeconds = isExclusive
     ? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds)
     : 0;
-  const unindexed = isPreview ? [] : await findUnindexed(context, found, call);
   let isCounting = !isPreview && isLimited(found.updateRules);
   const run = async (tx: Queryable, audit: AuditTrail, entryId: string | null = null): Promise<CreatedUpdate> => {
+    const { limits, unindexed } = checked;
     const access = await lockAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
@@ -139,6 +156,7 @@ export async function prepareCreation(
     isUrgent: !isPreview && isUrgent(caller, ref, request.message),
     waitingRun: waitingRun(tags, found.updateRules, request.kind, request.environment),
     run,
+    renew,
   };
 }
 

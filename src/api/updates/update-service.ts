@@ -120,12 +120,17 @@ export class UpdateService {
   }
 
   /**
-   * Ends an update after its client has left without the response that created it, or that had its lease (`started`): unless the update was started,
-   * or the lease used, since. Never fails.
+   * Ends an update whose client has no response: to the call that created it, or to the one that issued its lease (`started`), unless the update was
+   * started, or the lease used, since. Never fails.
    */
-  async forsake(updateId: string, started: StartedUpdate | null, audit: AuditTrail): Promise<void> {
+  async forsake(
+    updateId: string,
+    started: StartedUpdate | null,
+    audit: AuditTrail,
+    reason = 'client-gone',
+  ): Promise<void> {
     const lease = started ? { hash: hashToken(started.token), expiresAt: started.expiresAt } : undefined;
-    await this.#tryWithdraw(updateId, audit, 'client-gone', lease);
+    await this.#tryWithdraw(updateId, audit, reason, lease);
   }
 
   /** The next number in the arrival order of full checkpoints of the update. */

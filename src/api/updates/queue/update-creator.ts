@@ -62,7 +62,9 @@ interface Wait {
 }
 
 /** An update, with warnings for its user; or the position with which the client must call again. */
-export type QueuedUpdate = CreatedUpdate | { readonly entryId: string; readonly hop: number };
+export type QueuedUpdate =
+  | (CreatedUpdate & { readonly hasWaited?: true })
+  | { readonly entryId: string; readonly hop: number };
 
 /** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
 export class UpdateCreator {
@@ -176,6 +178,7 @@ export class UpdateCreator {
         logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
         return {
           updateId,
+          hasWaited: true,
           messages: [
             describeWait(formatStackRef(ref), waitedSeconds, { behind, state: deferred?.state }),
             ...created.messages,
@@ -212,6 +215,7 @@ export class UpdateCreator {
     // The call was admitted before it waited.
     this.#context.readOnly.assertOff();
     try {
+      await creation.renew();
       return await this.#updates.create(creation, audit, entry.id);
     } catch (error) {
       if (isOutage(error)) return this.#noteOutage(entry, error);
