@@ -1,3 +1,6 @@
+import { memoryUsage } from 'node:process';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
@@ -7,11 +10,21 @@ import { creation } from '../support/journal-entries.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { stateOf } from '../support/state-index.ts';
-import { cliAccept, createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import {
+  cliAccept,
+  createTestApp,
+  createTestDatabase,
+  type TestApp,
+  type TestDatabase,
+  type TestResponse,
+} from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, expire } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 import { WireServer } from '../support/wire.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 /** Two replicas. */
 let database: TestDatabase;
@@ -509,6 +522,39 @@ test('a call learns which policy packs are required at its turn', async () => {
   const { json } = await waits;
   expect(json.requiredPolicies).toEqual([expect.objectContaining({ name: 'pack' })]);
   await cancel(stack, json.updateID);
+});
+
+test('a waiting call keeps little of its body', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const values = (count: number) => Array.from({ length: count }, () => []);
+  const environment = { 'git.head': 'a'.repeat(40), values: values(50_000) };
+  const program = {
+    options: { values: values(150_000) },
+    config: { values: values(50_000) },
+    metadata: { environment },
+  };
+  const body = (path: string) =>
+    JSON.stringify(path === 'update' ? program : { updateKind: 'update', program, tags: { a: 'x' } });
+  const heap = (): number => {
+    collectGarbage();
+    return memoryUsage().heapUsed / 1024 / 1024;
+  };
+  const calls: Promise<TestResponse>[] = [];
+  let before = 0;
+  for (const [at, path] of ['update', 'update', 'begin-update'].entries()) {
+    const headers = { 'content-type': 'application/json' };
+    const sent = Buffer.from(body(path));
+    const call = apps[0].call('POST', `${stack.path}/${path}`, { auth: stack.auth, headers, body: sent });
+    calls.push(call);
+    const answered = call.then(({ status, text }) => Promise.reject(new Error(`${status}: ${text}`)));
+    await Promise.race([untilWaiting(at + 1), answered]);
+    answered.catch(() => {});
+    if (at === 0) before = heap();
+  }
+  expect(heap() - before).toBeLessThan(8);
+  await cancel(stack, first.id);
+  for (const call of calls) await cancel(stack, (await ok(call)).json.updateID);
 });
 
 test('a call whose policies cannot be read at its turn leaves no update', async () => {

@@ -23,7 +23,7 @@ import type { Caller, Dialect } from '../platform/http/request.ts';
 import { limitUpdate } from './approvals/limit-creation.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } from './creation-checks.ts';
-import type { NewUpdateRequest } from './new-update-request.ts';
+import { dropStored, type NewUpdateRequest } from './new-update-request.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
 import { lockLimits } from './rule-checks.ts';
@@ -58,6 +58,8 @@ export interface PreparedCreation {
   readonly lockWaitSeconds: number;
   /** After which time webhooks are notified that it waits. */
   readonly waitAlertSeconds: number;
+  /** Size of the texts that are kept while it waits. */
+  readonly chars: number;
   /** Whether it goes ahead of waiting updates. */
   readonly isUrgent: boolean;
   /** The identity by which newer runs may supersede it. */
@@ -92,7 +94,7 @@ interface Texts {
   readonly program: string;
 }
 
-/** Does all checks that are possible before an update is created. Throws the errors of UpdateService.create. */
+/** Does all checks that are possible before an update is created. Drops what it stores from the request. Throws the errors of UpdateService.create. */
 export async function prepareCreation(
   context: ApiContext,
   call: CreationCall,
@@ -101,6 +103,7 @@ export async function prepareCreation(
   const { config, quotas } = context;
   const { caller, dialect, ref, request } = call;
   const texts = await readTexts(request, config.limits.maxFieldBytes);
+  dropStored(request);
   const found = await createUpdateRuleRepository(context.db).findStack(ref);
   if (!found) throw stackNotFound(ref);
   const isPreview = request.kind === 'preview' || request.dryRun;
@@ -153,6 +156,7 @@ export async function prepareCreation(
     exclusive: isExclusive,
     lockWaitSeconds: waitSeconds,
     waitAlertSeconds: found.updateRules.first('wait-alert')?.settings.seconds ?? config.updateQueue.alertSeconds,
+    chars: Object.values(texts).reduce((sum, text) => sum + (text?.length ?? 0), 0),
     isUrgent: !isPreview && isUrgent(caller, ref, request.message),
     waitingRun: waitingRun(tags, found.updateRules, request.kind, request.environment),
     run,

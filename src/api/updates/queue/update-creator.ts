@@ -22,6 +22,7 @@ import { SupersededError } from './superseding.ts';
 import type { UpdateQueue } from './update-queue.ts';
 import { describeHolder, describeWait } from './update-queue-messages.ts';
 import type { QueueEntry } from './waiting-call.ts';
+import { WaitingMemory } from './waiting-memory.ts';
 
 /** The CLI follows this many redirects of a call. */
 const maxHops = 9;
@@ -72,6 +73,7 @@ export class UpdateCreator {
   readonly #updates: UpdateService;
   readonly #queue: UpdateQueue;
   readonly #entries: UpdateQueueRepository;
+  readonly #memory = new WaitingMemory();
 
   constructor(context: ApiContext, updates: UpdateService, queue: UpdateQueue) {
     this.#context = context;
@@ -123,6 +125,7 @@ export class UpdateCreator {
           throw isContract || !(error instanceof StackBusyError) ? error : await this.#refusal(creation, null);
       }
     }
+    using _held = this.#memory.hold(creation.organization, creation.chars);
     const entry = await this.#queue.enter(creation.stackId, {
       tokenId: caller.tokenId,
       id: waiting.entryId,
