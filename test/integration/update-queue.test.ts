@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { memoryUsage } from 'node:process';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -555,6 +556,23 @@ test('a waiting call keeps little of its body', async () => {
   expect(heap() - before).toBeLessThan(8);
   await cancel(stack, first.id);
   for (const call of calls) await cancel(stack, (await ok(call)).json.updateID);
+});
+
+const onLinux = process.platform === 'linux' ? test : test.skip;
+onLinux('the connection of a silent client is checked', async () => {
+  const [server] = servers;
+  const connection = server.connect();
+  const hexPort = server.port.toString(16).toUpperCase().padStart(4, '0');
+  // Established connections at this port, with the kind of their timer: 2 checks whether the other side is alive.
+  const timers = async () =>
+    (await readFile('/proc/net/tcp', 'utf8'))
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, local, , state]) => local?.endsWith(`:${hexPort}`) && state === '01')
+      .map((parts) => parts[5]?.slice(0, 2));
+  await until(async () => (await timers()).length > 0, 'the server has the connection');
+  expect(new Set(await timers())).toEqual(new Set(['02']));
+  connection.destroy();
 });
 
 test('a call whose policies cannot be read at its turn leaves no update', async () => {
