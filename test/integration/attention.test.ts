@@ -66,6 +66,11 @@ describe('what needs attention', () => {
     // A preview decides nothing.
     await run(web, 'succeeded', 'preview');
     expect((await seenBy(token))['failed']).toEqual(['web/prod']);
+    // Nor does an update that never started.
+    const { json } = await ok(app.call('POST', `${web.path}/update`, { auth: web.auth, body: {} }));
+    await ok(cancel(app, web, { path: `${web.path}/update/${json.updateID}` }));
+    expect(await seenBy(token)).toEqual({ ...nothing, failed: ['web/prod'] });
+    expect((await ask(app, token, 'stacks.attention')).data.failed.items).toMatchObject([{ updateId: failed.id }]);
     await run(web, 'cancelled');
     expect(await seenBy(token)).toEqual({ ...nothing, interrupted: ['web/prod'] });
     const refresh = await run(web, 'succeeded', 'refresh');
