@@ -5,7 +5,7 @@ import type { StackRef } from '../platform/app/contract.ts';
 import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { shortType } from '../platform/app/resource-name.ts';
-import { trpc } from '../platform/app/trpc.ts';
+import { stopsUnread, trpc } from '../platform/app/trpc.ts';
 import { AccordionList, AccordionRow } from '../platform/ui/accordion-list.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
@@ -31,6 +31,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
       { ...refOf(stack), version, limit: pageSize, ...(text === '' ? {} : { text }) },
       {
         getNextPageParam: (page) => page.next,
+        ...stopsUnread,
         staleTime: 'static',
         placeholderData: (former) => former,
       },
