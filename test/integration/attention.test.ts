@@ -180,6 +180,16 @@ describe('what needs attention', () => {
     // Requests of their own.
     await request(own, 120, '1 hour', reviewer.userId);
     expect(await seen()).toMatchObject({ approvals: { count: 1, items: [{ stack: 'own' }] }, isPartial: false });
+    expect((await ask(app, of.auth.slice('token '.length), 'stacks.attention')).data).toMatchObject({
+      ...{ approvals: { items: [{}, {}, {}, {}, {}], count: expect.any(Number) }, isPartial: false },
+    });
+    await query(
+      app,
+      `insert into update_approvals (stack_id, kind, commit_id, asked_by, asked_user_id, request)
+       select stack_id, kind, commit_id || n, asked_by, asked_user_id, '' from update_approvals, generate_series(1, 5) n where asked_user_id = $1`,
+      [reviewer.userId],
+    );
+    expect(await seen()).toMatchObject({ approvals: { count: 0 }, isPartial: true });
   });
 
   test('has runs that have waited for long, the longest first', async () => {

@@ -75,15 +75,18 @@ export class AttentionQueries {
     let hasMore = names.length > maxApproving;
     for (const organization of names.slice(0, maxApproving)) {
       const target = { organization, project: null, stack: null };
-      const query = { ...target, isGiven: false, held: permissionSet(['admin']), limit: maxCounted };
+      const query = { ...target, isGiven: false, held: permissionSet(['admin']), limit: maxCounted + 1 };
       const caller = await findAt(target);
       let before: ApprovalPosition | null = null;
-      for (let pages = 0, count = 0; pages < maxPages && (pages === 0 || before !== null) && count === 0; pages++) {
+      let count = 0;
+      for (let pages = 0; pages < maxPages && (pages === 0 || before !== null) && count <= maxCounted; pages++) {
         const page = await this.#approvals.list(caller, { ...query, before });
-        for (const each of page.items) if (each.mayGive) count = found.push({ organization, ...each });
+        const items = page.items.filter(({ mayGive }) => mayGive);
+        found.push(...items.map((each) => ({ organization, ...each })));
+        count += items.length;
         before = page.next;
       }
-      hasMore ||= before !== null;
+      hasMore ||= before !== null && count <= maxCounted;
     }
     return { ...groupOf(found.sort((a, b) => (a.askedAt < b.askedAt ? 1 : -1))), hasMore };
   }
