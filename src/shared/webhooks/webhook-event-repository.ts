@@ -6,6 +6,8 @@ const FactsRow = Type.Object({ facts: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const StatusRow = Type.Object({ status: Type.String() });
 
+const EnvironmentRow = Type.Object({ environment: Type.String() });
+
 const SourceRow = Type.Object({
   facts: Nullable(Type.String()),
   event: Type.String(),
@@ -91,6 +93,18 @@ export function createWebhookEventRepository(db: Queryable) {
       const row = await db.maybeOne(sql.rows(StatusRow)`
         /* webhookEvents.findUpdateStatus */ select status from updates where id = ${updateId}`);
       return row?.status ?? null;
+    },
+
+    /** Environments that contain the text, in lower case: of updates of the same stack, previews or not as this one, that were created later and have begun. */
+    listLaterEnvironments: async (updateId: string, text: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(EnvironmentRow)`
+        /* webhookEvents.listLaterEnvironments */
+        select later.environment from updates u join updates later on later.stack_id = u.stack_id and later.number > u.number
+        where u.id = ${updateId} and later.started_at is not null
+          and (later.dry_run or later.kind = 'preview') = (u.dry_run or u.kind = 'preview')
+          and octet_length(later.environment) <= ${maxEnvironmentBytes} and strpos(lower(later.environment), ${text}) > 0
+        order by later.number desc limit 20`);
+      return rows.map(({ environment }) => environment);
     },
   };
 }
