@@ -5,7 +5,7 @@ import { createAuditRepository } from '../../src/shared/audit/audit-repository.t
 import { verifyAudit } from '../../src/shared/audit/verify-audit.ts';
 import { addAuditPartitions, dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { chainAudit, storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
-import { exportAudit, exportKey } from '../../src/workers/audit/export-audit.ts';
+import { exportAudit } from '../../src/workers/audit/export-audit.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
@@ -262,9 +262,13 @@ describe('verification finds', () => {
 });
 
 describe('the export', () => {
+  const keysOf = async (batch: number): Promise<string[]> => {
+    const prefix = `audit/events/${organizationId}/${new Date().toISOString().slice(0, 7)}/`;
+    const { blobs } = await app.context.blobs.list(prefix);
+    return blobs.map(({ key }) => key).filter((key) => key.startsWith(`${prefix}${String(batch).padStart(12, '0')}`));
+  };
   const read = async (batch: number): Promise<Record<string, unknown>[]> => {
-    const month = new Date().toISOString().slice(0, 7);
-    const key = exportKey({ organizationId, batch, month }, 'jsonl');
+    const [key = ''] = await keysOf(batch);
     const bytes = Buffer.concat(await Array.fromAsync(await app.context.blobs.open(key)));
     return bytes
       .toString()
@@ -292,9 +296,46 @@ describe('the export', () => {
   test('waits for a store that is away', async () => {
     await add('a');
     await chain();
-    const away = { ...app.context, blobs: { ...app.context.blobs, put: () => Promise.reject(new Error('away')) } };
-    await expect(exportAudit(away as never)).rejects.toThrow('away');
+    const { blobs } = app.context;
+    const away = new Proxy(blobs, {
+      get: (_, name: keyof typeof blobs) =>
+        name === 'put' ? () => Promise.reject(new Error('away')) : blobs[name]?.bind(blobs),
+    });
+    await expect(exportAudit({ ...app.context, blobs: away })).rejects.toThrow('away');
     expect(await exportAudit(app.context)).toBe(1);
+  });
+
+  test('of a database that was restored keeps the events that came after the restored point', async () => {
+    await add('lost');
+    await chain();
+    await exportAudit(app.context);
+    const lost = await keysOf(1);
+    for (const statement of [
+      'delete from audit_events where organization_id = $1',
+      'delete from audit_batches where organization_id = $1',
+      'update audit_chains set batch = 0, hash = base_hash, exported_batch = 0 where organization_id = $1',
+    ])
+      await query(app, statement, [organizationId]);
+    await add('next');
+    await chain();
+    await exportAudit(app.context);
+    const keys = await keysOf(1);
+    expect(keys).toHaveLength(2);
+    expect(keys).toEqual(expect.arrayContaining(lost));
+  });
+
+  test('waits, and heads do, while a restored database may send nothing', async () => {
+    await exportAudit(app.context);
+    await storeAuditHeads(app.context);
+    await add('a');
+    await chain();
+    await query(app, 'update installation set outgoing_held_since = now()');
+    try {
+      expect([await exportAudit(app.context), await storeAuditHeads(app.context)]).toEqual([0, 0]);
+    } finally {
+      await query(app, 'update installation set outgoing_held_since = null');
+    }
+    expect([await exportAudit(app.context), await storeAuditHeads(app.context)]).toEqual([1, 1]);
   });
 });
 

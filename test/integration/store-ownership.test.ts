@@ -7,6 +7,7 @@ import { ownsStore, takeStore } from '../../src/shared/state/blobs/store-ownersh
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
+import { exportAudit } from '../../src/workers/audit/export-audit.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
@@ -144,6 +145,25 @@ test('a clone drops its own audit events, and leaves the heads of the original',
   await using app = await openApp(original);
   const { after, before } = await dropAll(app);
   expect(after).toBeLessThan(before);
+});
+
+test('a clone writes no audit events and heads among those of the original', async () => {
+  const stack = await writeAndClone();
+  for (const [database, isOwner] of [
+    [clone as TestDatabase, false],
+    [original, true],
+  ] as const) {
+    await using app = await openApp(database);
+    await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { at: '1' } }));
+    await chainAll(app);
+    const written = async () => (await app.context.blobs.list('audit/')).blobs.map(({ key }) => key).toSorted();
+    const before = await written();
+    expect([(await exportAudit(app.context)) > 0, (await storeAuditHeads(app.context)) > 0]).toEqual([
+      isOwner,
+      isOwner,
+    ]);
+    if (!isOwner) expect(await written()).toEqual(before);
+  }
 });
 
 test('the command lets the clone delete, and the original no longer', async () => {

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { mayBeSent } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { Bytes } from '../../shared/platform/schema/standard-schema.ts';
 
 const NumberRow = Type.Object({ number: Type.Integer() });
@@ -48,7 +49,7 @@ export function createAuditExportRepository(db: Queryable) {
         select b.organization_id as "organizationId", b.batch, b.month::text as month, b.numbers, b.hash, c.send_failures as "sendFailures"
         from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
         where ${exported[target]} < c.batch and c.organization_id <> all (${sql.array([...except], 'uuid')})
-          and ${target === 'blobs' ? sql.fragment`true` : sql.fragment`(c.send_failures > 0) = ${wasRefused} and ${mayBeSentNow}`}
+          and ${target === 'blobs' ? mayBeSent : sql.fragment`(c.send_failures > 0) = ${wasRefused} and ${mayBeSentNow}`}
         order by b.organization_id, b.batch limit ${limit}`),
 
     /** Whether a batch of an earlier month was not exported to the target yet. */

@@ -2,13 +2,14 @@ import { type AuditFormat, batchText } from '../../shared/audit/audit-formats.ts
 import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
+import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import { createAuditExportRepository, type UnexportedRow } from './audit-export-repository.ts';
 
 const batchesAtOnce = 50;
 
 /**
- * Writes the events of chained batches to the blob store, one object for each batch. Its key and its bytes depend on the
+ * Writes the events of chained batches to the blob store, if this database owns it, one object for each batch. Its key and its bytes depend on the
  * batch and the format alone, so a run that was killed is repeated, and a late put changes nothing. Returns how many batches. A batch that cannot be
  * written blocks only its own organization; its error is thrown after the others are done.
  */
@@ -33,6 +34,8 @@ export async function exportAudit(
   };
   for (;;) {
     const batches = await exports.listUnexported('blobs', { except: [...failures.keys()], limit: batchesAtOnce });
+    // A copy of the database, such as one for tests, must not write its events among those of the other one.
+    if (batches.length > 0 && !(await ownsStore({ blobs, db }))) break;
     for (const batch of batches) {
       if (signal?.aborted) return exported;
       if (failures.has(batch.organizationId)) continue;
@@ -53,13 +56,10 @@ export async function exportAudit(
   return exported;
 }
 
-/** The key of a batch's events in the blob store. */
-export function exportKey(
-  batch: { readonly organizationId: string; readonly batch: number; readonly month: string },
-  format: AuditFormat,
-): string {
-  const { organizationId, month } = batch;
-  return `audit/events/${organizationId}/${month.slice(0, 7)}/${String(batch.batch).padStart(12, '0')}.${format}`;
+/** The key of a batch's events in the blob store. With the hash, because the numbers begin again after a restore of an older database. */
+function exportKey({ batch, hash, month, organizationId }: UnexportedRow, format: AuditFormat): string {
+  const name = `${String(batch).padStart(12, '0')}-${hash.toString('hex').slice(0, 16)}`;
+  return `audit/events/${organizationId}/${month.slice(0, 7)}/${name}.${format}`;
 }
 
 async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer> {
