@@ -269,10 +269,16 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     ]);
   });
 
+  test('say that the audit log is not sent also if it is not exported', async () => {
+    const waiting = gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'export' });
+    expect(await firing({ samples: [...working, waiting], at: 70 })).toEqual([['HoldfastAuditNotSent']]);
+  });
+
   test('say of a site that was replaced only that, and not what it may no longer do', async () => {
     const waiting = [
       gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'chain', instance: 'old' }),
       gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'send', instance: 'old' }),
+      gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'export', instance: 'old' }),
       gauge('holdfast_bundle_lag_seconds', 9_000, { instance: 'old' }),
       gauge('holdfast_task_failing', 1, { name: 'scrub', instance: 'old' }),
       gauge('holdfast_webhook_oldest_due_seconds', 9_000, { instance: 'old' }),

@@ -337,6 +337,48 @@ describe('the export', () => {
     }
     expect([await exportAudit(app.context), await storeAuditHeads(app.context)]).toEqual([1, 1]);
   });
+
+  test('takes turns among organizations, however many batches one of them has', async () => {
+    const other = await app.context.identity.ensureOrganization(`${organization}-other`);
+    const [low, high] = [organizationId, other.id].toSorted() as [string, string];
+    const copyBatches = (id: string, from: number, to: number) =>
+      query(
+        app,
+        `insert into audit_batches (organization_id, batch, month, through_number, numbers, event_hashes, previous_hash, hash)
+         select $1, batch, '2026-01-01', 0, '{}', '', '', decode(repeat('00', 32), 'hex') from generate_series($2::int, $3::int) batch`,
+        [id, from, to],
+      );
+    const setChain = (id: string, batch: number) =>
+      query(
+        app,
+        `insert into audit_chains (organization_id, batch, hash, base_hash) values ($1, $2, '', '')
+         on conflict (organization_id) do update set batch = $2`,
+        [id, batch],
+      );
+    await copyBatches(low, 1, 60);
+    await copyBatches(high, 1, 1);
+    await setChain(low, 60);
+    await setChain(high, 1);
+    const { blobs } = app.context;
+    const order: string[] = [];
+    const busy = new Proxy(blobs, {
+      get: (_, name: keyof typeof blobs) =>
+        name !== 'put'
+          ? blobs[name]?.bind(blobs)
+          : async (...args: Parameters<typeof blobs.put>) => {
+              order.push(args[0].includes(low) ? 'low' : 'high');
+              if (order.length === 40) {
+                await copyBatches(low, 61, 120);
+                await setChain(low, 120);
+              }
+              return blobs.put(...args);
+            },
+    });
+    expect(await exportAudit({ ...app.context, blobs: busy })).toBe(121);
+    expect(order.indexOf('high')).toBeLessThanOrEqual(50);
+    for (const table of ['audit_batches', 'audit_chains'])
+      await query(app, `delete from ${table} where organization_id in ($1, $2)`, [low, high]);
+  });
 });
 
 test('retention drops whole months that are chained, and the rest stays verifiable', async () => {
