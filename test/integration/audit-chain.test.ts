@@ -409,6 +409,38 @@ test('retention drops whole months that are chained, and the rest stays verifiab
   expect(await problems()).toMatchObject([{ kind: 'changed' }]);
 });
 
+test('verification finds nothing if retention drops a month meanwhile', async () => {
+  const { config } = app.context;
+  const context = { ...app.context, config: { ...config, audit: { ...config.audit, retentionDays: 45 } } };
+  await add('old');
+  for (const statement of [
+    `select add_audit_partition((date_trunc('month', now() at time zone 'UTC') - interval '3 months')::date)`,
+    // Other tests have dropped months.
+    `update audit_chaining set dropped_before = (now() - interval '1 year')::date`,
+  ])
+    await query(app, statement);
+  const age = `update audit_events set occurred_at = occurred_at - interval '3 months' where organization = $1`;
+  await query(app, age, [organization]);
+  await chain();
+  await add('new');
+  await chain();
+  let dropped = 0;
+  const { db } = app.context;
+  const busy = new Proxy(db, {
+    get: (_, name: keyof typeof db) => {
+      if (name !== 'any') return typeof db[name] === 'function' ? (db[name] as () => unknown).bind(db) : db[name];
+      return async (statement: Parameters<typeof db.any>[0]) => {
+        if (dropped === 0 && statement.sql.includes('auditChaining.listBatches')) dropped = await dropOldAudit(context);
+        return db.any(statement);
+      };
+    },
+  });
+  const { events, problems: found } = await verifyAudit({ blobs: app.context.blobs, db: busy }, organizationId);
+  expect({ dropped, events, found }).toEqual({ dropped: 1, events: 1, found: [] });
+  await query(app, `update audit_events set login = 'else' where organization = $1`, [organization]);
+  expect(await problems()).toMatchObject([{ kind: 'changed' }]);
+});
+
 test('while retention deletes dropped batches, events can be added, and the chain is verifiable', async () => {
   const { config } = app.context;
   const context = { ...app.context, config: { ...config, audit: { ...config.audit, retentionDays: 45 } } };
