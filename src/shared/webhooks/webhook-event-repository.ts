@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
+const CountRow = Type.Object({ count: Type.Integer() });
 const FactsRow = Type.Object({ facts: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const StatusRow = Type.Object({ status: Type.String() });
@@ -65,6 +66,19 @@ export function createWebhookEventRepository(db: Queryable) {
         from organizations o left join stacks s on s.id = ${notified.stackId}::uuid left join projects p on p.id = s.project_id
         where o.id = ${notified.organizationId} returning id`);
       return row.id;
+    },
+
+    /** Deletes events of an organization, with their deliveries. Returns how many. */
+    deleteOfOrganization: async (organizationId: string, limit: number): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* webhookEvents.deleteOfOrganization */
+        with deleted as (
+          delete from webhook_events where id = any (array(
+            select id from webhook_events where organization_id = ${organizationId} limit ${limit}))
+          returning 1
+        )
+        select count(*)::integer as count from deleted`);
+      return row.count;
     },
 
     /** The current facts of the event. */
