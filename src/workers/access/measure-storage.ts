@@ -5,7 +5,7 @@ const organizationsAtOnce = 50;
 
 /**
  * Measures the bytes that organizations keep, soon after they change. A failed measurement does not block the others. Returns how many it
- * measured.
+ * measured. Throws the first fault after trying the others.
  */
 export async function measureStorage(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
@@ -13,9 +13,10 @@ export async function measureStorage(
 ): Promise<number> {
   const storage = createStorageRepository(db);
   let measured = 0;
+  const failed: string[] = [];
+  const faults: unknown[] = [];
   for (;;) {
-    const due = await storage.listDue(organizationsAtOnce);
-    const before = measured;
+    const due = await storage.listDue(organizationsAtOnce, failed);
     for (const organizationId of due) {
       if (signal?.aborted) return measured;
       try {
@@ -24,8 +25,12 @@ export async function measureStorage(
       } catch (error) {
         if (signal?.aborted) return measured;
         logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
+        failed.push(organizationId);
+        faults.push(error);
       }
     }
-    if (due.length < organizationsAtOnce || measured === before) return measured;
+    if (due.length === organizationsAtOnce) continue;
+    if (faults.length > 0) throw faults[0];
+    return measured;
   }
 }
