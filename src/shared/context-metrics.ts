@@ -129,13 +129,16 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, has
   );
   metrics.gaugeByQuery(
     'holdfast_audit_waiting_seconds',
-    'Age of the oldest event of the audit log that is not chained yet, and of the oldest chained batch that is not sent.',
+    'Age of the oldest event of the audit log that is not chained yet, and of the oldest chained batch that is not sent or exported.',
     'step',
     async () => ({
       chain: await createAuditChainRepository(db).readUnchainedSeconds(),
       ...(config.audit.receiverUrl === null
         ? {}
-        : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),
+        : { send: await createAuditSendingRepository(db).readWaitingSeconds('sent') }),
+      ...(config.audit.isExported
+        ? { export: await createAuditSendingRepository(db).readWaitingSeconds('exported') }
+        : {}),
     }),
   );
   metrics.gaugesByQuery(

@@ -269,6 +269,11 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     ]);
   });
 
+  test('say that the audit log is not sent also if it is not exported', async () => {
+    const waiting = gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'export' });
+    expect(await firing({ samples: [...working, waiting], at: 70 })).toEqual([['HoldfastAuditNotSent']]);
+  });
+
   test('count failing calls among those of users, without the probes of proxies', async () => {
     const probes = ['/healthz', '/readyz'].flatMap((route) => [
       requests('200', 180, route),
@@ -312,6 +317,7 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     const waiting = [
       gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'chain', instance: 'old' }),
       gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'send', instance: 'old' }),
+      gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'export', instance: 'old' }),
       gauge('holdfast_bundle_lag_seconds', 9_000, { instance: 'old' }),
       gauge('holdfast_task_failing', 1, { name: 'scrub', instance: 'old' }),
       gauge('holdfast_webhook_oldest_due_seconds', 9_000, { instance: 'old' }),

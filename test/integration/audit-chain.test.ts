@@ -5,7 +5,7 @@ import { createAuditRepository } from '../../src/shared/audit/audit-repository.t
 import { verifyAudit } from '../../src/shared/audit/verify-audit.ts';
 import { addAuditPartitions, dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { chainAudit, storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
-import { exportAudit, exportKey } from '../../src/workers/audit/export-audit.ts';
+import { exportAudit } from '../../src/workers/audit/export-audit.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
@@ -262,9 +262,13 @@ describe('verification finds', () => {
 });
 
 describe('the export', () => {
+  const keysOf = async (batch: number): Promise<string[]> => {
+    const prefix = `audit/events/${organizationId}/${new Date().toISOString().slice(0, 7)}/`;
+    const { blobs } = await app.context.blobs.list(prefix);
+    return blobs.map(({ key }) => key).filter((key) => key.startsWith(`${prefix}${String(batch).padStart(12, '0')}`));
+  };
   const read = async (batch: number): Promise<Record<string, unknown>[]> => {
-    const month = new Date().toISOString().slice(0, 7);
-    const key = exportKey({ organizationId, batch, month }, 'jsonl');
+    const [key = ''] = await keysOf(batch);
     const bytes = Buffer.concat(await Array.fromAsync(await app.context.blobs.open(key)));
     return bytes
       .toString()
@@ -292,9 +296,88 @@ describe('the export', () => {
   test('waits for a store that is away', async () => {
     await add('a');
     await chain();
-    const away = { ...app.context, blobs: { ...app.context.blobs, put: () => Promise.reject(new Error('away')) } };
-    await expect(exportAudit(away as never)).rejects.toThrow('away');
+    const { blobs } = app.context;
+    const away = new Proxy(blobs, {
+      get: (_, name: keyof typeof blobs) =>
+        name === 'put' ? () => Promise.reject(new Error('away')) : blobs[name]?.bind(blobs),
+    });
+    await expect(exportAudit({ ...app.context, blobs: away })).rejects.toThrow('away');
     expect(await exportAudit(app.context)).toBe(1);
+  });
+
+  test('of a database that was restored keeps the events that came after the restored point', async () => {
+    await add('lost');
+    await chain();
+    await exportAudit(app.context);
+    const lost = await keysOf(1);
+    for (const statement of [
+      'delete from audit_events where organization_id = $1',
+      'delete from audit_batches where organization_id = $1',
+      'update audit_chains set batch = 0, hash = base_hash, exported_batch = 0 where organization_id = $1',
+    ])
+      await query(app, statement, [organizationId]);
+    await add('next');
+    await chain();
+    await exportAudit(app.context);
+    const keys = await keysOf(1);
+    expect(keys).toHaveLength(2);
+    expect(keys).toEqual(expect.arrayContaining(lost));
+  });
+
+  test('waits, and heads do, while a restored database may send nothing', async () => {
+    await exportAudit(app.context);
+    await storeAuditHeads(app.context);
+    await add('a');
+    await chain();
+    await query(app, 'update installation set outgoing_held_since = now()');
+    try {
+      expect([await exportAudit(app.context), await storeAuditHeads(app.context)]).toEqual([0, 0]);
+    } finally {
+      await query(app, 'update installation set outgoing_held_since = null');
+    }
+    expect([await exportAudit(app.context), await storeAuditHeads(app.context)]).toEqual([1, 1]);
+  });
+
+  test('takes turns among organizations, however many batches one of them has', async () => {
+    const other = await app.context.identity.ensureOrganization(`${organization}-other`);
+    const [low, high] = [organizationId, other.id].toSorted() as [string, string];
+    const copyBatches = (id: string, from: number, to: number) =>
+      query(
+        app,
+        `insert into audit_batches (organization_id, batch, month, through_number, numbers, event_hashes, previous_hash, hash)
+         select $1, batch, '2026-01-01', 0, '{}', '', '', decode(repeat('00', 32), 'hex') from generate_series($2::int, $3::int) batch`,
+        [id, from, to],
+      );
+    const setChain = (id: string, batch: number) =>
+      query(
+        app,
+        `insert into audit_chains (organization_id, batch, hash, base_hash) values ($1, $2, '', '')
+         on conflict (organization_id) do update set batch = $2`,
+        [id, batch],
+      );
+    await copyBatches(low, 1, 60);
+    await copyBatches(high, 1, 1);
+    await setChain(low, 60);
+    await setChain(high, 1);
+    const { blobs } = app.context;
+    const order: string[] = [];
+    const busy = new Proxy(blobs, {
+      get: (_, name: keyof typeof blobs) =>
+        name !== 'put'
+          ? blobs[name]?.bind(blobs)
+          : async (...args: Parameters<typeof blobs.put>) => {
+              order.push(args[0].includes(low) ? 'low' : 'high');
+              if (order.length === 40) {
+                await copyBatches(low, 61, 120);
+                await setChain(low, 120);
+              }
+              return blobs.put(...args);
+            },
+    });
+    expect(await exportAudit({ ...app.context, blobs: busy })).toBe(121);
+    expect(order.indexOf('high')).toBeLessThanOrEqual(50);
+    for (const table of ['audit_batches', 'audit_chains'])
+      await query(app, `delete from ${table} where organization_id in ($1, $2)`, [low, high]);
   });
 });
 
@@ -323,6 +406,38 @@ test('retention drops whole months that are chained, and the rest stays verifiab
   expect((await batchesOf()).map(({ batch }) => batch)).toEqual(['2', '3']);
   expect(await problems()).toEqual([]);
   await query(app, `update audit_events set login = 'else' where number = ${await numberOf('new')}`);
+  expect(await problems()).toMatchObject([{ kind: 'changed' }]);
+});
+
+test('verification finds nothing if retention drops a month meanwhile', async () => {
+  const { config } = app.context;
+  const context = { ...app.context, config: { ...config, audit: { ...config.audit, retentionDays: 45 } } };
+  await add('old');
+  for (const statement of [
+    `select add_audit_partition((date_trunc('month', now() at time zone 'UTC') - interval '3 months')::date)`,
+    // Other tests have dropped months.
+    `update audit_chaining set dropped_before = (now() - interval '1 year')::date`,
+  ])
+    await query(app, statement);
+  const age = `update audit_events set occurred_at = occurred_at - interval '3 months' where organization = $1`;
+  await query(app, age, [organization]);
+  await chain();
+  await add('new');
+  await chain();
+  let dropped = 0;
+  const { db } = app.context;
+  const busy = new Proxy(db, {
+    get: (_, name: keyof typeof db) => {
+      if (name !== 'any') return typeof db[name] === 'function' ? (db[name] as () => unknown).bind(db) : db[name];
+      return async (statement: Parameters<typeof db.any>[0]) => {
+        if (dropped === 0 && statement.sql.includes('auditChaining.listBatches')) dropped = await dropOldAudit(context);
+        return db.any(statement);
+      };
+    },
+  });
+  const { events, problems: found } = await verifyAudit({ blobs: app.context.blobs, db: busy }, organizationId);
+  expect({ dropped, events, found }).toEqual({ dropped: 1, events: 1, found: [] });
+  await query(app, `update audit_events set login = 'else' where organization = $1`, [organization]);
   expect(await problems()).toMatchObject([{ kind: 'changed' }]);
 });
 

@@ -138,11 +138,11 @@ test('a receiver that is away gets everything later; the pauses grow, for all wo
   }
   expect(pauses.every((pause, index) => Math.abs(pause - Math.min(30 * 2 ** index, 3600)) <= 20)).toBe(true);
   await add('b');
-  expect(await createAuditSendingRepository(app.context.db).readUnsentSeconds()).toBeGreaterThan(0);
+  expect(await createAuditSendingRepository(app.context.db).readWaitingSeconds('sent')).toBeGreaterThan(0);
   answer = () => 200;
   expect(await send()).toBe(2);
   expect(objectsOf(received.slice(9))).toEqual(['a', 'b']);
-  expect(await createAuditSendingRepository(app.context.db).readUnsentSeconds()).toBe(0);
+  expect(await createAuditSendingRepository(app.context.db).readWaitingSeconds('sent')).toBe(0);
   expect(new Set(idsOf(received.slice(0, 10))).size).toBe(1);
   // From the beginning, after a success.
   await add('c');

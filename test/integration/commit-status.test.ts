@@ -109,6 +109,45 @@ test('a start that could not be notified in time is left out', async () => {
   ]);
 });
 
+test('a late retry does not replace the status of a newer run of the same commit', async () => {
+  const hook = await addHost('github_status');
+  const otherCommit = commit.replaceAll('0', 'f');
+  host.answer = ({ body }) => (body.includes('failure') ? 502 : 201);
+  const end = async (update: RunningUpdate, status: string) => {
+    await ok(complete(app, update, status));
+    await deliverDue(app);
+  };
+  await end(await start(), 'failed');
+  await end(await start('update', { 'git.head': otherCommit }), 'failed');
+  await end(await start('preview'), 'succeeded');
+  await end(await start('destroy', { 'git.head': 'e'.repeat(40), 'ci.pr.headSHA': commit.toUpperCase() }), 'succeeded');
+  host.answer = () => 201;
+  host.received.length = 0;
+  await endPauses(app);
+  await deliverDue(app);
+  // The other commit has no newer run.
+  expect(host.received.map(({ path }) => path)).toEqual([`/repos/acme/web/statuses/${otherCommit}`]);
+  const log = (await readLog(app, stack, hook)) as { kind: string; state: string; responseBody: string }[];
+  expect(log.filter(({ kind, state }) => kind === 'update_failed' && state === 'left-out')).toMatchObject([
+    { responseBody: 'a newer update of the same commit has begun' },
+  ]);
+});
+
+test('the token of a code host is not moved to another path, nor a key turned into a token, without the secret', async () => {
+  const change = (hook: string, body: object) => app.call('PATCH', hook, { auth: stack.auth, body });
+  const hook = await addHost('github_status');
+  expect((await change(hook, { payloadUrl: `${host.url}/mallory` })).status).toBe(400);
+  expect((await change(hook, { format: 'gitlab_status' })).status).toBe(400);
+  await ok(change(hook, { payloadUrl: `${host.url}/api/v3`, secret: token }));
+  const signed = await createHook(app, stack, 'organization', {
+    ...{ displayName: 'signed', format: 'raw', payloadUrl: `${host.url}/acme`, secret: 'key' },
+  });
+  await ok(change(signed, { payloadUrl: `${host.url}/acme/ci` }));
+  await ok(change(signed, { format: 'slack' }));
+  expect((await change(signed, { format: 'gitlab_status' })).status).toBe(400);
+  await ok(change(signed, { format: 'gitlab_status', secret: '__remove-secret' }));
+});
+
 test('updates outside of a repository of this host set none', async () => {
   await addHost('github_status');
   await ok(complete(app, await start('update', { 'vcs.kind': 'github.com' })));

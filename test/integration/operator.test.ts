@@ -180,3 +180,40 @@ test('a deactivated user is no first admin, and one whom a provider has deactiva
   );
   expect(user).toEqual({ by_provider: null, active: false });
 });
+
+test('an organization with a long log of webhooks is deleted by statements of bounded length', async () => {
+  await ok(call('POST', 'organizations', { name: 'logged' }));
+  await query(
+    app,
+    `with added as (insert into webhook_events (organization_id, organization, event)
+       select id, name, 'update_succeeded' from organizations, generate_series(1, 2500) where name = 'logged' returning id)
+     insert into webhook_deliveries (webhook_id, event_id, state) select gen_random_uuid(), id, 'delivered' from added`,
+  );
+  await query(
+    app,
+    `create function refuse_many() returns trigger language plpgsql as $$ begin
+       if (select count(*) from gone) > 1000 then raise exception 'too many at once'; end if; return null; end $$`,
+  );
+  await query(
+    app,
+    `create trigger refused after delete on webhook_events referencing old table as gone for each statement execute function refuse_many()`,
+  );
+  try {
+    await ok(call('DELETE', 'organizations/logged'));
+  } finally {
+    await query(app, 'drop function refuse_many cascade');
+  }
+  expect(await query(app, `select 1 from webhook_events where organization = 'logged'`)).toEqual([]);
+});
+
+test('an organization that cannot be deleted keeps the log of its webhooks', async () => {
+  const { organization } = await createStack(app);
+  await query(
+    app,
+    `insert into webhook_events (organization_id, organization, event)
+     select id, name, 'update_succeeded' from organizations where name = $1`,
+    [organization],
+  );
+  expect((await call('DELETE', `organizations/${organization}`)).status).toBe(409);
+  expect(await query(app, 'select 1 from webhook_events where organization = $1', [organization])).toHaveLength(1);
+});

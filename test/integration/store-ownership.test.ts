@@ -7,6 +7,7 @@ import { ownsStore, takeStore } from '../../src/shared/state/blobs/store-ownersh
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
+import { exportAudit } from '../../src/workers/audit/export-audit.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
@@ -135,6 +136,25 @@ test('a clone drops its own audit events, and leaves the heads of the original',
     expect(await query(app, 'select 1 from audit_batches')).toEqual([]);
     return { before, after: await heads() };
   };
+  const dropAgain = async (app: TestApp, isAway: boolean): Promise<string[]> => {
+    const { blobs, config } = app.context;
+    const listed: string[] = [];
+    const counting: BlobStore = new Proxy(blobs, {
+      get: (_, name: keyof BlobStore) =>
+        name !== 'list'
+          ? blobs[name]?.bind(blobs)
+          : async (prefix: string, after?: string) => {
+              listed.push(prefix);
+              if (isAway) throw new Error('denied');
+              return blobs.list(prefix, after);
+            },
+    });
+    const audit = { ...config.audit, retentionDays: 45 };
+    await dropOldAudit({ ...app.context, blobs: counting, config: { ...config, audit } }).catch((error: Error) => {
+      if (!isAway || error.message !== 'denied') throw error;
+    });
+    return listed;
+  };
   {
     await using app = await openApp(clone as TestDatabase);
     const { after, before } = await dropAll(app);
@@ -142,8 +162,33 @@ test('a clone drops its own audit events, and leaves the heads of the original',
     expect(after).toBe(before);
   }
   await using app = await openApp(original);
+  await query(app, 'delete from audit_events');
+  await query(app, isOld);
+  // Heads that cannot be deleted are deleted by the next run.
+  expect(await dropAgain(app, true)).not.toEqual([]);
   const { after, before } = await dropAll(app);
   expect(after).toBeLessThan(before);
+  // Nothing was dropped since.
+  expect(await dropAgain(app, false)).toEqual([]);
+});
+
+test('a clone writes no audit events and heads among those of the original', async () => {
+  const stack = await writeAndClone();
+  for (const [database, isOwner] of [
+    [clone as TestDatabase, false],
+    [original, true],
+  ] as const) {
+    await using app = await openApp(database);
+    await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { at: '1' } }));
+    await chainAll(app);
+    const written = async () => (await app.context.blobs.list('audit/')).blobs.map(({ key }) => key).toSorted();
+    const before = await written();
+    expect([(await exportAudit(app.context)) > 0, (await storeAuditHeads(app.context)) > 0]).toEqual([
+      isOwner,
+      isOwner,
+    ]);
+    if (!isOwner) expect(await written()).toEqual(before);
+  }
 });
 
 test('the command lets the clone delete, and the original no longer', async () => {

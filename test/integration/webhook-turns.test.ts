@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import pg from 'pg';
+import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
+import { startWebhooks, WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { explainingPool } from '../../testkit/query-plan.ts';
 import { query } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
 import { createStack, type TestStack } from '../support/state.ts';
@@ -85,4 +89,97 @@ test('an organization that has many claims already waits for others', async () =
   );
   await notify(other, 9);
   expect(await deliverOnce()).toBe(4);
+});
+
+/** The deliveries in order of `next_at`, one second apart, with falling ids. */
+const order = () =>
+  query(
+    app,
+    `update webhook_deliveries d set id = ('00000000-0000-4000-8000-' || lpad(to_hex(1000 - o.at), 12, '0'))::uuid,
+       next_at = now() - interval '1 hour' + make_interval(secs => o.at)
+     from (select id, row_number() over (order by number) as at from webhook_deliveries) o where o.id = d.id`,
+  );
+const claim = (limit = 32) =>
+  app.context.db.inTransaction((tx) => createDeliveryRepository(tx).claim({ limit, seconds: 60, share: 'all' }));
+
+test('the deliveries of a webhook that are due first are claimed first', async () => {
+  const stack = await createStack(app);
+  await addHook(stack, 'fast', '/fast');
+  await notify(stack, 40);
+  await order();
+  const rows = await query<{ id: string }>(app, 'select id from webhook_deliveries order by next_at limit 4');
+  expect((await claim()).map(({ id }) => id).toSorted()).toEqual(rows.map(({ id }) => id).toSorted());
+});
+
+test('a claim does not look at webhooks for which nothing waits', async () => {
+  const stack = await createStack(app);
+  await addHook(stack, 'fast', '/fast');
+  await notify(stack, 3);
+  await query(
+    app,
+    `insert into webhooks (organization_id, name, display_name, url, format, is_active, events, event_groups)
+     select id, 'idle' || n, 'idle' || n, 'https://idle.example', 'raw', true, '{}', '{}' from organizations, generate_series(1, 5000) n
+     where name = $1`,
+    [stack.organization],
+  );
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  try {
+    for (const table of ['webhooks', 'webhook_deliveries', 'webhook_events']) await client.query(`analyze ${table}`);
+    const { pool, statements } = explainingPool(client);
+    await client.query('begin');
+    await createDeliveryRepository(pool as Queryable).claim({ limit: 32, seconds: 60, share: 'all' });
+    await client.query('rollback');
+    const cost = statements.find(({ name }) => name === 'webhookDeliveries.claim');
+    expect(cost?.pages).toBeLessThan(300);
+  } finally {
+    await client.end();
+  }
+  expect(await claim()).toHaveLength(3);
+});
+
+test('while all that is due is being attempted, nothing else is looked for', async () => {
+  const stack = await createStack(app);
+  await addHook(stack, 'fast', '/fast');
+  await notify(stack, 2);
+  const deliveries = createDeliveryRepository(app.context.db);
+  expect(await deliveries.isAnyDue()).toBe(true);
+  expect(await claim()).toHaveLength(2);
+  expect(await deliveries.isAnyDue()).toBe(false);
+});
+
+test('what waits behind the limit of its own webhook is not overdue', async () => {
+  const stack = await createStack(app);
+  await addHook(stack, 'slow', '/slow');
+  await notify(stack, 24);
+  await order();
+  const deliveries = createDeliveryRepository(app.context.db);
+  expect((await deliveries.countDue()).seconds).toBeGreaterThan(3_000);
+  expect(await claim()).toHaveLength(4);
+  expect(await deliveries.countDue()).toMatchObject({ count: 24, seconds: 0 });
+  await addHook(stack, 'other', '/other');
+  await notify(stack, 1);
+  expect((await deliveries.countDue()).seconds).toBeGreaterThan(0);
+});
+
+test('a fast receiver gets its next events once it has answered, not a second later', async () => {
+  const stack = await createStack(app);
+  await addHook(stack, 'fast', '/fast');
+  await notify(stack, 200);
+  receiver.answer = () => 200;
+  let stop = async (): Promise<void> => {};
+  const lifecycle = {
+    onClose: (_phase: string, _name: string, close: () => Promise<void>) => {
+      stop = close;
+    },
+  };
+  const begun = performance.now();
+  startWebhooks({ ...app.context, lifecycle: lifecycle as never }, 'all');
+  try {
+    await until(() => receiver.received.length === 200, 'all events arrive');
+  } finally {
+    await stop();
+  }
+  // Four a second would take 50 s.
+  expect(performance.now() - begun).toBeLessThan(40_000);
 });

@@ -194,7 +194,7 @@ export class OperatorQueries {
         createStateIndexRepository(db).countDue(),
         createDeliveryRepository(db).countDue(),
         createAuditChainRepository(db).readUnchainedSeconds(),
-        isSent ? createAuditSendingRepository(db).readUnsentSeconds() : null,
+        isSent ? createAuditSendingRepository(db).readWaitingSeconds('sent') : null,
         createMigrationListRepository(db).list(maxMigrations),
       ],
     );

@@ -4,8 +4,10 @@ import { createStorageRepository } from '../../shared/access/quotas/storage-repo
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTokenRepository } from '../../shared/identity/token-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { assertOrganizationName, isLogin, isOrganizationName } from '../../shared/stacks/names.ts';
+import { createWebhookEventRepository } from '../../shared/webhooks/webhook-event-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -13,6 +15,8 @@ import type { CreateOrganizationRequest, SetQuotaRequest } from './operator.sche
 import { lockOperator } from './operator-access.ts';
 import { afterOf, pageOf } from './operator-pages.ts';
 
+/** Events of webhooks that one statement deletes. */
+const eventsAtOnce = 1_000;
 const tokensAtOnce = 1_000;
 
 /** The organizations of the server, and their own limits. */
@@ -57,16 +61,14 @@ export class OrganizationDirectory {
    */
   async delete(caller: Caller, name: string, audit: AuditTrail): Promise<void> {
     await this.#deleteEndedTokens(name);
-    await this.#context.db.inTransaction(async (tx) => {
-      await lockOperator(tx, caller);
+    const { db } = this.#context;
+    // The log of webhooks may have millions of events, too many for the transaction that locks the organization.
+    const emptyId = await db.inTransaction((tx) => lockEmpty(tx, caller, name));
+    const events = createWebhookEventRepository(db);
+    while ((await events.deleteOfOrganization(emptyId, eventsAtOnce)) === eventsAtOnce);
+    await db.inTransaction(async (tx) => {
+      const id = await lockEmpty(tx, caller, name);
       const identity = createIdentityRepository(tx);
-      const id = isOrganizationName(name) ? await identity.lockOrganization(name) : null;
-      if (id === null) throw noOrganization(name);
-      const { packs, stacks } = await identity.countKept(id);
-      if (stacks + packs > 0)
-        throw new ConflictError(
-          `Organization ${name} still has ${stacks} stacks, with deleted ones whose data is kept, and ${packs} policy packs`,
-        );
       await audit.record(tx, { organization: null, object: name });
       await identity.removeOrganization(id);
     });
@@ -115,6 +117,20 @@ export class OrganizationDirectory {
     quotas.forget();
     return after;
   }
+}
+
+/** Locks an organization that has no stacks and policy packs. Throws NotFoundError, ForbiddenError, ConflictError. */
+async function lockEmpty(tx: Queryable, caller: Caller, name: string): Promise<string> {
+  await lockOperator(tx, caller);
+  const identity = createIdentityRepository(tx);
+  const id = isOrganizationName(name) ? await identity.lockOrganization(name) : null;
+  if (id === null) throw noOrganization(name);
+  const { packs, stacks } = await identity.countKept(id);
+  if (stacks + packs > 0)
+    throw new ConflictError(
+      `Organization ${name} still has ${stacks} stacks, with deleted ones whose data is kept, and ${packs} policy packs`,
+    );
+  return id;
 }
 
 function limitsOf(

@@ -1,4 +1,5 @@
-import { checkSecret, checkWebhook } from '../../shared/webhooks/webhook.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { checkSecret, checkWebhook, originOf, setsCommitStatus } from '../../shared/webhooks/webhook.ts';
 import type { WebhookRow } from '../../shared/webhooks/webhook-repository.ts';
 import { revisionOf } from '../platform/edits/revisions.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';
@@ -33,6 +34,21 @@ export function secretOf({ secret }: WebhookRequest): string | null | undefined 
   if (secret === removedSecret) return null;
   checkSecret(secret);
   return secret;
+}
+
+/**
+ * Throws InvalidRequestError if the secret would go elsewhere, as a token or a signature: a user who may change the webhook does not know it. Paths
+ * of one server may belong to different tenants, and a token is sent as it is.
+ */
+export function assertKeepsSecret(before: Definition, after: Definition): void {
+  if (originOf(after.url) !== originOf(before.url))
+    throw new InvalidRequestError(
+      'A webhook that moves to a different server needs a new secret or none: include the secret in the request',
+    );
+  if (setsCommitStatus(after.format) && (after.format !== before.format || after.url !== before.url))
+    throw new InvalidRequestError(
+      'A commit status with another URL or format needs its token again or none: include the secret in the request',
+    );
 }
 
 /** Revision of the fields that `update` sets. With a secret, each edit is a change: the secret is not compared. */

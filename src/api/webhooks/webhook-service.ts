@@ -31,7 +31,7 @@ import { assertSeen, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
 import { listStackWebhooks, type StackWebhookPage } from './stack-webhooks.ts';
-import { changed, revisionOfWebhook, secretOf } from './webhook-edit.ts';
+import { assertKeepsSecret, changed, revisionOfWebhook, secretOf } from './webhook-edit.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';
 
 export type { DeliveryRow, LoggedDeliveryRow, WebhookRow };
@@ -127,11 +127,7 @@ export class WebhookService {
         await assertSeenWebhook(tx, owner, before, seen);
         const wanted = changed(before, request);
         const secret = secretOf(request);
-        // Otherwise a user who may change the webhook could redirect the secret to their own server, as a token or a signature.
-        if (originOf(wanted.url) !== originOf(before.url) && before.encrypted !== null && secret === undefined)
-          throw new InvalidRequestError(
-            'A webhook that moves to a different server needs a new secret or none: include the secret in the request',
-          );
+        if (before.encrypted !== null && secret === undefined) assertKeepsSecret(before, wanted);
         const encrypted =
           typeof secret === 'string' ? await secrets.encrypt(tx, secretOwner(before.id), secret) : secret;
         const made = await webhooks.update(before.id, wanted, encrypted);

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
 import { firstHash, type HashedBatch } from './audit-hash.ts';
 
@@ -172,12 +173,12 @@ export function createAuditChainRepository(db: Queryable) {
         where (through_number, organization_id, batch) > (${after.throughNumber}, ${after.organizationId}::uuid, ${after.batch})
         order by through_number, organization_id, batch limit ${limit}`),
 
-    /** Chains whose last batch has no head in the blob store. */
+    /** Chains whose last batch has no head in the blob store, unless this database was restored and has not taken over. */
     listUnstored: ({ except = [], limit }: { readonly except?: readonly string[]; readonly limit: number }) =>
       db.any(sql.rows(ChainRow)`
         /* auditChaining.listUnstored */
         select ${chain} from audit_chains
-        where stored_batch < batch and organization_id <> all (${sql.array([...except], 'uuid')}) order by organization_id limit ${limit}`),
+        where stored_batch < batch and ${mayBeSent} and organization_id <> all (${sql.array([...except], 'uuid')}) order by organization_id limit ${limit}`),
 
     /** Seconds since the oldest event that is not chained yet; 0 if all are. */
     readUnchainedSeconds: async (): Promise<number> => {

@@ -25,16 +25,17 @@ export function createAuditSendingRepository(db: Queryable) {
       db.query(sql.nothing`
         /* auditSending.noteSuccess */ update audit_sending set failures = 0, next_at = clock_timestamp() where failures > 0`),
 
-    /** Seconds since the oldest batch that was not sent was chained; 0 if all were sent. */
-    readUnsentSeconds: async (): Promise<number> => {
+    /** Seconds since the oldest batch that was not sent to the receiver, or not exported to the blob store, was chained; 0: all were. */
+    readWaitingSeconds: async (target: 'sent' | 'exported'): Promise<number> => {
+      const through = target === 'sent' ? sql.fragment`c.sent_batch` : sql.fragment`c.exported_batch`;
       const row = await db.one(sql.rows(AgeRow)`
-        /* auditSending.readUnsentSeconds */
+        /* auditSending.readWaitingSeconds */
         select coalesce(extract(epoch from clock_timestamp() - min(b.chained_at)), 0)::float8 as seconds
         from audit_chains c
           cross join lateral (
             select chained_at from audit_batches
-            where organization_id = c.organization_id and batch > greatest(c.sent_batch, c.base_batch) order by batch limit 1) b
-        where c.sent_batch < c.batch`);
+            where organization_id = c.organization_id and batch > greatest(${through}, c.base_batch) order by batch limit 1) b
+        where ${through} < c.batch`);
       return row.seconds;
     },
   };

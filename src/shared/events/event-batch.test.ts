@@ -111,4 +111,13 @@ describe('splitting a batch of events', () => {
     );
     expect(await splitEventBatch(Buffer.from('{"events":[]}'))).toEqual({ events: [], resourceChanges: null });
   });
+
+  test('keeps none of a summary with more than 64 KiB of counts, distinct or repeated', async () => {
+    for (const name of [(at: number) => `kind-${at}`, () => 'kind']) {
+      const counts = Array.from({ length: 10_000 }, (_, at) => `"${name(at)}":1`).join(',');
+      const body = Buffer.from(`{"events":[{"sequence":0,"summaryEvent":{"resourceChanges":{${counts}}}}]}`);
+      const { events, resourceChanges } = await splitEventBatch(body);
+      expect({ events: events.length, resourceChanges }).toEqual({ events: 1, resourceChanges: null });
+    }
+  });
 });

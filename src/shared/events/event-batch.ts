@@ -10,6 +10,9 @@ const maxEvents = 100_000;
 const maxTypeBytes = 256;
 const maxUrnBytes = 8 * 1024;
 
+/** The longest counts that are kept, in bytes of JSON: readers skip longer ones. */
+const maxCountsBytes = 64 * 1024;
+
 const envelope: ReadonlySet<unknown> = new Set(['sequence', 'timestamp']);
 
 /** A parsed batch of engine events: the bytes of each event, and the resource changes of a summary event, if any. */
@@ -68,7 +71,7 @@ class EventBatchSplitter {
     } else if (kind === 'string' && isUrnPath(path)) {
       if (end - start <= maxUrnBytes) this.#event.addUrn(path, this.#text(start, end));
     } else if (path.length === 4 && path[2] === 'summaryEvent' && path[3] === 'resourceChanges' && kind === 'object') {
-      this.#resourceChanges = readCounts(this.#text(start, end));
+      this.#resourceChanges = end - start > maxCountsBytes ? null : readCounts(this.#text(start, end));
     }
   };
 

@@ -1,11 +1,9 @@
-import { LRUCache } from 'lru-cache';
+import { KeptUrns } from '../state/deployments/kept-urns.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 import type { PreviewedChanges } from '../state/journal/change-limits/limited-append.ts';
 import type { EventReader } from './event-reader.ts';
 import { textOf } from './event-text.ts';
 
-/** About 100 bytes each. */
-const maxKeptUrns = 50_000;
 /** A step whose event has more bytes than this counts as one that the preview did not announce. */
 const maxEventBytes = 8 * 1024 * 1024;
 const appetite = { events: 500, bytes: 4 * 1024 * 1024 };
@@ -20,19 +18,18 @@ const isChange = /delete|replace/;
  */
 export class EventsOfPreviews implements PreviewedChanges {
   readonly #events: EventReader;
-  readonly #kept = new LRUCache<string, ReadonlySet<string>>({
-    maxSize: maxKeptUrns,
-    sizeCalculation: (urns) => urns.size + 1,
-  });
+  readonly #kept = new KeptUrns();
 
   constructor(parts: { events: EventReader }) {
     this.#events = parts.events;
   }
 
   /** Throws the errors of EventReader. */
-  async of(previewId: string): Promise<ReadonlySet<string>> {
-    const kept = this.#kept.get(previewId);
-    if (kept) return kept;
+  of(previewId: string): Promise<ReadonlySet<string>> {
+    return this.#kept.of(previewId, () => this.#read(previewId));
+  }
+
+  async #read(previewId: string): Promise<ReadonlySet<string>> {
     const urns = new Set<string>();
     const selection = { beyond: -1, newestFirst: false, urn: null, types: ['resourcePreEvent'] };
     for await (const events of this.#events.read({ id: previewId, mayHaveRows: true }, selection, appetite)) {
@@ -41,7 +38,6 @@ export class EventsOfPreviews implements PreviewedChanges {
         if (urn !== null) urns.add(urnKey(urn));
       }
     }
-    this.#kept.set(previewId, urns);
     return urns;
   }
 }

@@ -15,7 +15,7 @@ const IndexedFrame = Type.Object({
   last: Type.Integer(),
   /** Number of those events. 0: the frame continues the event of an earlier one. */
   count: Type.Integer(),
-  /** Their types, as indexes into the list of the segment. */
+  /** Their types, as indexes into the list of the segment; -1: also types that are not in it. */
   types: Type.Array(Type.Integer()),
   /** Hashes of their resources: 4 bytes each, base64. */
   urns: Type.String(),
@@ -41,9 +41,13 @@ export function parseIndex(text: string): SegmentIndex {
   return checked.value;
 }
 
+/** The engine has about 20 types, but clients may send any. Further ones of a segment are not listed. */
+const maxTypes = 200;
+
 /** Collects the index of a segment, and hash and size of its text, while it is written. */
 export class IndexWriter {
-  readonly #types: string[] = [];
+  /** With their indexes. */
+  readonly #types = new Map<string, number>();
   readonly #frames: IndexedFrame[] = [];
   readonly #hash = createHash('sha256');
   sizeBytes = 0;
@@ -71,7 +75,7 @@ export class IndexWriter {
   end() {
     const frames = this.#frames;
     return {
-      index: { types: this.#types, frames } satisfies SegmentIndex,
+      index: { types: [...this.#types.keys()], frames } satisfies SegmentIndex,
       sha256: this.#hash.digest(),
       sizeBytes: this.sizeBytes,
       eventCount: this.eventCount,
@@ -81,13 +85,17 @@ export class IndexWriter {
   }
 
   #typeNumber(type: string): number {
-    const known = this.#types.indexOf(type);
-    return known >= 0 ? known : this.#types.push(type) - 1;
+    const known = this.#types.get(type);
+    if (known !== undefined) return known;
+    if (this.#types.size === maxTypes) return -1;
+    this.#types.set(type, this.#types.size);
+    return this.#types.size - 1;
   }
 }
 
 /** A test whether a frame may have events that the filter selects. It is wrong only in frames that have none. */
 export function frameFilter({ types }: SegmentIndex, filter: EventFilter): (frame: IndexedFrame) => boolean {
+  // A type that is not in the list has the index -1, too.
   const wanted = filter.types && new Set(filter.types.map((type) => types.indexOf(type)));
   const urn = filter.urn === null ? null : urnHash(filter.urn);
   return (frame) =>

@@ -1,4 +1,4 @@
-import { type EventFacts, sentenceOf } from './event-facts.ts';
+import { type EventFacts, type EventOrigin, originOf, sentenceOf } from './event-facts.ts';
 
 /** A request that sets the status of a commit, or why there is none to set. */
 export type StatusRequest =
@@ -16,8 +16,8 @@ const namePart = /^(?!\.{1,2}$)[\w.-]{1,100}$/;
 export function statusRequestOf(format: string, base: string, token: string | null, facts: EventFacts): StatusRequest {
   const { event, update } = facts;
   if (!update || !ofUpdates.test(event)) return { leftOut: 'the event is not about an update' };
-  const { ciUrl, commit, host, owner, pullRequestHead, repository } = update.origin;
-  const sha = (pullRequestHead || commit).toLowerCase();
+  const { ciUrl, host, owner, repository } = update.origin;
+  const sha = shaOf(update.origin);
   if (!/^[0-9a-f]{40}([0-9a-f]{24})?$/.test(sha)) return { leftOut: 'the update names no commit' };
   // Of a remote over HTTP, the CLI sends the port, too.
   if (host.toLowerCase().replace(/:\d+$/, '') !== hostOf(base)) return { leftOut: 'the repository is on another host' };
@@ -51,6 +51,28 @@ export function statusRequestOf(format: string, base: string, token: string | nu
     headers: { 'content-type': 'application/json', ...(token === null ? {} : { 'private-token': token }) },
     body: JSON.stringify({ state, name, description, ...link }),
   };
+}
+
+/** The commit whose status is set. */
+function shaOf({ commit, pullRequestHead }: EventOrigin): string {
+  return (pullRequestHead || commit).toLowerCase();
+}
+
+/**
+ * Whether a later update of the same stack sets the same status, so that a late retry would cover the newer one. `listLater` gets the commit and
+ * returns the environments of updates that may be about it.
+ */
+export async function isReplaced(
+  { update }: EventFacts,
+  listLater: (updateId: string, commit: string) => Promise<readonly string[]>,
+): Promise<boolean> {
+  if (!update) return false;
+  const { host, owner, repository } = update.origin;
+  const sha = shaOf(update.origin);
+  const later = (await listLater(update.id, sha)).map(originOf);
+  return later.some(
+    (other) => shaOf(other) === sha && other.host === host && other.owner === owner && other.repository === repository,
+  );
 }
 
 /** The host of repositories whose API is at this URL. */

@@ -7,7 +7,7 @@ import { isAccepted, type Posted, post } from '../platform/outgoing/post.ts';
 import { currentTrace, inRootSpan, inSpan } from '../platform/tracing/tracing.ts';
 import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { MasterKeyError } from '../secrets/key-ring.ts';
-import { isAlreadySet, statusRequestOf } from './commit-status.ts';
+import { isAlreadySet, isReplaced, statusRequestOf } from './commit-status.ts';
 import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
 import { type EventFacts, factsOf } from './event-facts.ts';
 import { eventHeaders, payloadOf } from './payloads.ts';
@@ -144,7 +144,10 @@ export class DeliveryAttempts {
       // A status that says that the update runs must not come after the one that says how it ended.
       if (event.endsWith('_started') && updateId && (await events.findUpdateStatus(updateId)) !== 'running')
         return { leftOut: 'the update has ended meanwhile' };
-      return statusRequestOf(format, url, secret, facts);
+      const request = statusRequestOf(format, url, secret, facts);
+      // A code host keeps the status that arrives last.
+      if ('leftOut' in request || !(await isReplaced(facts, events.listLaterEnvironments))) return request;
+      return { leftOut: 'a newer update of the same commit has begun' };
     }
     const body = payloadOf(format, eventId, facts);
     const seconds = Math.floor(Date.now() / 1000);

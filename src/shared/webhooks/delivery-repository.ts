@@ -99,7 +99,8 @@ export function createDeliveryRepository(db: Queryable) {
     isAnyDue: () =>
       db.exists(sql.rows(IdRow)`
         /* webhookDeliveries.isAnyDue */
-        select id from webhook_deliveries where state = 'waiting' and next_at <= (select clock_timestamp()) and ${mayBeSent} limit 1`),
+        select id from webhook_deliveries where state = 'waiting' and next_at <= (select clock_timestamp())
+          and (claimed_until is null or claimed_until <= (select clock_timestamp())) and ${mayBeSent} limit 1`),
 
     /**
      * Takes up to `limit` deliveries that are due, for `seconds`. Call it in a transaction of its own.
@@ -118,7 +119,15 @@ export function createDeliveryRepository(db: Queryable) {
       await db.query(sql.nothing`/* webhookDeliveries.lockClaims */ select pg_advisory_xact_lock(${claimLock})`);
       return db.any(sql.rows(ClaimedRow)`
         /* webhookDeliveries.claim */
-        with now as (select clock_timestamp() as at),
+        with recursive now as (select clock_timestamp() as at),
+        -- Webhooks for which something waits, by one descent of the index each: the others are not read.
+        busy as (
+          (select webhook_id from webhook_deliveries where state = 'waiting' order by webhook_id, next_at limit 1)
+          union all
+          select n.webhook_id from busy b cross join lateral (
+            select d.webhook_id from webhook_deliveries d where d.state = 'waiting' and d.webhook_id > b.webhook_id
+            order by d.webhook_id, d.next_at limit 1) n
+        ),
         claimed as materialized (
           select w.organization_id, o.webhook_id, count(*) as count
           from now cross join webhook_deliveries o join webhooks w on w.id = o.webhook_id
@@ -126,19 +135,21 @@ export function createDeliveryRepository(db: Queryable) {
         ),
         due as (
           select w.organization_id, d.id, d.next_at, coalesce(c.count, 0) + row_number() over (partition by w.id order by d.next_at) as turn
-          from now cross join webhooks w left join claimed c on c.webhook_id = w.id
+          from now cross join busy b join webhooks w on w.id = b.webhook_id left join claimed c on c.webhook_id = w.id
             cross join lateral (
-              select distinct on (coalesce(due.update_id, due.id)) due.id, due.next_at from (
-                select d.id, d.next_at, d.number, e.update_id from webhook_deliveries d join webhook_events e on e.id = d.event_id
-                where d.webhook_id = w.id and d.state = 'waiting' and d.next_at <= now.at
-                  and (d.claimed_until is null or d.claimed_until <= now.at)
-                  and not exists (
-                    select 1 from webhook_deliveries o join webhook_events t on t.id = o.event_id
-                    where o.webhook_id = w.id and o.claimed_until > now.at and t.update_id = e.update_id)
-                order by d.next_at limit ${attemptsPerWebhook * 4}
-              ) due
-              order by coalesce(due.update_id, due.id), due.number
-              limit greatest(0, ${attemptsPerWebhook} - coalesce(c.count, 0))
+              select id, next_at from (
+                select distinct on (coalesce(due.update_id, due.id)) due.id, due.next_at, due.number from (
+                  select d.id, d.next_at, d.number, e.update_id from webhook_deliveries d join webhook_events e on e.id = d.event_id
+                  where d.webhook_id = w.id and d.state = 'waiting' and d.next_at <= now.at
+                    and (d.claimed_until is null or d.claimed_until <= now.at)
+                    and not exists (
+                      select 1 from webhook_deliveries o join webhook_events t on t.id = o.event_id
+                      where o.webhook_id = w.id and o.claimed_until > now.at and t.update_id = e.update_id)
+                  order by d.next_at limit ${attemptsPerWebhook * 4}
+                ) due
+                order by coalesce(due.update_id, due.id), due.number
+              ) of_update
+              order by next_at, number limit greatest(0, ${attemptsPerWebhook} - coalesce(c.count, 0))
             ) d
           where ${ofShare} and ${mayBeSent}
         ),
@@ -254,13 +265,23 @@ export function createDeliveryRepository(db: Queryable) {
       return row.count;
     },
 
-    /** Deliveries that are due, counted up to 10,000, and for how long the oldest has been. */
+    /**
+     * Deliveries that are due, counted up to 10,000, and for how long the oldest has been that a process could attempt: what waits behind
+     * the limit of its own webhook, whose receiver is slow, does not mean that deliveries stand still.
+     */
     countDue: () =>
       db.one(sql.rows(WaitingRow)`
         /* webhookDeliveries.countDue */
-        select count(*)::integer as count, coalesce(extract(epoch from clock_timestamp() - min(next_at)), 0)::float8 as seconds
+        with full_webhooks as materialized (
+          select webhook_id from webhook_deliveries where claimed_until > clock_timestamp()
+          group by webhook_id having count(*) >= ${attemptsPerWebhook}
+        )
+        select count(*)::integer as count, coalesce(extract(epoch from clock_timestamp() - min(next_at) filter (
+            where (claimed_until is null or claimed_until <= clock_timestamp())
+              and webhook_id not in (select webhook_id from full_webhooks))), 0)::float8 as seconds
         from (
-          select next_at from webhook_deliveries where state = 'waiting' and next_at <= clock_timestamp() order by next_at limit 10000
+          select webhook_id, next_at, claimed_until from webhook_deliveries
+          where state = 'waiting' and next_at <= clock_timestamp() order by next_at limit 10000
         ) due`),
   };
 }

@@ -75,7 +75,8 @@ export function factsOf(source: EventSource, unusual: readonly string[] = []): E
   };
 }
 
-function originOf(environment: string | null): EventOrigin {
+/** The origin that an update states in its environment. */
+export function originOf(environment: string | null): EventOrigin {
   const values = objectOf(environment);
   const text = (name: string): string => {
     const value = values[name];

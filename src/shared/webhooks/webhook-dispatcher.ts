@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../platform/db/database.ts';
 import type { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
 import { repeat } from '../platform/lifecycle/repeat.ts';
@@ -10,6 +11,8 @@ import { type ClaimedDelivery, createDeliveryRepository, type DeliveryShare } fr
 /** Attempts of this process at once. */
 const attemptsAtOnce = 32;
 const pollMs = 1_000;
+/** While something is due: between two claims. */
+const claimMs = 100;
 
 interface Parts {
   readonly db: Database;
@@ -44,6 +47,19 @@ export class WebhookDispatcher {
     return claimed.length;
   }
 
+  /**
+   * Begins due attempts, and others when some have ended, until there are none to begin. A receiver that responds at once must not wait for the
+   * next poll.
+   */
+  async deliver(signal: AbortSignal): Promise<void> {
+    while ((await this.begin(signal)) > 0) {
+      const pause = (ms: number) => sleep(ms, undefined, { ref: false, signal }).catch(() => {});
+      const running = [...this.#running];
+      await pause(claimMs);
+      await Promise.race([pause(pollMs), ...running]);
+    }
+  }
+
   async #attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<void> {
     const { logger, metrics, deliveryAttempts } = this.#parts;
     try {
@@ -70,7 +86,7 @@ export function startWebhooks(
   const delivery = new WebhookDispatcher(context, share);
   const rounds = repeat(
     pollMs,
-    async (signal) => readOnly.isFenced || delivery.begin(signal),
+    async (signal) => readOnly.isFenced || delivery.deliver(signal),
     (error) => logger.warn({ err: error }, 'webhooks could not be delivered'),
   );
   lifecycle.onClose('work', 'webhooks', async () => {

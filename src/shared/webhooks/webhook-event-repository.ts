@@ -2,9 +2,12 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
+const CountRow = Type.Object({ count: Type.Integer() });
 const FactsRow = Type.Object({ facts: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const StatusRow = Type.Object({ status: Type.String() });
+
+const EnvironmentRow = Type.Object({ environment: Type.String() });
 
 const SourceRow = Type.Object({
   facts: Nullable(Type.String()),
@@ -65,6 +68,19 @@ export function createWebhookEventRepository(db: Queryable) {
       return row.id;
     },
 
+    /** Deletes events of an organization, with their deliveries. Returns how many. */
+    deleteOfOrganization: async (organizationId: string, limit: number): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* webhookEvents.deleteOfOrganization */
+        with deleted as (
+          delete from webhook_events where id = any (array(
+            select id from webhook_events where organization_id = ${organizationId} limit ${limit}))
+          returning 1
+        )
+        select count(*)::integer as count from deleted`);
+      return row.count;
+    },
+
     /** The current facts of the event. */
     readSource: (id: string) =>
       db.one(sql.rows(SourceRow)`
@@ -91,6 +107,18 @@ export function createWebhookEventRepository(db: Queryable) {
       const row = await db.maybeOne(sql.rows(StatusRow)`
         /* webhookEvents.findUpdateStatus */ select status from updates where id = ${updateId}`);
       return row?.status ?? null;
+    },
+
+    /** Environments that contain the text, in lower case: of updates of the same stack, previews or not as this one, that were created later and have begun. */
+    listLaterEnvironments: async (updateId: string, text: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(EnvironmentRow)`
+        /* webhookEvents.listLaterEnvironments */
+        select later.environment from updates u join updates later on later.stack_id = u.stack_id and later.number > u.number
+        where u.id = ${updateId} and later.started_at is not null
+          and (later.dry_run or later.kind = 'preview') = (u.dry_run or u.kind = 'preview')
+          and octet_length(later.environment) <= ${maxEnvironmentBytes} and strpos(lower(later.environment), ${text}) > 0
+        order by later.number desc limit 20`);
+      return rows.map(({ environment }) => environment);
     },
   };
 }

@@ -65,7 +65,8 @@ export const webhookDialogTexts = {
   format: 'Format',
   codeHostToken: 'Code host token',
   signingSecret: 'Signing secret',
-  secretIsSet: 'The secret is set and never shown. Leave empty to keep it. A different server needs a new one.',
+  secretIsSet:
+    'The secret is set and never shown. Leave empty to keep it. A different server needs a new one; commit status, for any new URL or format.',
   neverShownAgain: 'Never shown again.',
   removeTheSecret: 'Remove the secret',
   active: 'Active',

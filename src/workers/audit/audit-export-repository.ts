@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { mayBeSent } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { Bytes } from '../../shared/platform/schema/standard-schema.ts';
 
 const NumberRow = Type.Object({ number: Type.Integer() });
@@ -32,23 +33,30 @@ export function createAuditExportRepository(db: Queryable) {
   const mayBeSentNow = sql.fragment`(c.send_after <= clock_timestamp() or c.send_after > ${inSeconds(maxPauseSeconds)})`;
   return {
     /**
-     * Batches whose events were not exported to the target yet, in the order of their chains. For the receiver: of organizations whose next batch
-     * it has refused, or of the others.
+     * Batches whose events were not exported to the target yet, in the order of their chains, of organizations after one by id. For the receiver:
+     * of organizations whose next batch it has refused, or of the others.
      */
     listUnexported: (
       target: ExportTarget,
       {
+        after = null,
         except = [],
         limit,
         wasRefused = false,
-      }: { readonly except?: readonly string[]; readonly limit: number; readonly wasRefused?: boolean },
+      }: {
+        readonly after?: string | null;
+        readonly except?: readonly string[];
+        readonly limit: number;
+        readonly wasRefused?: boolean;
+      },
     ) =>
       db.any(sql.rows(UnexportedRow)`
         /* auditExports.listUnexported */
         select b.organization_id as "organizationId", b.batch, b.month::text as month, b.numbers, b.hash, c.send_failures as "sendFailures"
         from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
-        where ${exported[target]} < c.batch and c.organization_id <> all (${sql.array([...except], 'uuid')})
-          and ${target === 'blobs' ? sql.fragment`true` : sql.fragment`(c.send_failures > 0) = ${wasRefused} and ${mayBeSentNow}`}
+        where (${after}::uuid is null or c.organization_id > ${after}::uuid)
+          and ${exported[target]} < c.batch and c.organization_id <> all (${sql.array([...except], 'uuid')})
+          and ${target === 'blobs' ? mayBeSent : sql.fragment`(c.send_failures > 0) = ${wasRefused} and ${mayBeSentNow}`}
         order by b.organization_id, b.batch limit ${limit}`),
 
     /** Whether a batch of an earlier month was not exported to the target yet. */

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const NumberRow = Type.Object({ number: Type.Integer() });
+const DroppedRow = Type.Object({ organizationId: Type.String(), baseBatch: Type.Integer() });
 const OrganizationRow = Type.Object({ organizationId: Type.String() });
 
 /** The months of the audit log. */
@@ -61,15 +62,23 @@ export function createAuditRetentionRepository(db: Queryable) {
       return row.dropped;
     },
 
-    /** Deletes batches that precede the beginning of their chain. Returns how many. */
-    deleteDropped: async (limit: number): Promise<number> => {
+    /** Chains with batches that precede their beginning and are not deleted yet. */
+    listDropped: () =>
+      db.any(sql.rows(DroppedRow)`
+        /* auditRetention.listDropped */
+        select organization_id as "organizationId", base_batch as "baseBatch" from audit_chains c
+        where base_batch > 0
+          and exists (select 1 from audit_batches b where b.organization_id = c.organization_id and b.batch <= c.base_batch)`),
+
+    /** Deletes batches that precede the beginning of their chain, except of these organizations. Returns how many. */
+    deleteDropped: async (limit: number, except: readonly string[]): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditRetention.deleteDropped */
         with dropped as (
           select b.organization_id, b.batch from audit_chains c cross join lateral (
             select organization_id, batch from audit_batches where organization_id = c.organization_id and batch <= c.base_batch
             order by batch limit ${limit}) b
-          where c.base_batch > 0 limit ${limit}
+          where c.base_batch > 0 and c.organization_id <> all (${sql.array([...except], 'uuid')}) limit ${limit}
         ), deleted as (
           delete from audit_batches where (organization_id, batch) in (select organization_id, batch from dropped) returning 1
         )

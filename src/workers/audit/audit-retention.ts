@@ -48,11 +48,11 @@ export async function dropOldAudit(
     if (receiverUrl !== null && (await exports.hasUnexportedBefore('receiver', keptFrom))) return 0;
     return auditMonths.dropMonthsBefore(keptFrom);
   });
-  const { deleteDropped } = createAuditRetentionRepository(db);
-  while ((await deleteDropped(batchesAtOnce)) === batchesAtOnce) if (signal?.aborted) return dropped;
-  const failures: unknown[] = [];
-  for (const { baseBatch, organizationId } of await createAuditChainRepository(db).listChains()) {
-    if (baseBatch === 0) continue;
+  const { deleteDropped, listDropped } = createAuditRetentionRepository(db);
+  /** By organization. */
+  const failures = new Map<string, unknown>();
+  // Before the batches, which say that there is something to delete: to list all heads takes long.
+  for (const { baseBatch, organizationId } of await listDropped()) {
     try {
       if (!(await ownsStore({ blobs, db }))) break;
       for await (const { batch, key } of listHeads(blobs, organizationId)) {
@@ -61,11 +61,13 @@ export async function dropOldAudit(
       }
     } catch (error) {
       await assertStoreReachable(blobs, error);
-      failures.push(error);
+      failures.set(organizationId, error);
       metrics.maintenancePostponed.labels('drop-old-audit').inc();
       logger.warn({ organizationId, err: error }, 'the heads of dropped audit batches could not be deleted');
     }
   }
-  for (const error of failures) throw error;
+  const except = [...failures.keys()];
+  while ((await deleteDropped(batchesAtOnce, except)) === batchesAtOnce) if (signal?.aborted) return dropped;
+  for (const error of failures.values()) throw error;
   return dropped;
 }

@@ -4,6 +4,7 @@ import { type HashedBatch, hashBatch, hashEvent, headKey } from '../../shared/au
 import type { AppContext } from '../../shared/context.ts';
 import { once } from '../../shared/platform/blobs/blob-streams.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 
 /** Maximum number of events that one transaction chains. */
@@ -73,7 +74,7 @@ async function chainBatch(tx: Queryable, events: readonly ChainedEventRow[], thr
 }
 
 /**
- * Puts the heads of chains that have grown into the blob store. Returns how many. The error of one that cannot be put is thrown after the
+ * Puts the heads of chains that have grown into the blob store, if this database owns it. Returns how many. The error of one that cannot be put is thrown after the
  * others are done.
  */
 export async function storeAuditHeads(
@@ -86,6 +87,7 @@ export async function storeAuditHeads(
   const failures = new Map<string, unknown>();
   for (;;) {
     const chains = await auditChains.listUnstored({ except: [...failures.keys()], limit: headsAtOnce });
+    if (chains.length > 0 && !(await ownsStore({ blobs, db }))) break;
     for (const { batch, hash, organizationId } of chains) {
       if (signal?.aborted) return stored;
       try {

@@ -1,14 +1,18 @@
 import { type AuditFormat, batchText } from '../../shared/audit/audit-formats.ts';
 import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { inParallel } from '../../shared/platform/blobs/in-parallel.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
+import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import { createAuditExportRepository, type UnexportedRow } from './audit-export-repository.ts';
 
 const batchesAtOnce = 50;
+/** Organizations whose batches are written at the same time. */
+const chainsAtOnce = 8;
 
 /**
- * Writes the events of chained batches to the blob store, one object for each batch. Its key and its bytes depend on the
+ * Writes the events of chained batches to the blob store, if this database owns it, one object for each batch. Its key and its bytes depend on the
  * batch and the format alone, so a run that was killed is repeated, and a late put changes nothing. Returns how many batches. A batch that cannot be
  * written blocks only its own organization; its error is thrown after the others are done.
  */
@@ -31,35 +35,46 @@ export async function exportAudit(
       throw new Error(`${key} should have ${bytes.length} bytes, but has ${stored?.storedBytes ?? 'none'}`);
     await exports.noteExported('blobs', batch.organizationId, batch.batch);
   };
-  for (;;) {
-    const batches = await exports.listUnexported('blobs', { except: [...failures.keys()], limit: batchesAtOnce });
+  const writeChain = async (batches: readonly UnexportedRow[]): Promise<void> => {
     for (const batch of batches) {
-      if (signal?.aborted) return exported;
-      if (failures.has(batch.organizationId)) continue;
+      if (signal?.aborted) return;
       try {
         await write(batch);
         exported++;
       } catch (error) {
         await assertStoreReachable(blobs, error);
-        failures.set(batch.organizationId, error);
-        metrics.maintenancePostponed.labels('export-audit').inc();
         const { organizationId } = batch;
+        failures.set(organizationId, error);
+        metrics.maintenancePostponed.labels('export-audit').inc();
         logger.warn({ organizationId, batch: batch.batch, err: error }, 'audit events could not be exported');
+        return;
       }
     }
-    if (batches.length < batchesAtOnce) break;
+  };
+  let after: string | null = null;
+  for (;;) {
+    const except = [...failures.keys()];
+    const batches: readonly UnexportedRow[] = await exports.listUnexported('blobs', {
+      ...{ after, except, limit: batchesAtOnce },
+    });
+    // A copy of the database, such as one for tests, must not write its events among those of the other one.
+    if (batches.length > 0 && !(await ownsStore({ blobs, db }))) break;
+    const chains = [...Map.groupBy(batches, ({ organizationId }) => organizationId).values()];
+    await inParallel(chains, undefined, writeChain, chainsAtOnce);
+    if (signal?.aborted) return exported;
+    // In rounds: an organization with many batches must not keep the others from theirs.
+    if (batches.length === batchesAtOnce) after = batches.at(-1)?.organizationId ?? null;
+    else if (after === null) break;
+    else after = null;
   }
   for (const error of failures.values()) throw error;
   return exported;
 }
 
-/** The key of a batch's events in the blob store. */
-export function exportKey(
-  batch: { readonly organizationId: string; readonly batch: number; readonly month: string },
-  format: AuditFormat,
-): string {
-  const { organizationId, month } = batch;
-  return `audit/events/${organizationId}/${month.slice(0, 7)}/${String(batch.batch).padStart(12, '0')}.${format}`;
+/** The key of a batch's events in the blob store. With the hash, because the numbers begin again after a restore of an older database. */
+function exportKey({ batch, hash, month, organizationId }: UnexportedRow, format: AuditFormat): string {
+  const name = `${String(batch).padStart(12, '0')}-${hash.toString('hex').slice(0, 16)}`;
+  return `audit/events/${organizationId}/${month.slice(0, 7)}/${name}.${format}`;
 }
 
 async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer> {

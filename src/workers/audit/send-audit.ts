@@ -88,17 +88,19 @@ export async function sendAudit(
   return sent;
 }
 
-/** Organizations with a refused batch come last, so that they hold up no others. Skips the ones that are added to `refused` meanwhile. */
+/** In rounds of all organizations. Ones with a refused batch come last, so that they hold up no others. Skips the ones that are added to `refused` meanwhile. */
 async function* listUnsent(
   { listUnexported }: ReturnType<typeof createAuditExportRepository>,
   refused: ReadonlySet<string>,
 ): AsyncGenerator<UnexportedRow> {
-  const list = (wasRefused: boolean) =>
-    listUnexported('receiver', { except: [...refused], limit: batchesAtOnce, wasRefused });
+  const list = (wasRefused: boolean, after: string | null) =>
+    listUnexported('receiver', { after, except: [...refused], limit: batchesAtOnce, wasRefused });
+  let after: string | null = null;
   for (;;) {
-    let batches = await list(false);
-    if (batches.length === 0) batches = await list(true);
-    if (batches.length === 0) return;
+    let batches: readonly UnexportedRow[] = await list(false, after);
+    if (batches.length === 0 && after === null) batches = await list(true, null);
+    if (batches.length === 0 && after === null) return;
+    after = batches.length < batchesAtOnce ? null : (batches.at(-1)?.organizationId ?? null);
     for (const batch of batches) if (!refused.has(batch.organizationId)) yield batch;
   }
 }

@@ -140,7 +140,8 @@ export class LiveHub {
   #open(isAgain: boolean): void {
     this.#isOpen = true;
     this.#opened.resolve();
-    if (!isAgain) return;
+    // Also the first time: streams may have begun before.
+    if (!isAgain && this.#subscribers.size === 0) return;
     this.#log.clear();
     for (const stream of this.#subscribers.keys()) stream.refetch();
     this.#onRights(null);

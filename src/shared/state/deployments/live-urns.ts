@@ -1,13 +1,13 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { RecentText } from '../../platform/json/recent-text.ts';
 
 /** Maximum size of the raw text of a URN. */
 const maxUrnBytes = 64 * 1024;
 
-/** A short key of a URN, for sets of many. */
+/** A short key of a URN, for sets of many. Not cut from a longer text, which would stay in memory. */
 export function urnKey(urn: string): string {
-  return createHash('sha256').update(urn).digest('base64url').slice(0, 16);
+  return hash('sha256', urn, 'buffer').toString('base64url', 0, 12);
 }
 
 /**

@@ -1,21 +1,15 @@
-import { LRUCache } from 'lru-cache';
 import { inSlices } from '../../../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
 import { DocumentMissingError } from '../../checkpoints/document-store.ts';
 import type { DocumentVerifier } from '../../checkpoints/document-verifier.ts';
+import { KeptUrns } from '../../deployments/kept-urns.ts';
 import { LiveUrns } from '../../deployments/live-urns.ts';
-
-/** About 100 bytes each. */
-const maxKeptUrns = 200_000;
 
 /** The resources that existed before an update, by their keys. Caches the most recently requested states. */
 export class BaseUrns {
   readonly #checkpoints: CheckpointRepository;
   readonly #verifier: DocumentVerifier;
-  readonly #kept = new LRUCache<string, ReadonlySet<string>>({
-    maxSize: maxKeptUrns,
-    sizeCalculation: (urns) => urns.size + 1,
-  });
+  readonly #kept = new KeptUrns();
 
   constructor(parts: { checkpoints: CheckpointRepository; verifier: DocumentVerifier }) {
     this.#checkpoints = parts.checkpoints;
@@ -24,16 +18,15 @@ export class BaseUrns {
 
   /** The resources of the state in this checkpoint; null: there was none. Throws the errors of DocumentVerifier.open. */
   async of(checkpointId: string | null): Promise<ReadonlySet<string>> {
-    if (checkpointId === null) return new Set();
-    const kept = this.#kept.get(checkpointId);
-    if (kept) return kept;
+    return checkpointId === null ? new Set() : this.#kept.of(checkpointId, () => this.#read(checkpointId));
+  }
+
+  async #read(checkpointId: string): Promise<ReadonlySet<string>> {
     const checkpoint = await this.#checkpoints.find(checkpointId);
     // Replaced by a repair since its id was read.
     if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was read; please retry');
     const scanner = new LiveUrns();
     for await (const chunk of inSlices(this.#verifier.open(checkpoint))) scanner.write(chunk);
-    const urns = scanner.end();
-    this.#kept.set(checkpointId, urns);
-    return urns;
+    return scanner.end();
   }
 }
