@@ -1,6 +1,5 @@
 import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { unrecordedInfo } from '../../shared/diy/history-info.ts';
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { storeDeployment } from '../../shared/state/store-deployment.ts';
@@ -9,6 +8,7 @@ import { messageOf, type StackPlan } from './import-plan.ts';
 import type { SourceContent, SourceEntry, SourceState } from './moving-source.ts';
 import { placePreviews } from './preview-importer.ts';
 import { retryBroken, SourceUnavailableError } from './service-client.ts';
+import { isDamage } from './source-damage.ts';
 import { readEvents } from './source-events.ts';
 import { type CommitParts, commitStack, isVersion, type Prepared } from './stack-commit.ts';
 import { StackSecrets, serverUrl } from './stack-secrets.ts';
@@ -180,15 +180,4 @@ export class StackImporter {
       throw error;
     }
   }
-}
-
-/** Whether something is wrong with one entry of the source, so that the others can come without it. */
-function isDamage(error: unknown): boolean {
-  if (error instanceof SourceUnavailableError) return false;
-  return (
-    error instanceof InvalidRequestError ||
-    error instanceof TransferError ||
-    error instanceof SyntaxError ||
-    /^Z_|^ERR_ZSTD|^ZSTD/.test(String((error as { code?: unknown }).code))
-  );
 }
