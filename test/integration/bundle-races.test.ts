@@ -43,14 +43,18 @@ async function outdated() {
   return { directory, stack, run, versions, resources, planReturn: () => planReturn(directory, stack) };
 }
 
-/** What a return would do with the stack, and why. */
-async function planReturn(directory: string, { organization }: TestStack) {
+function returnFrom(directory: string, ...options: string[]) {
   const env = {
     ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
     ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase },
     HOLDFAST_BUNDLE_URL: `file://${directory}`,
   };
-  const { stdout } = await runHoldfast(env, 'bundle', 'return', '--json');
+  return runHoldfast(env, 'bundle', 'return', ...options);
+}
+
+/** What a return would do with the stack, and why. */
+async function planReturn(directory: string, { organization }: TestStack) {
+  const { stdout } = await returnFrom(directory, '--json');
   const { stacks } = JSON.parse(stdout) as { stacks: { stack: string; action: string; reason: string }[] };
   const { action, reason } = stacks.find((each) => each.stack === `${organization}/proj/dev`) ?? {};
   return [action, reason];
@@ -127,4 +131,13 @@ test('a stack that is updated in the bundle after a worker was killed before its
   await updateInBundle(directory, stack, 'emergency');
   expect(await resources()).toBe(2);
   expect(await plan()).toEqual(['refused', expect.stringContaining('moved on both sides')]);
+});
+
+test('a return of a stack that there is not fails, and one that is no longer in the bundle is named', async () => {
+  const { directory, stack } = await outdated();
+  const typo = await returnFrom(directory, '--apply', '--stack', 'proj/typo');
+  expect([typo.code, typo.stderr]).toEqual([1, expect.stringContaining('there is no stack "proj/typo" in file://')]);
+  rmSync(path.join(directory, stack.organization, '.pulumi/stacks/proj/dev.json'));
+  const removed = await returnFrom(directory, '--stack', 'proj/dev');
+  expect([removed.code, removed.stdout]).toEqual([1, expect.stringContaining('it is no longer in the bundle')]);
 });
