@@ -185,7 +185,7 @@ async function apply(
     onCommit: (tx, { entry, stackId, stackVersion }) =>
       createBundleRepository(tx).adopt(ref, { stackId, stackVersion, entry, sha256: entry === last ? newest : null }),
   });
-  const { leftOut } = await importer.import(plan, () => undefined);
+  const { leftOut } = await importer.import(plan);
   if (leftOut.length > 0) throw new TransferError(leftOut.join('; '));
 }
 

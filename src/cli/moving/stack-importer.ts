@@ -53,11 +53,9 @@ export class StackImporter {
     this.#parts = parts;
   }
 
-  /** `onVersion` is called for each entry that was read. Throws TransferError if the stack here has changed since the plan. */
-  async import(
-    { content, entries, head, planned, previews, tags, unrecordedState }: StackPlan,
-    onVersion: () => void,
-  ): Promise<ImportedStack> {
+  /** Throws TransferError if the stack here has changed since the plan. */
+  async import(plan: StackPlan): Promise<ImportedStack> {
+    const { content, entries, head, planned, previews, tags, unrecordedState } = plan;
     if (content === null) throw new TransferError('it could not be read');
     const { arrival = null, organization } = this.#parts;
     const ref = { organization: organization.name, project: planned.project as string, stack: planned.stack };
@@ -110,7 +108,6 @@ export class StackImporter {
         const inSource = versionInSource(entry, read.info);
         return { ...read, inSource, updateId: entry.updateId, state: await this.#store(entry.state, secrets) };
       });
-      onVersion();
     }
     const unrecorded = unrecordedState === null ? null : await this.#store(content.state, secrets);
     noteKept(content.state.name);
@@ -118,7 +115,6 @@ export class StackImporter {
       await makeRoom();
       const info = unrecordedInfo(content.state.modifiedAt);
       hold({ entry: '', inSource: null, updateId: null, info, state: unrecorded, events: [] });
-      onVersion();
     }
     const initial = unrecordedState === 'initial' ? unrecorded : null;
     await commitStack(this.#parts, target, held, { isLast: true, initial });
