@@ -237,6 +237,9 @@ test('a rollback keeps a stack without a history whose state came from another s
   await writeDiyFolder(other, [{ project: 'proj', stack: 'dev', versions: 0, resources: 5 }]);
   const words = ['import', '--from', `file://${other}`, '--organization', 'foreign', '--rollback', '--apply'];
   const { code, stdout } = await runHoldfast(env(), ...words);
-  expect([code, stdout]).toEqual([1, expect.stringContaining('proj/dev: kept: its state is not the one of the source')]);
+  expect([code, stdout]).toEqual([
+    1,
+    expect.stringContaining('proj/dev: kept: its state is not the one of the source'),
+  ]);
   expect((await source.run('--rollback', '--apply')).text).toContain('Deleted 1 stack with 1 imported version');
 });

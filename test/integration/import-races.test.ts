@@ -230,12 +230,13 @@ test('a stack is imported before the next one is read', async () => {
   let isOpen = false;
   front().intercept = (call, response) => {
     if (isOpen || !call.url?.includes('/proj/later')) return false;
-    const count = versionsHere('one-by-one').then((rows) => rows.length);
-    before.push(count);
-    count.finally(() => {
+    const count = async (): Promise<number> => {
+      const rows = await versionsHere('one-by-one');
       isOpen = true;
       response.writeHead(503, { 'retry-after': '0' }).end();
-    });
+      return rows.length;
+    };
+    before.push(count());
     return true;
   };
   await ends.run('--apply', '--parallel', '1');

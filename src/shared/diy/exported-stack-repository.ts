@@ -40,7 +40,11 @@ export function createExportedStackRepository(db: Queryable) {
     },
 
     /** A page of versions that have their state, oldest first. */
-    listVersions: (stackId: string, { from, to = maxVersion }: { from: number; to?: number | undefined }, limit: number) =>
+    listVersions: (
+      stackId: string,
+      { from, to = maxVersion }: { from: number; to?: number | undefined },
+      limit: number,
+    ) =>
       db.any(sql.rows(VersionRow)`
         /* exportedStacks.listVersions */
         select ${movedVersionColumns}, i.entry

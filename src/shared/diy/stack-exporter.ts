@@ -102,8 +102,8 @@ class StackExport {
       ...{ action: 'stack.export', organization, object: formatStackRef(this.#stack), details: { stackId: id, to } },
     });
     const first = part ? part.fromVersion : history === 0 ? null : await rows.findFirstVersion(id, history);
-    const { list, newest, secrets, versions } =
-      first === null ? { list: null, newest: 0n, secrets: null, versions: 0 } : await this.#writeHistory(first);
+    const nothing = { list: null, newest: 0n, secrets: null, versions: 0 };
+    const { list, newest, secrets, versions } = first === null ? nothing : await this.#writeHistory(first);
     if (!part) await list?.();
     const newestHere = history === 0 ? await this.#newestEntry() : newest;
     if (BigInt(this.#parts.there.get(this.#path) ?? '0') > newestHere)
@@ -137,7 +137,11 @@ class StackExport {
   /** The entry that the newest version has if the history is written; 0 if there is none. */
   async #newestEntry(): Promise<bigint> {
     const { id, stackVersion } = this.#stack;
-    const [newest] = await createExportedStackRepository(this.#parts.context.db).listVersions(id, { from: stackVersion }, 1);
+    const [newest] = await createExportedStackRepository(this.#parts.context.db).listVersions(
+      id,
+      { from: stackVersion },
+      1,
+    );
     return newest && stackVersion > 0 ? laterOf(0n, newest) : 0n;
   }
 
