@@ -137,20 +137,16 @@ class StackExport {
   /** The entry that the newest version has if the history is written; 0 if there is none. */
   async #newestEntry(): Promise<bigint> {
     const { id, stackVersion } = this.#stack;
-    const [newest] = await createExportedStackRepository(this.#parts.context.db).listVersions(
-      id,
-      { from: stackVersion },
-      1,
-    );
+    const rows = createExportedStackRepository(this.#parts.context.db);
+    const [newest] = await rows.listVersions(id, { from: stackVersion }, 1);
     return newest && stackVersion > 0 ? laterOf(0n, newest) : 0n;
   }
 
   async #writeHistory(first: number) {
     const { context, part } = this.#parts;
     const rows = createExportedStackRepository(context.db);
-    let versions = 0;
     let list: (() => Promise<void>) | null = null;
-    let lastId = BigInt(part?.lastEntry ?? 0);
+    let [versions, lastId] = [0, BigInt(part?.lastEntry ?? 0)];
     let secrets: DocumentSecrets | null = null;
     for (let from = first; ; ) {
       const page = await rows.listVersions(this.#stack.id, { from, to: part?.toVersion }, pageRows);
