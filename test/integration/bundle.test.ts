@@ -219,7 +219,7 @@ test('a removal that was interrupted ends, also if there is a new stack of the n
 });
 
 test('a stack whose import has not ended comes into the bundle when it has', async () => {
-  const { directory, run } = newLocation();
+  const { directory, location, run } = newLocation();
   const stack = await createStack(app);
   await importState(app, stack, 1);
   await run();
@@ -238,9 +238,13 @@ test('a stack whose import has not ended comes into the bundle when it has', asy
   expect(await lag()).toBe(behind - 1);
   await run();
   expect(await countOf(directory, stack)).toBe(1);
+  const status = async () => (await holdfast(location, 'status')).stdout;
+  const waits = `${stack.organization}/proj/dev: its import has not ended, so its changes do not come: repeat the import`;
+  expect(await status()).toContain(waits);
   await leave(false);
   await run();
   expect(await countOf(directory, stack)).toBe(2);
+  expect(await status()).not.toContain('its import');
 });
 
 test('changes do not wait for a first fill, nor does it wait for them; looking again at a write is no change', async () => {

@@ -229,3 +229,17 @@ test('stacks of the layout without projects get the project of their resources',
   expect((await source.get('proj/dev/export')).deployment.resources).toHaveLength(4);
   expect((await source.run('--verify')).code).toBe(0);
 });
+
+test('a rollback keeps a stack without a history whose state came from another source', async () => {
+  const source = await sourceOf('foreign', [{ project: 'proj', stack: 'dev', versions: 0 }]);
+  await source.run('--apply');
+  const other = path.join(home, 'elsewhere');
+  await writeDiyFolder(other, [{ project: 'proj', stack: 'dev', versions: 0, resources: 5 }]);
+  const words = ['import', '--from', `file://${other}`, '--organization', 'foreign', '--rollback', '--apply'];
+  const { code, stdout } = await runHoldfast(env(), ...words);
+  expect([code, stdout]).toEqual([
+    1,
+    expect.stringContaining('proj/dev: kept: its state is not the one of the source'),
+  ]);
+  expect((await source.run('--rollback', '--apply')).text).toContain('Deleted 1 stack with 1 imported version');
+});

@@ -7,6 +7,8 @@ import { FolderSource } from '../../src/cli/moving/folder-source.ts';
 import { planStack } from '../../src/cli/moving/import-plan.ts';
 import type { SourceStack } from '../../src/cli/moving/moving-source.ts';
 import { verifyStack } from '../../src/cli/moving/verify-import.ts';
+import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import { FileFolder } from '../../src/shared/platform/blobs/file-folder.ts';
 import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { query } from '../support/database.ts';
@@ -25,7 +27,7 @@ async function sourceOf(name: string) {
   const directory = path.join(home, name);
   await writeDiyFolder(
     directory,
-    ['one', 'three', 'two'].map((stack) => ({ project: 'proj', stack, versions: 2 })),
+    ['one', 'three', 'two'].map((stack) => ({ project: 'proj', stack, tags: {}, versions: 2 })),
   );
   await app.createUser(name, 'admin');
   const from = ['--from', `file://${directory}`, '--organization', name];
@@ -92,6 +94,78 @@ test('an outage while a stack is planned or compared is a reason of this stack',
   const fault = new TypeError('a bug');
   const faulty = { ...context, stacks: { ...app.context.stacks, find: () => Promise.reject(fault) } };
   await expect(verifyStack({ ...parts, context: faulty }, stack)).rejects.toBe(fault);
+});
+
+const idOf = (organization: string): string => `select id from organizations where name = '${organization}'`;
+
+/** A folder as a bucket that fails to open some of its files. */
+class FailingFolder extends FileFolder {
+  fails: (name: string) => boolean = () => false;
+
+  override async open(name: string): Promise<AsyncIterable<Buffer> | null> {
+    if (this.fails(name)) throw new BlobStoreUnavailableError('throttled', 'blob store asks to slow down');
+    return super.open(name);
+  }
+}
+
+/** A stack of a folder that may fail, and what an import finds of it. */
+async function failingSource(name: string) {
+  const { directory, run } = await sourceOf(name);
+  const folder = new FailingFolder(directory);
+  const { stacks } = await new FolderSource(folder, 'there').list();
+  const stack = stacks.find((each) => each.name === 'proj/one') as SourceStack;
+  const parts = { context: app.context, organization: name };
+  return { folder, run, plan: () => planStack(parts, stack), verify: () => verifyStack(parts, stack) };
+}
+
+test.each([
+  ['the newest state', /stacks\/proj\/one\.json$/],
+  ['a state of the history', /one-\d+\.checkpoint\.json$/],
+  ['an update of the history', /one-\d+\.history\.json$/],
+  ['the tags', /pulumi-tags$/],
+])('what a bucket does not give of %s at the moment is no difference that is left out', async (what, pattern) => {
+  const name = `bucket-${what.replaceAll(' ', '-')}`;
+  const { folder, verify, run } = await failingSource(name);
+  folder.fails = (file) => pattern.test(file);
+  // Before its import, after it, and after the import of a part.
+  for (const prepare of [
+    async () => undefined,
+    () => run('--apply'),
+    () => query(app, `delete from updates where message = 'change 2' and organization_id = (${idOf(name)})`),
+  ]) {
+    await prepare();
+    const { leftOut, problems } = await verify();
+    const others = problems.filter((problem) => !/asks to slow down$|is not here$|newest states differ$/.test(problem));
+    expect({ leftOut, others, hasProblems: problems.length > 0 }).toEqual({
+      leftOut: [],
+      others: [],
+      hasProblems: true,
+    });
+  }
+});
+
+test('a stack that is not here is named, although its newest state is damaged', async () => {
+  const { run, verify } = await failingSource('damaged');
+  await writeFile(path.join(home, 'damaged/.pulumi/stacks/proj/one.json'), '{"version":3,');
+  expect((await run('--apply')).code).toBe(1);
+  const { leftOut, problems } = await verify();
+  expect(problems).toContain('it is not here');
+  expect(leftOut).toEqual([expect.stringContaining('the newest state: ')]);
+});
+
+test.each([
+  ['the last state of the history', /one-1700007200000000000\.checkpoint\.json$/],
+  ['the mark of the newest state', /stacks\/proj\/one\.json$/],
+])('a bucket that fails once to give %s gets no version that the source lacks', async (what, pattern) => {
+  const { folder, plan } = await failingSource(`once-${what.replaceAll(' ', '-')}`);
+  let failed = 0;
+  folder.fails = (file) => pattern.test(file) && failed++ === 0;
+  const { planned, unrecordedState } = await plan();
+  expect(failed).toBeGreaterThan(0);
+  expect({ action: planned.action, notes: planned.notes, unrecordedState }).toEqual({
+    ...{ action: 'leave out', unrecordedState: null },
+    notes: [expect.stringContaining('asks to slow down')],
+  });
 });
 
 test.each([

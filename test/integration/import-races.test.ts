@@ -218,9 +218,30 @@ async function importVersions(name: string, count: number, onCommit: (isUnfinish
     onCommit: async (tx, { stackId }) =>
       onCommit((await createStackRepository(tx).lockById(stackId))?.isImportUnfinished ?? false),
   });
-  const result = await importer.import(plan, () => undefined).catch((error: unknown) => error);
+  const result = await importer.import(plan).catch((error: unknown) => error);
   return { result, read };
 }
+
+test('a stack is imported before the next one is read', async () => {
+  const { ends, update } = await stackOf('one-by-one');
+  await update(1);
+  await ends.createStack('later');
+  const before: Promise<number>[] = [];
+  let isOpen = false;
+  front().intercept = (call, response) => {
+    if (isOpen || !call.url?.includes('/proj/later')) return false;
+    const count = async (): Promise<number> => {
+      const rows = await versionsHere('one-by-one');
+      isOpen = true;
+      response.writeHead(503, { 'retry-after': '0' }).end();
+      return rows.length;
+    };
+    before.push(count());
+    return true;
+  };
+  await ends.run('--apply', '--parallel', '1');
+  expect(await before[0]).toBe(1);
+});
 
 test('the commit of the last versions ends an import, and one that is refused stops it', async () => {
   const commits: boolean[] = [];

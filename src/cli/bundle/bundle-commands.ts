@@ -1,22 +1,24 @@
 import type { Command } from 'commander';
 import { openBundleKey } from '../../shared/bundle/bundle-key.ts';
-import { type BundleSettings, bundleOf } from '../../shared/bundle/bundle-location.ts';
+import { type BundleSettings, bundleOf, pathOf } from '../../shared/bundle/bundle-location.ts';
 import { type BundledRow, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { listFolder, TransferError } from '../../shared/diy/diy-layout.ts';
+import { type FolderStack, listFolder, TransferError } from '../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
 import { assertWritable } from '../moving/assert-writable.ts';
-import { isSelected, messageOf } from '../moving/import-plan.ts';
+import { assertAllMatch, isSelected, messageOf } from '../moving/import-plan.ts';
 import { StackImporter } from '../moving/stack-importer.ts';
 import { collect } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { alignColumns, counted } from '../output/text.ts';
 import { type PlannedReturn, planReturn } from './return-plan.ts';
 import { createArrival } from './returned-secrets.ts';
+
+const maxShown = 100;
 
 interface ReturnOptions {
   readonly stack?: readonly string[];
@@ -30,6 +32,14 @@ interface Call {
   readonly folder: Folder;
   readonly bundle: BundleSettings;
   readonly options: ReturnOptions;
+}
+
+/** What the bundle has of an organization, and what workers know of it, by `project/stack`. */
+interface OrganizationThere {
+  readonly organization: string;
+  readonly own: Folder;
+  readonly stacks: readonly FolderStack[];
+  readonly rows: Map<string, BundledRow>;
 }
 
 /** A stack with what was done, or would be. */
@@ -64,6 +74,7 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
     const rows = createBundleRepository(db);
     const [bundle, lag, stacks] = [await rows.find(), await rows.readLag(), await rows.list()];
     if (bundle === null) throw new TransferError('No worker has begun a bundle: set HOLDFAST_BUNDLE_URL');
+    const waiting = (await rows.listUnfinishedImports(maxShown)).map(nameOf);
     const errors = stacks.flatMap(({ error, ...row }) => (error === null ? [] : [{ stack: nameOf(row), error }]));
     const result = {
       location: bundle.location,
@@ -71,9 +82,11 @@ async function status(run: CommandRun, { json }: { json?: true }): Promise<void>
       behind: lag.stacks,
       behindSeconds: lag.seconds,
       errors,
+      unfinishedImports: waiting,
     };
     const lines = [
       ...errors.map(({ error, stack }) => `${stack}: ${error}`),
+      ...waiting.map((stack) => `${stack}: its import has not ended, so its changes do not come: repeat the import`),
       `${bundle.location} has ${counted(stacks.length, 'stack')}; ${counted(lag.stacks, 'stack')} behind` +
         `${lag.stacks === 0 ? '' : `, for up to ${counted(lag.seconds, 'second')}`}, ${counted(errors.length, 'error')}.`,
     ];
@@ -89,9 +102,19 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
   try {
     await session.withContext(async (context) => {
       if (options.apply) await assertWritable(context.db);
+      const rows = createBundleRepository(context.db);
+      const [organizations, bundled] = [await rows.listOrganizations(), await rows.list()];
+      const found: OrganizationThere[] = [];
+      for (const organization of organizations) {
+        const own = new SubFolder(folder, `${organization}/`);
+        const { stacks } = await listFolder(own);
+        const known = bundled.filter((row) => row.organization === organization);
+        found.push({ organization, own, stacks, rows: new Map(known.map((row) => [pathOf(row), row])) });
+      }
+      const names = found.flatMap((each) => [...each.stacks.map(({ name }) => name), ...each.rows.keys()]);
+      assertAllMatch(options.stack ?? [], names, bundle);
       const results: ReturnedStack[] = [];
-      for (const organization of await createBundleRepository(context.db).listOrganizations())
-        results.push(...(await returnOrganization({ context, folder, bundle, options }, organization)));
+      for (const each of found) results.push(...(await returnOrganization({ context, folder, bundle, options }, each)));
       if (results.some(({ action }) => action === 'refused' || action === 'removed')) run.exitCode = 1;
       printResult('bundle return', { stacks: results }, { json: options.json, text: describe(results, options) });
     });
@@ -100,17 +123,14 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
   }
 }
 
-async function returnOrganization(call: Call, organization: string): Promise<ReturnedStack[]> {
-  const { bundle, context, folder, options } = call;
-  const own = new SubFolder(folder, `${organization}/`);
-  const rows = new Map(
-    (await createBundleRepository(context.db).list())
-      .filter((row) => row.organization === organization)
-      .map((row) => [`${row.project}/${row.stack}`, row]),
-  );
-  const { stacks } = await listFolder(own);
+async function returnOrganization(
+  call: Call,
+  { organization, own, rows, stacks }: OrganizationThere,
+): Promise<ReturnedStack[]> {
+  const { bundle, context, options } = call;
+  const patterns = options.stack ?? [];
   const results: ReturnedStack[] = [];
-  for (const source of stacks.filter((each) => isSelected(each, options.stack ?? []))) {
+  for (const source of stacks.filter((each) => isSelected(each, patterns))) {
     const row = rows.get(source.name) ?? null;
     rows.delete(source.name);
     const planned = await planReturn({ context, folder: own, organization }, source, row).catch((error: unknown) => ({
@@ -130,8 +150,8 @@ async function returnOrganization(call: Call, organization: string): Promise<Ret
       }
     }
   }
-  for (const [name, row] of options.stack === undefined ? rows : [])
-    if (row.sha256 !== null)
+  for (const [name, row] of rows)
+    if (row.sha256 !== null && isSelected({ name }, patterns))
       results.push({
         stack: `${organization}/${name}`,
         action: 'removed',
@@ -165,7 +185,7 @@ async function apply(
     onCommit: (tx, { entry, stackId, stackVersion }) =>
       createBundleRepository(tx).adopt(ref, { stackId, stackVersion, entry, sha256: entry === last ? newest : null }),
   });
-  const { leftOut } = await importer.import(plan, () => undefined);
+  const { leftOut } = await importer.import(plan);
   if (leftOut.length > 0) throw new TransferError(leftOut.join('; '));
 }
 

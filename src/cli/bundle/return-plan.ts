@@ -94,7 +94,7 @@ async function findBase(
     return { fault: 'its last update here is still being saved', entry: null };
   if (row?.stackId === here.id && row.stackVersion === here.stackVersion) return { fault: null, entry: row.entry };
   // After a restore of an older database, the bundle is ahead of its row.
-  const [newest] = await createExportedStackRepository(db).listVersions(here.id, here.stackVersion, 1);
+  const [newest] = await createExportedStackRepository(db).listVersions(here.id, { from: here.stackVersion }, 1);
   const entry = newest && here.stackVersion > 0 ? String(laterOf(0n, newest)) : null;
   if (entry !== null && history.some(({ id }) => id === entry)) return { fault: null, entry };
   return {

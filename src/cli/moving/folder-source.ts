@@ -2,8 +2,8 @@ import { type FolderStack, listFolder, readBytes, readText, TransferError } from
 import { readHistoryInfo } from '../../shared/diy/history-info.ts';
 import { documentOfCheckpoint, initialMark, markOf } from '../../shared/diy/move-document.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
-import { messageOf } from './import-plan.ts';
 import type { MovingSource, SourceContent, SourceState } from './moving-source.ts';
+import { isDamage } from './source-damage.ts';
 
 /** Longer than what precedes the mark of a state file. */
 const headBytes = 2048;
@@ -65,7 +65,7 @@ export async function openFolderStack(folder: Folder, stack: FolderStack): Promi
   };
 }
 
-/** The mark of a state file; null if it has none, or cannot be read. */
+/** The mark of a state file; null if it has none, or is damaged. */
 async function readMark(folder: Folder, name: string): Promise<string | null> {
   let head: Buffer = Buffer.alloc(0);
   try {
@@ -75,7 +75,7 @@ async function readMark(folder: Folder, name: string): Promise<string | null> {
     }
   } catch (error) {
     // What is wrong with the state is said where it is read.
-    messageOf(error);
+    if (!isDamage(error)) throw error;
   }
   return markOf(head);
 }

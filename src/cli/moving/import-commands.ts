@@ -10,7 +10,6 @@ import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
 import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
-import { Progress } from '../output/progress.ts';
 import { counted, formatBytes } from '../output/text.ts';
 import { ArchiveSource } from './archive/archive-source.ts';
 import { assertWritable } from './assert-writable.ts';
@@ -139,14 +138,18 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
       ? await readPlannedNames(options.plan, { from: source.location, organization: options.organization })
       : null;
   const stacks = listed === null ? call.stacks : call.stacks.filter(({ name }) => listed.has(name));
-  const plans = await forEachStack(stacks, options.parallel, 'planned stacks', (stack) =>
-    planStack({ context, organization: options.organization }, stack),
-  );
-  const plan: PlanFile = {
-    ...{ format: 1, from: source.location, organization: options.organization, strays: listing.strays },
-    stacks: plans.map(({ planned }) => planned),
-  };
   if (!options.apply) {
+    // Only what is printed of each: the rest of all stacks may be larger than the memory.
+    const planned = await forEachStack(
+      stacks,
+      options.parallel,
+      'planned stacks',
+      async (stack) => (await planStack({ context, organization: options.organization }, stack)).planned,
+    );
+    const plan: PlanFile = {
+      ...{ format: 1, from: source.location, organization: options.organization, strays: listing.strays },
+      stacks: planned,
+    };
     const remarks = [...listing.remarks, ...listing.leftOut, ...call.gaps.map(({ text }) => text)];
     const text = describePlan(plan, remarks, isOfServer(options) ? serverUrl(context.config) : null);
     printResult('import', plan, { json: options.json, text });
@@ -154,8 +157,8 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
     if (options.plan !== undefined) await writeFile(options.plan, `${JSON.stringify(plan, null, 2)}\n`);
     return true;
   }
-  if (listed === null) return importAll(call, plans);
-  const there = new Set(plans.map(({ planned }) => planned.source));
+  if (listed === null) return importAll(call, stacks);
+  const there = new Set(stacks.map(({ name }) => name));
   const lacking = new Set(call.gaps.map(({ name }) => name));
   const absent = [...listed].filter(
     (name) => !there.has(name) && !lacking.has(name) && isSelected({ name }, options.stack ?? []),
@@ -164,39 +167,34 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
     ...call.gaps.filter(({ name }) => name === null || listed.has(name)),
     ...absent.map((name) => ({ name, text: `${name} is in the plan, but not in ${source.location}` })),
   ];
-  return importAll({ ...call, gaps }, plans);
+  return importAll({ ...call, gaps }, stacks);
 }
 
-async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise<boolean> {
-  const { gaps, listing, options } = call;
+/** Plans and imports stack by stack: a plan that waits for others is large, and gets old. */
+async function importAll(call: ImportCall, stacks: readonly SourceStack[]): Promise<boolean> {
+  const { context, gaps, listing, options } = call;
   const users = await findUsers(call.context, options.mapUser ?? []);
   const importer = new StackImporter({ ...call, from: call.source.location, users });
-  const total = plans.reduce((sum, { planned }) => sum + planned.versions, 0);
-  const progress = new Progress();
   const run = await beginRun(call.context, call.organization.id, { kind: 'import', location: call.source.location });
-  let done = 0;
   const importOne = async (plan: StackPlan) => {
     const { source: stack, action, notes, quarantine } = plan.planned;
     if (action === 'leave out') return { stack, versions: 0, previews: 0, leftOut: notes, quarantine };
     try {
-      const { leftOut, previews, versions } = await importer.import(plan, () =>
-        progress.report('versions', ++done, total),
-      );
+      const { leftOut, previews, versions } = await importer.import(plan);
       return { stack, versions, previews, leftOut: [...notes, ...leftOut], quarantine };
     } catch (error) {
       return { stack, versions: 0, previews: 0, leftOut: [`interrupted: ${messageOf(error)}`], quarantine };
     }
   };
-  const results = await forEachStack(plans, options.parallel, null, async (plan) => {
+  const quarantined: string[] = [];
+  const results = await forEachStack(stacks, options.parallel, 'imported stacks', async (stack) => {
+    const plan = await planStack({ context, organization: options.organization }, stack);
+    const { planned } = plan;
     const result = await importOne(plan);
-    if (plan.planned.action !== 'none' || result.leftOut.length > 0)
-      await run.note({
-        ...plan.planned,
-        ...result,
-        name: result.stack,
-        stack: plan.planned.stack,
-        notes: result.leftOut,
-      });
+    if (planned.action !== 'none' || result.leftOut.length > 0)
+      await run.note({ ...planned, ...result, name: result.stack, stack: planned.stack, notes: result.leftOut });
+    if (planned.quarantine !== null && planned.action !== 'leave out')
+      quarantined.push(`${planned.source}: ${inQuarantine(planned.quarantine)}`);
     return result;
   }).finally(() => run.end());
   const versions = results.reduce((sum, result) => sum + result.versions, 0);
@@ -204,9 +202,7 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
   const previews = results.reduce((sum, result) => sum + result.previews, 0);
   const changed = results.filter((result) => result.versions + result.previews > 0).length;
   const lines = [
-    ...plans.flatMap(({ planned: { action, quarantine, source } }) =>
-      quarantine === null || action === 'leave out' ? [] : [`${source}: ${inQuarantine(quarantine)}`],
-    ),
+    ...quarantined.toSorted(),
     ...incomplete.flatMap(({ leftOut, stack }) => leftOut.map((reason) => `${stack}: ${reason}`)),
     ...listing.leftOut,
     ...gaps.map(({ text }) => text),

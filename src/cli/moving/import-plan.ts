@@ -11,6 +11,7 @@ import { createImportedPreviewRepository } from './imported-preview-repository.t
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceContent, SourceEntry, SourcePreview, SourceStack, SourceState } from './moving-source.ts';
 import { retryBroken } from './service-client.ts';
+import { isDamage } from './source-damage.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
 import { isInitialState, isState } from './version-numbers.ts';
 
@@ -213,7 +214,7 @@ async function newestHash(entries: readonly SourceEntry[], headHash: string | nu
     try {
       return (await readSourceFacts(state))?.sha256 ?? null;
     } catch (error) {
-      messageOf(error);
+      if (!isDamage(error)) throw error;
     }
   }
   return headHash;

@@ -53,6 +53,12 @@ export async function rollBackStack(
     if (entries.length === 0 && !(await rows.isBegun(stack.id))) return keep('it has no imported versions');
     if (entries.some(({ entry }) => entry !== '' && !known.has(entry)))
       return keep('it has versions of another source');
+    // Without an entry in the history of the source, only the state says where a stack comes from.
+    if (content.decrypt === null && entries.every(({ entry }) => entry === '')) {
+      const headHash = await rows.findHeadHash(stack.id);
+      if (headHash !== null && headHash !== (await readSourceFacts(content.state))?.sha256)
+        return keep('its state is not the one of the source');
+    }
     const last = entries.at(-1)?.stackVersion ?? 0;
     const fault = await writtenSince(parts.context.db, stack, last);
     if (fault !== null) return keep(fault);

@@ -1,6 +1,5 @@
 import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { unrecordedInfo } from '../../shared/diy/history-info.ts';
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { storeDeployment } from '../../shared/state/store-deployment.ts';
@@ -9,6 +8,7 @@ import { messageOf, type StackPlan } from './import-plan.ts';
 import type { SourceContent, SourceEntry, SourceState } from './moving-source.ts';
 import { placePreviews } from './preview-importer.ts';
 import { retryBroken, SourceUnavailableError } from './service-client.ts';
+import { isDamage } from './source-damage.ts';
 import { readEvents } from './source-events.ts';
 import { type CommitParts, commitStack, isVersion, type Prepared } from './stack-commit.ts';
 import { StackSecrets, serverUrl } from './stack-secrets.ts';
@@ -53,11 +53,9 @@ export class StackImporter {
     this.#parts = parts;
   }
 
-  /** `onVersion` is called for each entry that was read. Throws TransferError if the stack here has changed since the plan. */
-  async import(
-    { content, entries, head, planned, previews, tags, unrecordedState }: StackPlan,
-    onVersion: () => void,
-  ): Promise<ImportedStack> {
+  /** Throws TransferError if the stack here has changed since the plan. */
+  async import(plan: StackPlan): Promise<ImportedStack> {
+    const { content, entries, head, planned, previews, tags, unrecordedState } = plan;
     if (content === null) throw new TransferError('it could not be read');
     const { arrival = null, organization } = this.#parts;
     const ref = { organization: organization.name, project: planned.project as string, stack: planned.stack };
@@ -110,7 +108,6 @@ export class StackImporter {
         const inSource = versionInSource(entry, read.info);
         return { ...read, inSource, updateId: entry.updateId, state: await this.#store(entry.state, secrets) };
       });
-      onVersion();
     }
     const unrecorded = unrecordedState === null ? null : await this.#store(content.state, secrets);
     noteKept(content.state.name);
@@ -118,7 +115,6 @@ export class StackImporter {
       await makeRoom();
       const info = unrecordedInfo(content.state.modifiedAt);
       hold({ entry: '', inSource: null, updateId: null, info, state: unrecorded, events: [] });
-      onVersion();
     }
     const initial = unrecordedState === 'initial' ? unrecorded : null;
     await commitStack(this.#parts, target, held, { isLast: true, initial });
@@ -180,15 +176,4 @@ export class StackImporter {
       throw error;
     }
   }
-}
-
-/** Whether something is wrong with one entry of the source, so that the others can come without it. */
-function isDamage(error: unknown): boolean {
-  if (error instanceof SourceUnavailableError) return false;
-  return (
-    error instanceof InvalidRequestError ||
-    error instanceof TransferError ||
-    error instanceof SyntaxError ||
-    /^Z_|^ERR_ZSTD|^ZSTD/.test(String((error as { code?: unknown }).code))
-  );
 }

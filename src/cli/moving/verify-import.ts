@@ -6,7 +6,8 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { messageOf, orderOf, readSourceFacts, readSourceTags } from './import-plan.ts';
 import { createImportedVersionRepository, type ImportedVersionRow } from './imported-version-repository.ts';
 import type { SourceContent, SourceEntry, SourceStack, SourceState } from './moving-source.ts';
-import { retryBroken, SourceUnavailableError } from './service-client.ts';
+import { retryBroken } from './service-client.ts';
+import { isDamage } from './source-damage.ts';
 import { countEvents } from './source-events.ts';
 import { type Decrypt, hashDecrypted, hashDecryptedConfig } from './stack-secrets.ts';
 import type { StateFacts } from './state-facts.ts';
@@ -70,11 +71,12 @@ async function verifyInto(result: Found, { context, organization }: VerifyParts,
   const newest = isService
     ? null
     : await readSourceFacts(content.state).catch((error: unknown) => {
+        if (!isDamage(error)) throw error;
         leftOut.push(`the newest state: ${messageOf(error)}`);
         return undefined;
       });
-  const project = source.project ?? newest?.project;
-  if (newest === undefined || project === undefined || project === null) {
+  const project = source.project ?? newest?.project ?? null;
+  if (project === null) {
     if (newest !== undefined) leftOut.push('its project is not known');
     return result;
   }
@@ -107,12 +109,18 @@ async function verifyInto(result: Found, { context, organization }: VerifyParts,
   for (const entry of rows.keys())
     if (entry !== '' && !known.has(entry)) problems.push(`the source has no entry ${entry}`);
   if (content.isBusy && isService) problems.push('an update of it runs in the source');
-  const difference = await compareNewest({ context, content, stackId: stack.id }, stack, newest, newestRow);
+  const difference =
+    newest === undefined
+      ? 'the newest states cannot be compared'
+      : await compareNewest({ context, content, stackId: stack.id }, stack, newest, newestRow);
   if (difference !== null) problems.push(difference);
   for (const { project: before, stack: name } of content.formerNames ?? [])
     if (!(await createStackRepository(context.db).hadName(stack.id, { project: before, stack: name })))
       problems.push(`its former name ${before}/${name} is not here`);
-  const tags = await readSourceTags(content, project).catch(() => ({}));
+  const tags = await readSourceTags(content, project).catch((error: unknown) => {
+    if (!isDamage(error)) throw error;
+    return {};
+  });
   if (!isSame(withQuarantine(tags, null), withQuarantine(readTags(stack.tags), null))) problems.push('the tags differ');
   return result;
 }
@@ -210,7 +218,7 @@ async function verifyEntry(
     if (stored) for await (const _ of stored.bytes);
     return found(stored ? null : `version ${row.stackVersion} cannot be read`);
   } catch (error) {
-    const isLeftOut = row === undefined && !(error instanceof SourceUnavailableError);
+    const isLeftOut = row === undefined && isDamage(error);
     return found(`${row ? `version ${row.stackVersion}` : `entry ${id}`}: ${messageOf(error)}`, isLeftOut);
   }
 }

@@ -85,6 +85,7 @@ export const movingOutputs = {
     behind: Count,
     behindSeconds: Count,
     errors: Type.Array(Type.Object({ stack: Text, error: Text })),
+    unfinishedImports: Texts,
   }),
   'bundle return': Type.Object({
     stacks: Type.Array(Type.Object({ stack: Text, action: Text, versions: Count, reason: Text })),

@@ -40,6 +40,7 @@ export type DueRow = Row<typeof DueRow>;
 const LagRow = Type.Object({ stacks: Type.Integer(), seconds: Type.Integer(), errors: Type.Integer() });
 
 const NameRow = Type.Object({ name: Type.String() });
+const AddressRow = Type.Object(address);
 const FoundRow = Type.Object({ stack: Type.String() });
 
 /** Later than this after its begin, a write does not become visible. */
@@ -225,6 +226,14 @@ export function createBundleRepository(db: Queryable) {
         on conflict (organization, project, stack) do update set stack_id = excluded.stack_id, stack_version = excluded.stack_version,
           entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null, tags = null,
           postponed_until = null, error = null`),
+
+    /** Stacks that have changed, but wait for the end of their import. */
+    listUnfinishedImports: (limit: number) =>
+      db.any(sql.rows(AddressRow)`
+        /* bundledStacks.listUnfinishedImports */
+        select o.name as organization, c.project_name as project, c.stack_name as stack
+        from ${live} left join bundled_stacks b on ${sameAddress} where ${isChanged} and not ${isImported}
+        order by 1, 2, 3 limit ${limit}`),
 
     /** How far the bundle is behind with what `listDue` lists. */
     readLag: () =>

@@ -15,6 +15,8 @@ export type ExportedVersionRow = Row<typeof VersionRow>;
 const FirstRow = Type.Object({ stackVersion: Nullable(Type.Integer()) });
 const ConfigRow = Type.Object({ config: Type.String() });
 
+const maxVersion = 2 ** 31 - 1;
+
 /** Stacks of an organization, with all that an export writes except the states. */
 export function createExportedStackRepository(db: Queryable) {
   return {
@@ -38,21 +40,25 @@ export function createExportedStackRepository(db: Queryable) {
     },
 
     /** A page of versions that have their state, oldest first. */
-    listVersions: (stackId: string, fromVersion: number, limit: number) =>
+    listVersions: (
+      stackId: string,
+      { from, to = maxVersion }: { from: number; to?: number | undefined },
+      limit: number,
+    ) =>
       db.any(sql.rows(VersionRow)`
         /* exportedStacks.listVersions */
         select ${movedVersionColumns}, i.entry
         from updates u left join imported_versions i on i.update_id = u.id
-        where u.stack_id = ${stackId} and u.stack_version >= ${fromVersion} and u.status in ('succeeded', 'failed', 'cancelled')
+        where u.stack_id = ${stackId} and u.stack_version between ${from} and ${to} and u.status in ('succeeded', 'failed', 'cancelled')
           and u.state_deleted_at is null
         order by u.stack_version limit ${limit}`),
 
-    /** The configuration of the newest version that had one; null if none had. Not that of a preview, which needs less permission. */
-    findNewestConfig: async (stackId: string): Promise<string | null> => {
+    /** The configuration of the newest version up to `to` that had one; null if none had. Not that of a preview, which needs less permission. */
+    findNewestConfig: async (stackId: string, to: number = maxVersion): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(ConfigRow)`
         /* exportedStacks.findNewestConfig */
         select config from updates
-        where stack_id = ${stackId} and stack_version is not null and status in ('succeeded', 'failed', 'cancelled') and config <> '{}'
+        where stack_id = ${stackId} and stack_version <= ${to} and status in ('succeeded', 'failed', 'cancelled') and config <> '{}'
         order by stack_version desc limit 1`);
       return row?.config ?? null;
     },

@@ -43,8 +43,11 @@ interface ExportParts {
 
 /** A state that is written over an earlier one of the same stack. */
 interface ExportPart {
-  /** The first version of the history that is written; null: none. */
+  /** The versions of the history that are written, up to that of the state; null: none. */
   readonly fromVersion: number | null;
+  readonly toVersion: number;
+  /** Called when the state is read, before it becomes visible. What it throws ends the export. */
+  readonly beforeState: () => Promise<void>;
   /** The state instead of that of the moment. Called again if its bytes are read again. */
   readonly readState: () => Promise<StateDocument>;
   /** The newest entry of its history there: what follows is later, whatever the clock of the server says. */
@@ -99,8 +102,9 @@ class StackExport {
       ...{ action: 'stack.export', organization, object: formatStackRef(this.#stack), details: { stackId: id, to } },
     });
     const first = part ? part.fromVersion : history === 0 ? null : await rows.findFirstVersion(id, history);
-    const { newest, secrets, versions } =
-      first === null ? { newest: 0n, secrets: null, versions: 0 } : await this.#writeHistory(first);
+    const nothing = { list: null, newest: 0n, secrets: null, versions: 0 };
+    const { list, newest, secrets, versions } = first === null ? nothing : await this.#writeHistory(first);
+    if (!part) await list?.();
     const newestHere = history === 0 ? await this.#newestEntry() : newest;
     if (BigInt(this.#parts.there.get(this.#path) ?? '0') > newestHere)
       throw new TransferError('it was updated in the folder since the last export');
@@ -109,10 +113,12 @@ class StackExport {
       const text = Buffer.from(JSON.stringify({ version: 1, tags: known }));
       await this.#write(tagsFile(this.#path), bytesOf(text)());
     } else if (part) await this.#parts.folder.delete(tagsFile(this.#path));
-    const config = await rows.findNewestConfig(id);
+    const config = await rows.findNewestConfig(id, part?.toVersion);
     // A reader of the new state needs it, and the newest version has the secrets provider of the state.
     if (part && secrets !== null) await this.#writeConfig(secrets, config);
     const found = await this.#writeState(stateFile(this.#path), part?.readState ?? this.#readHead, false);
+    // Not before the state: a return takes what the history has as the base of what was done in the bundle.
+    if (part) await list?.();
     if (!part || secrets === null) await this.#writeConfig(found, config);
     return { versions, reencrypted: this.#reencrypted, notes: this.#notes, newest, sha256: this.#sha256 };
   }
@@ -131,18 +137,19 @@ class StackExport {
   /** The entry that the newest version has if the history is written; 0 if there is none. */
   async #newestEntry(): Promise<bigint> {
     const { id, stackVersion } = this.#stack;
-    const [newest] = await createExportedStackRepository(this.#parts.context.db).listVersions(id, stackVersion, 1);
+    const rows = createExportedStackRepository(this.#parts.context.db);
+    const [newest] = await rows.listVersions(id, { from: stackVersion }, 1);
     return newest && stackVersion > 0 ? laterOf(0n, newest) : 0n;
   }
 
-  async #writeHistory(first: number): Promise<{ newest: bigint; secrets: DocumentSecrets | null; versions: number }> {
-    const { context } = this.#parts;
+  async #writeHistory(first: number) {
+    const { context, part } = this.#parts;
     const rows = createExportedStackRepository(context.db);
-    let versions = 0;
-    let lastId = BigInt(this.#parts.part?.lastEntry ?? 0);
+    let list: (() => Promise<void>) | null = null;
+    let [versions, lastId] = [0, BigInt(part?.lastEntry ?? 0)];
     let secrets: DocumentSecrets | null = null;
     for (let from = first; ; ) {
-      const page = await rows.listVersions(this.#stack.id, from, pageRows);
+      const page = await rows.listVersions(this.#stack.id, { from, to: part?.toVersion }, pageRows);
       for (const row of page) {
         const readVersion = async (): Promise<StateDocument> => {
           const state = await context.states.readVersion(this.#stack.id, row.stackVersion);
@@ -155,22 +162,24 @@ class StackExport {
         try {
           secrets = await this.#writeState(`${name}.checkpoint.json.gz`, readVersion, true);
         } catch (error) {
-          if (!this.#parts.part || !isOfOneVersion(error)) throw error;
+          if (!part || !isOfOneVersion(error)) throw error;
           this.#notes.push(`without its version ${row.stackVersion}: ${(error as Error).message}`);
           continue;
         }
         const info = Buffer.from(JSON.stringify(await this.#historyOf(row)));
-        await this.#write(`${name}.history.json.gz`, gzipped(bytesOf(info)()));
+        await list?.();
+        list = () => this.#write(`${name}.history.json.gz`, gzipped(bytesOf(info)()));
         versions++;
       }
-      if (page.length < pageRows) return { newest: lastId, secrets, versions };
+      if (page.length < pageRows) return { list, newest: lastId, secrets, versions };
       from = (page.at(-1) as ExportedVersionRow).stackVersion + 1;
     }
   }
 
   async #writeState(name: string, read: () => Promise<StateDocument>, isGzipped: boolean): Promise<DocumentSecrets> {
     // Nothing else in a folder says that no update has left it.
-    const mark = this.#parts.part?.mark ?? (this.#stack.stackVersion === 0 ? initialMark : undefined);
+    const { part } = this.#parts;
+    const mark = part?.mark ?? (this.#stack.stackVersion === 0 ? initialMark : undefined);
     const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
     const provider = async ({ type }: { readonly type: string }) =>
       type === 'service' ? (await this.#parts.crypter()).provider : null;
@@ -191,6 +200,7 @@ class StackExport {
       // Before the file becomes visible. The CLI could not load it.
       if (found.provider?.type === 'service' && found.kept > 0)
         throw new TransferError(`${found.kept} of its secrets are encrypted with the keys of another stack`);
+      if (!isGzipped) await part?.beforeState();
     };
     await this.#write(name, isGzipped ? gzipped(checked()) : checked());
     this.#sha256 = hash.digest('hex');

@@ -97,7 +97,10 @@ export class BundleWriter {
     const { context, crypter, holder, location, rows, signal } = this.#parts;
     const { stackVersion } = stack;
     const mark = randomUUID();
-    if (!(await rows.begin(due, { stackId: due.bundledId ?? stack.id, mark, holder }))) throw new ClaimLostError();
+    const begin = async (): Promise<void> => {
+      if (!(await rows.begin(due, { stackId: due.bundledId ?? stack.id, mark, holder }))) throw new ClaimLostError();
+    };
+    await begin();
     if (bundledVersion === null) await this.#clearHistory(folder, due, 0);
     const oldest = await createExportedStackRepository(context.db).findFirstVersion(stack.id, keptVersions);
     let bytes = 0;
@@ -113,6 +116,12 @@ export class BundleWriter {
         part: {
           ...{ readState, mark, lastEntry: bundledVersion === null ? null : due.entry },
           fromVersion: oldest === null ? null : Math.max(oldest, (bundledVersion ?? 0) + 1),
+          toVersion: stackVersion,
+          // A large state takes long: another worker may have taken over, and somebody may have begun to work in the bundle.
+          beforeState: async () => {
+            await begin();
+            await this.#assertUntouched(folder, due, false);
+          },
         },
       },
       stack,

@@ -49,7 +49,10 @@ export async function keyForExport(
 ): Promise<{ readonly key: ArchiveKey; readonly keys: readonly EncryptedKey[] }> {
   if (recipients.length === 0 && passphrase === null)
     throw new TransferError('The secrets need protection: name an age --recipient, or set PULUMI_CONFIG_PASSPHRASE');
-  if (known.some(({ salt }) => (salt === null) !== recipients.length > 0))
+  // An import opens every key: one for others would close the archive to all.
+  const wanted = new Set(recipients);
+  const isForWanted = (key: EncryptedKey): boolean => new Set(key.recipients).symmetricDifference(wanted).size === 0;
+  if (!known.every(isForWanted))
     throw new TransferError(
       'The archive is protected in another way: use the same recipients or passphrase, or name another location',
     );

@@ -1,0 +1,143 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
+import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
+import { runHoldfast } from '../support/admin.ts';
+import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
+import { query } from '../support/database.ts';
+import { createStack, type TestStack } from '../support/state.ts';
+import { masterKeys, testApp } from '../support/test-app.ts';
+
+const app = testApp();
+const home = mkdtempSync(path.join(tmpdir(), 'holdfast-bundle-races-'));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+let folders = 0;
+
+/** A stack with one version in a bundle, and another one here that a worker is to write. */
+async function outdated() {
+  const directory = path.join(home, String(++folders));
+  const stack = await createStack(app);
+  const inHistory = path.join(directory, stack.organization, '.pulumi/history/proj/dev');
+  const run = (interfere: (folder: Folder) => void = () => undefined) =>
+    runBundle(app, `file://${directory}`, {
+      open: async () => {
+        const folder = await openFolder(`file://${directory}`, {} as never);
+        interfere(folder);
+        return folder;
+      },
+    });
+  await importState(app, stack, 1);
+  await run();
+  await importState(app, stack, 3);
+  /** The versions in the history of the bundle, oldest first; those of the CLI are 0. */
+  const versions = async (): Promise<number[]> => {
+    const names = (await readdir(inHistory)).filter((name) => name.includes('.history.')).toSorted();
+    return Promise.all(
+      names.map(async (name) => JSON.parse(textOf(name, await readFile(path.join(inHistory, name)))).version ?? 0),
+    );
+  };
+  const resources = async () => (await readBundled(directory, stack)).checkpoint.latest.resources.length;
+  return { directory, stack, run, versions, resources, planReturn: () => planReturn(directory, stack) };
+}
+
+function returnFrom(directory: string, ...options: string[]) {
+  const env = {
+    ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
+    ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase },
+    HOLDFAST_BUNDLE_URL: `file://${directory}`,
+  };
+  return runHoldfast(env, 'bundle', 'return', ...options);
+}
+
+/** What a return would do with the stack, and why. */
+async function planReturn(directory: string, { organization }: TestStack) {
+  const { stdout } = await returnFrom(directory, '--json');
+  const { stacks } = JSON.parse(stdout) as { stacks: { stack: string; action: string; reason: string }[] };
+  const { action, reason } = stacks.find((each) => each.stack === `${organization}/proj/dev`) ?? {};
+  return [action, reason];
+}
+
+const errorOf = async ({ organization }: TestStack) =>
+  (await query<{ error: string }>(app, 'select error from bundled_stacks where organization = $1', [organization]))[0]
+    ?.error;
+
+/** Runs `work` once, when a worker has looked for locks of the stack. */
+const afterCheck = (work: () => Promise<unknown>) => (folder: Folder) => {
+  const list = folder.list.bind(folder);
+  let isDone = false;
+  folder.list = async function* (prefix) {
+    yield* list(prefix);
+    if (isDone || !prefix.includes('/locks/')) return;
+    isDone = true;
+    await work();
+  };
+};
+
+/** Runs `work` once, when a worker begins to write. */
+const afterBegin = (work: () => Promise<unknown>) => (folder: Folder) => {
+  const write = folder.write.bind(folder);
+  let isDone = false;
+  folder.write = async (name, body, signal) => {
+    if (!isDone && name.includes('/history/')) {
+      isDone = true;
+      await work();
+    }
+    await write(name, body, signal);
+  };
+};
+
+test('a version that ends while its stack is written is in the history once', async () => {
+  const { run, resources, stack, versions } = await outdated();
+  await run(afterCheck(() => importState(app, stack, 4)));
+  expect([await versions(), await resources()]).toEqual([[1, 2, 3], 4]);
+});
+
+test('a stack that is locked in the bundle while a worker writes it keeps its state and history', async () => {
+  const { directory, run, resources, stack, versions } = await outdated();
+  const locks = path.join(directory, stack.organization, '.pulumi/locks/organization/proj/dev');
+  await run(
+    afterBegin(async () => {
+      await mkdir(locks, { recursive: true });
+      await writeFile(path.join(locks, 'x.json'), '{}');
+    }),
+  );
+  expect([await errorOf(stack), await versions(), await resources()]).toEqual(['it is locked in the bundle', [1], 1]);
+  rmSync(locks, { recursive: true });
+  await query(app, 'update bundled_stacks set postponed_until = null');
+  await run();
+  expect([await errorOf(stack), await versions(), await resources()]).toEqual([null, [1, 2], 3]);
+});
+
+test('a stack that is updated in the bundle while a worker writes it is not overwritten, and has moved on both sides', async () => {
+  const { directory, planReturn: plan, run, resources, stack, versions } = await outdated();
+  await run(afterBegin(() => updateInBundle(directory, stack, 'emergency')));
+  expect(await errorOf(stack)).toContain('it was changed in the bundle');
+  expect([await versions(), await resources()]).toEqual([[1, 0], 2]);
+  expect(await plan()).toEqual(['refused', expect.stringContaining('moved on both sides')]);
+});
+
+test('a stack that is updated in the bundle after a worker was killed before its state has moved on both sides', async () => {
+  const { directory, planReturn: plan, run, resources, stack } = await outdated();
+  await run((folder) => {
+    const write = folder.write.bind(folder);
+    folder.write = (name, body, signal) => {
+      if (name.endsWith('dev.json')) throw new Error('killed');
+      return write(name, body, signal);
+    };
+  });
+  await updateInBundle(directory, stack, 'emergency');
+  expect(await resources()).toBe(2);
+  expect(await plan()).toEqual(['refused', expect.stringContaining('moved on both sides')]);
+});
+
+test('a return of a stack that there is not fails, and one that is no longer in the bundle is named', async () => {
+  const { directory, stack } = await outdated();
+  const typo = await returnFrom(directory, '--apply', '--stack', 'proj/typo');
+  expect([typo.code, typo.stderr]).toEqual([1, expect.stringContaining('there is no stack "proj/typo" in file://')]);
+  rmSync(path.join(directory, stack.organization, '.pulumi/stacks/proj/dev.json'));
+  const removed = await returnFrom(directory, '--stack', 'proj/dev');
+  expect([removed.code, removed.stdout]).toEqual([1, expect.stringContaining('it is no longer in the bundle')]);
+});
