@@ -49,10 +49,10 @@ export class WebhookDispatcher {
 
   /**
    * Begins due attempts, and others when some have ended, until there are none to begin. A receiver that responds at once must not wait for the
-   * next poll.
+   * next poll. `isFenced` is asked before each round: with steady work this may go on for hours.
    */
-  async deliver(signal: AbortSignal): Promise<void> {
-    while ((await this.begin(signal)) > 0) {
+  async deliver(signal: AbortSignal, isFenced: () => boolean): Promise<void> {
+    while (!isFenced() && (await this.begin(signal)) > 0) {
       const pause = (ms: number) => sleep(ms, undefined, { ref: false, signal }).catch(() => {});
       const running = [...this.#running];
       await pause(claimMs);
@@ -86,7 +86,7 @@ export function startWebhooks(
   const delivery = new WebhookDispatcher(context, share);
   const rounds = repeat(
     pollMs,
-    async (signal) => readOnly.isFenced || delivery.deliver(signal),
+    (signal) => delivery.deliver(signal, () => readOnly.isFenced),
     (error) => logger.warn({ err: error }, 'webhooks could not be delivered'),
   );
   lifecycle.onClose('work', 'webhooks', async () => {
