@@ -162,6 +162,7 @@ export class StateIndexer {
     }
     const skipped = await read(state.checkpointId, (text) => step.add(text));
     if (step.needsBase()) await read(state.baseCheckpointId, (text) => step.compare(text));
-    return { state, skipped, ...step.finish(), bytes };
+    const found = step.finish();
+    return { state, ...found, skipped: skipped + found.skipped, bytes };
   }
 }
