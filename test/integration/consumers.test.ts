@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
-import { createStateIndexRepository } from '../../src/shared/search/state-index-repository.ts';
+import { createDueIndexRepository } from '../../src/shared/search/due-index-repository.ts';
 import { indexDue } from '../../src/workers/search/index-states.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
@@ -92,6 +92,22 @@ test('while a state is not indexed, a rule refuses, or warns, and the search say
   await indexAll();
   expect((await waiting).json.message).toContain(`is read by ${organization}/apps/shop: `);
   expect(await search()).toBeNull();
+});
+
+test('a rule says that a state cannot be indexed', async () => {
+  const stack = await createStack(app);
+  const consumer = await consumerOf(stack, 'shop');
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  await write(consumer, [{ name: 'other' }]);
+  await query(
+    app,
+    `insert into state_index_due (stack_id, failures, claimed_until) values ($1, 2, now() + interval '1 hour')`,
+    [await stackId(app, consumer)],
+  );
+  const refused = await remove(stack);
+  expect(refused.status).toBe(409);
+  expect(refused.json.message).toContain('apps/shop, of which the newest state cannot be indexed (the log of');
+  await query(app, 'delete from state_index_due', []);
 });
 
 test('a rule warns; without one, nothing is said', async () => {
@@ -192,7 +208,7 @@ test('a state that was saved while a worker indexed the one before is not overlo
     [await stackId(app, stack), claim],
   );
   const { removal } = await beginRemoval(stack);
-  await createStateIndexRepository(app.context.db).release(shop?.id as string, claim);
+  await createDueIndexRepository(app.context.db).release(shop?.id as string, claim);
   const refused = await removal;
   expect(refused.status).toBe(409);
   expect(refused.json.message).toContain(`may be read by ${stack.organization}/proj/shop,`);

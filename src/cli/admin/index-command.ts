@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
-import { createStateIndexRepository } from '../../shared/search/state-index-repository.ts';
+import { createDueIndexRepository } from '../../shared/search/due-index-repository.ts';
 import { formatStackRef, parseQualifiedName } from '../../shared/stacks/names.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
@@ -32,7 +32,7 @@ async function rebuild(
   if ((name === undefined) === (all === undefined)) throw new CommandRefusedError('name a stack, or use --all');
   if (name === undefined) {
     if (versions) throw new CommandRefusedError('--versions is for one stack');
-    const rows = createStateIndexRepository(context.db);
+    const rows = createDueIndexRepository(context.db);
     console.log(`${await rows.noteAll()} stacks will be reindexed by workers.`);
     return;
   }

@@ -2,7 +2,7 @@ import type { Database } from '../platform/db/database.ts';
 import { TimeSlices } from '../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
 import { DocumentMissingError } from '../state/checkpoints/document-store.ts';
-import type { DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
+import { DocumentDamagedError, type DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
 import { createFormerVersionsRepository } from './former-versions-repository.ts';
 import { IndexStepBuilder } from './index-step.ts';
 import { scanResources } from './scan-resources.ts';
@@ -50,7 +50,7 @@ export class StateIndexer {
       const next = index && (await this.#findNext(stackId, index));
       if (!next) break;
       try {
-        const step = await this.#computeStep(index, next, await this.#rows.readDigests(stackId));
+        const step = await this.#computeNext(stackId, index, next);
         bytes += step.bytes;
         const isWritten = await this.#db.inTransaction((tx) =>
           createStateIndexRepository(tx).write(stackId, index.edition, step),
@@ -137,6 +137,22 @@ export class StateIndexer {
       return state;
     }
     return null;
+  }
+
+  /** A damaged state counts as deleted: the step passes it over, and what the version after it has changed is not known. */
+  async #computeNext(stackId: string, index: IndexRow, next: IndexedState): Promise<IndexStep & { bytes: number }> {
+    const known = await this.#rows.readDigests(stackId);
+    for (let state = next; ; ) {
+      try {
+        return await this.#computeStep(index, state, known);
+      } catch (error) {
+        if (!(error instanceof DocumentDamagedError)) throw error;
+        // Without the state before it, its own is damaged.
+        const usable = state.isBaseDeleted ? (await this.#rows.listStates(stackId, state.version + 1, 1))[0] : state;
+        if (!usable) throw error;
+        state = { ...usable, isBaseDeleted: true };
+      }
+    }
   }
 
   /** `known`: the digests of the indexed resources, by key. */
