@@ -110,6 +110,66 @@ test('a rule says that a state cannot be indexed', async () => {
   await query(app, 'delete from state_index_due', []);
 });
 
+test('while an index is rebuilt, and if that fails, the references of the stack count, and the search says that it is behind', async () => {
+  const stack = await createStack(app);
+  const consumer = await consumerOf(stack, 'shop');
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  await query(
+    app,
+    `update checkpoints set inline_bytes = '\\x00', damaged_at = now(), checked_at = now() where stack_id = $1`,
+    [await stackId(app, consumer)],
+  );
+  for (const allVersions of [false, true])
+    await expect(app.context.indexer.rebuild(await stackId(app, consumer), { allVersions })).rejects.toThrow('damaged');
+  const refused = await remove(stack);
+  expect(refused.status).toBe(409);
+  expect(refused.json.message).toContain('apps/shop');
+  const { auth, organization } = stack;
+  const search = await ok(app.call('GET', `/api/orgs/${organization}/search/resources?query=`, { auth }));
+  expect(search.json.behind).toMatchObject({ stacks: 1 });
+  await query(app, 'delete from state_index_due', []);
+});
+
+test('a rebuilt index is due no more, and wrong rows of it are right', async () => {
+  const stack = await createStack(app);
+  const consumer = await consumerOf(stack, 'shop');
+  const id = await stackId(app, consumer);
+  const rebuilds = [
+    () => app.context.indexer.rebuild(id, { allVersions: false }),
+    async () => {
+      await runAdminCommand(app, 'index', 'rebuild', '--all');
+      await indexAll();
+    },
+  ];
+  for (const rebuild of rebuilds) {
+    await query(app, 'delete from state_index_due', []);
+    await query(
+      app,
+      `insert into state_index_due (stack_id, failures, claimed_until) values ($1, 2, now() + interval '1 hour')`,
+      [id],
+    );
+    await query(app, `update stack_resources set reads = null where stack_id = $1`, [id]);
+    await query(app, `update state_index_due set claimed_until = null`, []);
+    await rebuild();
+    expect(
+      await query(app, `select reads from stack_resources where stack_id = $1 and reads is not null`, [id]),
+    ).toEqual([{ reads: `${stack.organization}/proj/dev` }]);
+    expect(await query(app, 'select 1 from state_index_due where stack_id = $1', [id])).toEqual([]);
+  }
+});
+
+test('while all indexes are rebuilt, a rule decides by what they show of the newest states', async () => {
+  const stack = await createStack(app);
+  const consumer = await consumerOf(stack, 'shop');
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  await runAdminCommand(app, 'index', 'rebuild', '--all');
+  expect((await remove(stack)).json.message).toContain(`is read by ${stack.organization}/apps/shop: `);
+  await write(consumer, [{ name: 'other' }]);
+  await runAdminCommand(app, 'index', 'rebuild', '--all');
+  expect((await remove(stack)).status).toBe(204);
+  await query(app, 'delete from state_index_due', []);
+});
+
 test('a rule warns; without one, nothing is said', async () => {
   const stack = await createStack(app);
   await consumerOf(stack, 'shop');

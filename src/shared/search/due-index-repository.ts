@@ -31,7 +31,13 @@ const LagRow = Type.Object({
 /** The lag of the index. */
 export type IndexLag = Row<typeof LagRow>;
 
+/** Stacks that became due, and the last of them. */
+const PageRow = Type.Object({ last: Type.String(), stacks: Type.Integer() });
+
 const CountRow = Type.Object({ count: Type.Integer() });
+
+/** Longer than a step usually takes. If it takes longer, another process may begin, and one of the two writes nothing. */
+export const indexClaimSeconds = 120;
 
 /** Time between the failure of an attempt and the next one: this long at first, then doubled up to an hour. */
 const retrySeconds = 30;
@@ -39,6 +45,8 @@ const retrySeconds = 30;
 /** Of an attempt that failed after this many others. */
 const retryPause = (failures: SqlFragment) =>
   sql.fragment`least(3600, ${retrySeconds}::integer * 2 ^ least(greatest(${failures}, 0), 10))`;
+
+export type DueIndexRepository = ReturnType<typeof createDueIndexRepository>;
 
 /** The stacks whose index is due. */
 export function createDueIndexRepository(db: Queryable) {
@@ -97,21 +105,36 @@ export function createDueIndexRepository(db: Queryable) {
           claimed_until = clock_timestamp() + make_interval(secs => ${retrySeconds}::integer)
         where stack_id = ${stackId} and claim = ${claim}`),
 
-    /** Marks all stacks as due, and their indexes as outdated. Returns the number of stacks. */
-    noteAll: async (): Promise<number> => {
-      const row = await db.one(sql.rows(CountRow)`
-        /* stateIndex.noteAll */
-        with noted as (
-          insert into state_index_due (stack_id, is_backlog)
-          select id, true from stacks where deleted_at is null and checkpoint_id is not null
-          on conflict (stack_id) do update set is_noted_again = state_index_due.claim is not null returning 1
+    /** Claims a stack, whether it is due or not, and whatever has failed or another process has claimed. */
+    take: (stackId: string, claim: string, claimSeconds: number) =>
+      db.query(sql.nothing`
+        /* stateIndex.take */
+        insert into state_index_due (stack_id, claim, claimed_until, failures)
+        select id, ${claim}, clock_timestamp() + make_interval(secs => ${claimSeconds}), 1 from stacks
+        where id = ${stackId} and deleted_at is null
+        on conflict (stack_id) do update set claim = excluded.claim, claimed_until = excluded.claimed_until, is_noted_again = false,
+          failures = state_index_due.failures + 1`),
+
+    /**
+     * Marks the stacks after this one as due, and their indexes as outdated: until they are written anew, they show what they showed. Null if
+     * there are none.
+     */
+    notePage: (after: string | null, limit: number) =>
+      db.maybeOne(sql.rows(PageRow)`
+        /* stateIndex.notePage */
+        with page as (
+          select id from stacks where (${after}::uuid is null or id > ${after}::uuid) and deleted_at is null and checkpoint_id is not null
+          order by id limit ${limit}
+        ),
+        noted as (
+          insert into state_index_due (stack_id, is_backlog) select id, true from page
+          on conflict (stack_id) do update set is_noted_again = state_index_due.claim is not null
         ),
         outdated as (
-          update state_indexes set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false, known_from = null
+          update state_indexes i set edition = edition + 1, version = null, is_ended = false, known_from = null
+          from page where i.stack_id = page.id
         )
-        select count(*)::integer as count from noted`);
-      return row.count;
-    },
+        select id as last, (select count(*)::integer from page) as stacks from page order by id desc limit 1`),
 
     /** Stacks that are due, counted up to 10,000. */
     countDue: async (): Promise<number> => {
@@ -122,7 +145,7 @@ export function createDueIndexRepository(db: Queryable) {
     },
 
     /**
-     * Other stacks of the same organization of which a state is not indexed; with `until`, one saved up to then, or any if the stack is one
+     * Other stacks of the same organization of which a state is not indexed, except in an index that is only outdated; with `until`, one saved up to then, or any if the stack is one
      * of `alsoOf`. Stacks that will be due again come first.
      */
     listUnindexed: (
@@ -141,6 +164,8 @@ export function createDueIndexRepository(db: Queryable) {
         from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
           join organizations o on o.id = p.organization_id
         where o.name = ${organization} and s.id <> ${id} and s.deleted_at is null
+          and not (d.is_backlog and exists (
+            select 1 from state_indexes i where i.stack_id = s.id and i.checkpoint_id = s.checkpoint_id))
           and (${until}::timestamptz is null or d.noted_at <= ${until}::timestamptz or d.stack_id = any (${sql.array([...alsoOf], 'uuid')}))
         order by d.is_noted_again desc, d.noted_at limit ${limit}`),
 

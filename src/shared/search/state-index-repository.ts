@@ -7,7 +7,7 @@ import { shortHashLength } from './resource-key.ts';
 
 const IndexRow = Type.Object({
   edition: Type.Integer(),
-  /** Null before the first time. */
+  /** Null before the first time, and if all its rows are to be written anew. */
   version: Nullable(Type.Integer()),
   checkpointId: Nullable(Type.String()),
   isEnded: Type.Boolean(),
@@ -106,8 +106,8 @@ export function createStateIndexRepository(db: Queryable) {
     },
 
     /**
-     * Clears the index of a stack, so that it is indexed anew. `keepsChanges` keeps the changes of versions, and `keepsKnown` their marks
-     * as known.
+     * Marks the index of a stack as outdated, so that all its rows are written anew. `keepsChanges` keeps the changes of versions, and
+     * `keepsKnown` their marks as known.
      */
     reset: (
       stackId: string,
@@ -116,20 +116,27 @@ export function createStateIndexRepository(db: Queryable) {
       db.query(sql.nothing`
         /* stateIndex.reset */
         with reset as (
-          update state_indexes set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false, resource_count = 0,
-            skipped = 0, indexed_at = null, referring_in = null, known_from = case when ${keepsKnown} then known_from end
+          update state_indexes i set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false,
+            known_from = case when ${keepsKnown} then known_from end,
+            referring_in = (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = i.stack_id and exists (
+              select 1 from stack_resources r where r.stack_id = i.stack_id and r.reads is not null))
           where stack_id = ${stackId} returning stack_id
-        ), forgotten as (
-          delete from version_changes v using reset r where v.stack_id = r.stack_id and not ${keepsChanges}
         )
-        delete from stack_resources s using reset r where s.stack_id = r.stack_id`),
+        delete from version_changes v using reset r where v.stack_id = r.stack_id and not ${keepsChanges}`),
 
     /**
      * Writes one step, in a transaction of the caller. Returns false if the stack is gone, or if another process has written since
-     * `edition` was read; nothing is written then.
+     * the index was read; nothing is written then.
      */
-    write: async (stackId: string, edition: number, step: IndexStep): Promise<boolean> => {
+    write: async (
+      stackId: string,
+      { edition, version }: Pick<IndexRow, 'edition' | 'version'>,
+      step: IndexStep,
+    ): Promise<boolean> => {
       if (!(await fence(stackId, edition, step))) return false;
+      if (version === null)
+        await db.query(sql.command('state_index_delete_all')`
+          /* stateIndex.deleteAll */ delete from stack_resources where stack_id = ${stackId}`);
       await writeResources(db, stackId, step);
       const { changes, resourceCount, state } = step;
       if (changes !== null) await replaceChanges(db, stackId, { version: state.version, resourceCount, changes });

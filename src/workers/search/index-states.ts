@@ -3,15 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
 import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
 import { BytePace } from '../../shared/platform/slices/byte-pace.ts';
-import { createDueIndexRepository, type DueStack } from '../../shared/search/due-index-repository.ts';
+import {
+  createDueIndexRepository,
+  type DueStack,
+  indexClaimSeconds,
+} from '../../shared/search/due-index-repository.ts';
 import { createFormerVersionsRepository } from '../../shared/search/former-versions-repository.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 
 const pollMs = 1_000;
 /** A stack that commits all the time is indexed about this often. */
 const delaySeconds = 2;
-/** Longer than a step usually takes. If it takes longer, another process may begin, and one of the two writes nothing. */
-const claimSeconds = 120;
 const stacksAtOnce = 20;
 /**
  * Indexing takes at most a quarter of the time of a process, so that it does not delay a burst of saved states. The pause after a
@@ -141,7 +143,13 @@ export async function indexDue(
   for (let count = 0; count < stacksAtOnce && !signal?.aborted; count++) {
     if (signal) await yieldToCalls(db, signal);
     const claim = randomUUID();
-    const options = { claim, claimSeconds, delaySeconds: delay, limit: 1, withBacklog: backlog.isReady };
+    const options = {
+      claim,
+      claimSeconds: indexClaimSeconds,
+      delaySeconds: delay,
+      limit: 1,
+      withBacklog: backlog.isReady,
+    };
     const [stack] = await rows.claim(options);
     if (!stack) break;
     const began = performance.now();
