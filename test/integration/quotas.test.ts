@@ -130,6 +130,24 @@ test('bytes stored: nothing new starts above the limit; running updates are save
   await ok(addStack(app, stack, 'more'));
 });
 
+test('bytes stored: measurements of a clock that was ahead count no more, and the task ends', async () => {
+  const stack = await createStack(app);
+  await query(
+    app,
+    `with added as (insert into organizations (name) select 'ahead' || n from generate_series(1, 60) n returning id)
+     insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes, measured_at, took_ms)
+     select id, current_date + 30, 1e12, 0, 0, now() + interval '30 days', 0
+     from (select id from added union all select id from organizations where name = $1) o`,
+    [stack.organization],
+  );
+  // Each measurement would be followed by another one: 60 each round, without an end.
+  const stop = AbortSignal.timeout(60_000);
+  await measureStorage(app.context, stop);
+  expect(stop.aborted).toBe(false);
+  expect(await createQuotaRepository(app.context.db).findKeptBytes(stack.organization)).toBe(0);
+  await query(app, `delete from organizations where name like 'ahead%'`, []);
+});
+
 test('bytes stored: an organization that nothing changes is measured once an hour, a changed or deleted stack at once', async () => {
   const stack = await createStack(app);
   await ok(addStack(app, stack, 'other'));

@@ -13,11 +13,14 @@ export async function measureStorage(
 ): Promise<number> {
   const storage = createStorageRepository(db);
   let measured = 0;
+  const tried = new Set<string>();
   for (;;) {
     const due = await storage.listDue(organizationsAtOnce);
-    const before = measured;
+    const before = tried.size;
     for (const organizationId of due) {
       if (signal?.aborted) return measured;
+      if (tried.has(organizationId)) continue;
+      tried.add(organizationId);
       try {
         await storage.measure(organizationId, signal);
         measured++;
@@ -26,6 +29,6 @@ export async function measureStorage(
         logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
       }
     }
-    if (due.length < organizationsAtOnce || measured === before) return measured;
+    if (due.length < organizationsAtOnce || tried.size === before) return measured;
   }
 }
