@@ -188,9 +188,7 @@ test('of two processes that index a stack, neither overwrites the rows of the ot
   const none = { batches: () => [] };
   const counts = { created: 0, updated: 0, replaced: 0, deleted: 0 };
   const late = { state, resourceCount: 0, skipped: 0, written: none, removed: [], changes: { ...none, counts } };
-  expect(await app.context.db.inTransaction((tx) => createStateIndexRepository(tx).write(id, read, late))).toBe(
-    false,
-  );
+  expect(await app.context.db.inTransaction((tx) => createStateIndexRepository(tx).write(id, read, late))).toBe(false);
   expect((await rows.open(id))?.version).toBe(2);
 });
 
