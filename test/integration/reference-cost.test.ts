@@ -81,7 +81,7 @@ test('references of other organizations to a stack cost its own nothing, and are
        where o.name = 'org-3' and s.name in ('stack-1', 'stack-2'))`,
     [name],
   );
-  await analyzeExactly(client);
+  await client.query('analyze stack_resources, state_indexes');
   const consumers = (isOwn: boolean) =>
     planOf(client, (db) => createResourceRepository(db).listConsumers(ref, { isOwn, limit: 200 }));
   const own = await consumers(true);
