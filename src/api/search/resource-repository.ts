@@ -259,9 +259,9 @@ const maxForeign = 5_000;
 function readersOf(ref: StackRef, isOwn: boolean): SqlFragment {
   const name = formatStackRef(ref);
   const own = sql.fragment`
-    select i.stack_id from organizations o join state_indexes i on i.referring_in = o.id
+    select i.stack_id from state_indexes i
       cross join lateral (select 1 from stack_resources r where r.stack_id = i.stack_id and r.reads = ${name} limit 1) r
-    where o.name = ${ref.organization}`;
+    where i.referring_in = (select id from organizations where name = ${ref.organization})`;
   if (isOwn) return own;
   return sql.fragment`${own}
     union select stack_id from (select stack_id from stack_resources where reads = ${name} limit ${maxForeign}) f`;
