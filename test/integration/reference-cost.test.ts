@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createReferenceRepository } from '../../src/api/search/reference-repository.ts';
-import { createResourceRepository } from '../../src/api/search/resource-repository.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { planOf } from '../support/plan-of.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
@@ -60,41 +59,6 @@ test('what a stack reads is found without its other resources', async () => {
   expect(plan.returned).toBe(2);
   // All ten organizations, the stack, and its references.
   expect(plan.read).toBeLessThanOrEqual(17);
-});
-
-test('references of other organizations to a stack cost its own nothing, and are not all read', async () => {
-  const ref = { organization: 'org-3', project: 'project', stack: 'stack-9' };
-  const name = 'org-3/project/stack-9';
-  await client.query('begin');
-  await client.query(
-    `insert into stack_resources (stack_id, key, digest, urn, type, name, place, dependencies, is_custom, is_external,
-       is_protected, deletes_first, is_deleted, reads)
-     select (select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-       where o.name = 'org-1' order by s.id limit 1),
-       'many-' || n, '', 'urn-' || n, 'a:b:C', 'name', 'place-' || n, '{}', true, false, false, false, false, $1
-     from generate_series(1, 10000) n`,
-    [name],
-  );
-  await client.query(
-    `update stack_resources set reads = $1 where key = 'key-1' and stack_id in (
-       select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-       where o.name = 'org-3' and s.name in ('stack-1', 'stack-2'))`,
-    [name],
-  );
-  await client.query('analyze stack_resources, state_indexes');
-  const consumers = (isOwn: boolean) =>
-    planOf(client, (db) => createResourceRepository(db).listConsumers(ref, { isOwn, limit: 200 }));
-  const own = await consumers(true);
-  expect(own.returned).toBe(2);
-  // In so small a database, all stacks are read, but none of the 10,000 references.
-  expect(own.read).toBeLessThanOrEqual(12 * stacks);
-  const all = await consumers(false);
-  expect(all.returned).toBe(3);
-  expect(all.read).toBeLessThanOrEqual(12 * stacks + 5_100);
-  const readers = await planOf(client, (db) => createReferenceRepository(db).listReaders(organization, name, 100));
-  expect(readers.returned).toBe(2);
-  expect(readers.read).toBeLessThanOrEqual(12 * stacks);
-  await client.query('rollback');
 });
 
 test('references are noted once for each statement, however many it writes or deletes', async () => {

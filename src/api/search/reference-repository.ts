@@ -52,11 +52,9 @@ export function createReferenceRepository(db: Queryable) {
     listReaders: (organization: SearchedOrganization, name: string, limit: number) =>
       db.any(sql.rows(EdgeRow)`
         /* references.listReaders */
-        select ${organization.name} as organization, l.project_name as project, l.stack_name as stack, r.reads
-        from state_indexes i
-          cross join lateral (select reads from stack_resources where stack_id = i.stack_id and reads = ${name} limit 1) r
-          join stack_changes l on l.stack_id = i.stack_id
-        where i.referring_in = ${organization.id} and l.organization_id = ${organization.id} and ${readable(organization)}
+        select distinct ${organization.name} as organization, l.project_name as project, l.stack_name as stack, r.reads
+        from stack_resources r join stack_changes l on l.stack_id = r.stack_id
+        where r.reads = ${name} and l.organization_id = ${organization.id} and ${readable(organization)}
         order by 2, 3 limit ${limit}`),
 
     /** The given stacks of an organization that exist and are readable. */

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, type SqlFragment, sql } from '../../shared/platform/db/sql.ts';
+import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
-import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
 
 const Text = Nullable(Type.String());
 
@@ -243,26 +243,13 @@ export function createResourceRepository(db: Queryable) {
     listConsumers: (ref: StackRef, { isOwn, limit }: { readonly isOwn: boolean; readonly limit: number }) =>
       db.any(sql.rows(ConsumerRow)`
         /* resources.listConsumers */
-        select organization, project, stack, tags from (
-          select o.name as organization, p.name as project, s.name as stack, s.tags
-          from (${readersOf(ref, isOwn)}) r join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
+        select * from (
+          select distinct o.name as organization, p.name as project, s.name as stack, s.tags
+          from stack_resources r join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
             join organizations o on o.id = p.organization_id
-          where s.deleted_at is null and (o.name, p.name, s.name) <> (${ref.organization}, ${ref.project}, ${ref.stack})
+          where r.reads = ${`${ref.organization}/${ref.project}/${ref.stack}`} and s.deleted_at is null
+            and (o.name, p.name, s.name) <> (${ref.organization}, ${ref.project}, ${ref.stack})
+            and ${isOwn ? sql.fragment`o.name = ${ref.organization}` : sql.fragment`true`}
         ) c order by organization <> ${ref.organization}, 1, 2, 3 limit ${limit}`),
   };
-}
-
-/** At most as many references in other organizations are looked at: anybody can make millions of them. */
-const maxForeign = 5_000;
-
-/** Stacks of the organization by its stacks with references, and, unless `isOwn`, others by the name that they read. */
-function readersOf(ref: StackRef, isOwn: boolean): SqlFragment {
-  const name = formatStackRef(ref);
-  const own = sql.fragment`
-    select i.stack_id from state_indexes i
-      cross join lateral (select 1 from stack_resources r where r.stack_id = i.stack_id and r.reads = ${name} limit 1) r
-    where i.referring_in = (select id from organizations where name = ${ref.organization})`;
-  if (isOwn) return own;
-  return sql.fragment`${own}
-    union select stack_id from (select stack_id from stack_resources where reads = ${name} limit ${maxForeign}) f`;
 }
