@@ -13,7 +13,9 @@ const entry = existsSync(source) ? source : path.join(root, 'dist', 'main.js');
 // `npx holdfast`, to try it.
 if (process.env.npm_lifecycle_event === 'npx' && process.argv.length === 2) process.argv.push('server');
 
-if (Number(process.versions.node.split('.')[0]) >= 24) {
+const [major, minor] = process.versions.node.split('.').map(Number);
+// HOLDFAST_CA_FILE needs 24.5.
+if (major * 100 + minor >= 2405) {
   enableCompileCache();
   // `npm start` in a checkout; the server does not wait for it.
   if (process.env.npm_lifecycle_event === 'start' && entry === source) buildWeb();
@@ -22,7 +24,7 @@ if (Number(process.versions.node.split('.')[0]) >= 24) {
   // This Node is too old for the server; use the one that npm has installed with us.
   const args = [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)];
   const child = spawn(path.join(root, 'bin', 'node'), args, { stdio: 'inherit' });
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
   child.on('exit', (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
 }
 

@@ -243,10 +243,28 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
         // Two clicks with the button of the dialog.
         await page.getByRole('button', { name: 'Rotate deploy', exact: true }).click();
         await dialog().getByLabel('The current value stays valid for').selectOption({ label: overlap });
+        const sent = Promise.withResolvers<void>();
+        await page.route(/tokens\.rotate/, async (route) => {
+          await sent.promise;
+          await route.continue();
+        });
         await dialog().getByRole('button', { name: 'Rotate the token' }).click();
+        // Closing now would lose the value: the server replaces the one before in any case.
+        await page.keyboard.press('Escape');
+        expect(await dialog().getByRole('button', { name: 'Cancel' }).isEnabled()).toBe(false);
+        sent.resolve();
         await dialog().getByText('It is shown only once').waitFor();
+        await page.unroute(/tokens\.rotate/);
+        await page.mouse.click(5, 5);
+        await page.keyboard.press('Escape');
         const value = await shown();
         await expectSound(page);
+        // As without TLS.
+        await page.evaluate(() =>
+          Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true }),
+        );
+        await dialog().getByRole('button', { name: 'Copy' }).click();
+        await dialog().getByRole('button', { name: 'Copied' }).waitFor();
         await confirm('I have stored it');
         return value;
       };

@@ -1,5 +1,6 @@
 // Node handles no signal by itself in the first process of a container, and an embedded Postgres ends on `exit`.
 for (const [signal, code] of [
+  ['SIGHUP', 129],
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const)

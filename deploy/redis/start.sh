@@ -21,5 +21,5 @@ users=$(mktemp)
 } > "$users"
 
 # Redis needs no persistence: lost jobs are sent again. Data in flight must not be evicted. Protected mode is for servers
-# without users.
-exec redis-server --aclfile "$users" --protected-mode no --save '' --appendonly no --maxmemory-policy noeviction "$@"
+# without users. No client sends a longer value than 1 MB.
+exec redis-server --aclfile "$users" --protected-mode no --save '' --appendonly no --maxmemory-policy noeviction --proto-max-bulk-len 1mb "$@"

@@ -38,9 +38,7 @@ export async function serve(run: CommandRun, role: Role, options: ServeOptions =
   });
   if (started === null || isStopping()) return lifecycle.close();
   const { firstLogin, management, url } = started;
-  const { dataDir, database } = config;
-  const makesFolder = role === 'server' && database.url === null;
-  await startDebugSocket({ dataDir, role, makesFolder, logger, lifecycle });
+  await startDebugSocket({ dataDir: config.dataDir, role, logger, lifecycle });
   logger.info({ url, management, version: holdfastVersion }, 'listening');
   if (firstLogin) printFirstLogin(config, firstLogin);
   run.exitCode = undefined;

@@ -6,6 +6,7 @@ import { listPageActions } from './platform/app/page-actions.ts';
 import { paletteTexts } from './platform/app/texts.tsx';
 import { CutName } from './platform/ui/cut-name.tsx';
 import { Dialog } from './platform/ui/dialog.tsx';
+import { positionOf, stepFrom } from './platform/ui/list-choice.ts';
 
 /** Goes to stacks and pages by their names, with the keyboard alone. */
 export default function CommandPalette({
@@ -16,12 +17,13 @@ export default function CommandPalette({
   readonly onClose: () => void;
 }) {
   const [text, setText] = useState('');
-  const [chosen, setChosen] = useState(0);
+  const [chosen, setChosen] = useState<string | null>(null);
   const list = useRef<HTMLDivElement>(null);
   const [actions] = useState(listPageActions);
   const { commands, isAnswered } = useCommands(text.trim(), organization, actions);
   const [isEntered, setIsEntered] = useState(false);
-  const at = Math.min(chosen, commands.length - 1);
+  const ids = commands.map(({ id }) => id);
+  const at = positionOf(ids, chosen, 0);
   const run = ({ run }: Command): void => {
     onClose();
     run();
@@ -55,13 +57,13 @@ export default function CommandPalette({
           autoComplete="off"
           onChange={({ target }) => {
             setText(target.value);
-            setChosen(0);
+            setChosen(null);
             setIsEntered(false);
           }}
           onKeyDown={(event) => {
-            const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+            const step = ({ ArrowDown: 1, ArrowUp: -1 } as const)[event.key];
             const command = commands[at];
-            if (step !== undefined) setChosen((at + step + commands.length) % Math.max(commands.length, 1));
+            if (step !== undefined) setChosen(stepFrom(ids, at, step));
             else if (event.key !== 'Enter' || !command) return;
             // A stack may still be found.
             else if (command.id === searchId && at === 0 && !isAnswered) setIsEntered(true);
@@ -79,7 +81,7 @@ export default function CommandPalette({
             aria-selected={index === at}
             className={styles['option']}
             data-first={command.group === commands[index - 1]?.group ? undefined : command.group}
-            onMouseMove={() => setChosen(index)}
+            onMouseMove={() => setChosen(command.id)}
             onClick={() => run(command)}
           >
             {command.icon}

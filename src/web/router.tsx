@@ -1,6 +1,7 @@
 import { createRoute, createRouter, redirect } from '@tanstack/react-router';
 import { operatorRoutes } from './operator/routes.tsx';
 import { organizationRoutes } from './organization-routes.tsx';
+import { ErrorPage } from './platform/app/problem-pages.tsx';
 import { rootRoute } from './platform/app/root-route.tsx';
 import { parseSearch, stringifySearch } from './platform/app/search-params.ts';
 import { pageTexts } from './platform/texts.tsx';
@@ -61,6 +62,8 @@ export const router = createRouter({
   stringifySearch,
   // A page keeps nothing of the former stack or organization: no revealed secret, no draft, no rows.
   defaultRemountDeps: ({ params }) => params,
+  // A page that throws leaves the frame, and its navigation, in place.
+  defaultErrorComponent: ErrorPage,
   defaultPreload: 'intent',
   scrollRestoration: true,
 });

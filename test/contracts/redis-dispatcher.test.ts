@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { Type } from 'typebox';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
@@ -666,12 +667,22 @@ await describeOnRedis((server) => {
       await expect(assertNoEviction(redis, silent)).rejects.toThrow(policy);
     });
 
-    it('is accepted with noeviction, and when it does not report its policy', async () => {
+    it('is accepted with noeviction', async () => {
       await assertNoEviction(redis, silent);
+    });
+
+    it('is rejected for a user without INFO, who could queue nothing', async () => {
       await redis.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', '+@all', '-config', '-info', '~*', '&*');
       const limited = new Redis(server().url, { username: 'limited', password: 'any' });
-      await assertNoEviction(limited, silent);
-      limited.disconnect();
+      try {
+        await expect(assertNoEviction(limited, silent)).rejects.toThrow(/refuses INFO.*deploy\/redis\/start\.sh/);
+        const queue = new Queue('refused', { connection: limited as never, prefix: 'holdfast' });
+        queue.on('error', () => {});
+        await expect(queue.add('any', {})).rejects.toThrow('NOPERM');
+        await queue.close();
+      } finally {
+        limited.disconnect();
+      }
     });
   });
 });

@@ -76,8 +76,8 @@ const step = (name: string, everyMinutes: number, labels: Series['labels'] = {})
   ...{ name, labels, at: (minute) => Math.floor(minute / everyMinutes) },
 });
 
-const requests = (status: string, perMinute: number, route = '/'): Sample =>
-  counter('holdfast_http_request_seconds_count', perMinute, { status, method: 'GET', route });
+const requests = (status: string, perMinute: number, route = '/', instance = 'api'): Sample =>
+  counter('holdfast_http_request_seconds_count', perMinute, { status, method: 'GET', route, instance });
 const lease = '/api/stacks/:organization/:project/:stack/:kind/:updateId/renew_lease';
 const working = [
   gauge('holdfast_build_info', 1, { role: 'api', instance: 'api' }),
@@ -269,6 +269,45 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     ]);
   });
 
+  test('count failing calls among those of users, without the probes of proxies', async () => {
+    const probes = ['/healthz', '/readyz'].flatMap((route) => [
+      requests('200', 180, route),
+      requests('503', 60, route),
+    ]);
+    const [quiet, failing] = await firing(
+      { samples: [...working, ...probes, requests('200', 100)], at: 20 },
+      { samples: [...working, ...probes, requests('200', 20), requests('503', 2)], at: 20 },
+    );
+    expect([quiet, failing]).toEqual([[], ['HoldfastErrors']]);
+  });
+
+  const fenced = (instance: string): Sample => gauge('holdfast_site_fenced', 1, { instance });
+
+  test('say what fails at one site, whatever the other one does', async () => {
+    const others = [gauge('holdfast_read_only', 1, { instance: 'old' }), requests('503', 60, lease, 'old')];
+    const failing = [requests('200', 600, lease), requests('503', 60, lease)];
+    const [errors, none] = await firing(
+      { samples: [...working, ...others, ...failing], at: 70 },
+      { samples: [...working, ...others, requests('200', 600, lease)], at: 70 },
+    );
+    expect(errors).toEqual(['HoldfastErrorBudgetBurns', 'HoldfastErrorBudgetShrinks', 'HoldfastErrors']);
+    expect(none).toEqual([]);
+  });
+
+  test('do not take a site that was replaced for one that answers', async () => {
+    const at = (role: string, instance: string): Sample => gauge('holdfast_build_info', 1, { role, instance });
+    const replaced = ['old-api', 'old-worker'].flatMap((instance) => [
+      at(instance.slice(4), instance),
+      fenced(instance),
+    ]);
+    const [down, noWorker] = await firing(
+      { samples: replaced, at: 10 },
+      { samples: [...replaced, at('api', 'api')], at: 10 },
+    );
+    expect(down).toEqual(['HoldfastDown', 'HoldfastSiteReplaced']);
+    expect(noWorker).toEqual(['HoldfastNoWorker', 'HoldfastSiteReplaced']);
+  });
+
   test('say of a site that was replaced only that, and not what it may no longer do', async () => {
     const waiting = [
       gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'chain', instance: 'old' }),
@@ -276,14 +315,20 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
       gauge('holdfast_bundle_lag_seconds', 9_000, { instance: 'old' }),
       gauge('holdfast_task_failing', 1, { name: 'scrub', instance: 'old' }),
       gauge('holdfast_webhook_oldest_due_seconds', 9_000, { instance: 'old' }),
+      gauge('holdfast_stacks_with_journal_errors', 1, { reason: 'invalid-entry', instance: 'old' }),
+      gauge('holdfast_stacks_with_journal_errors', 1, { reason: 'unknown-kind', instance: 'old' }),
+      gauge('holdfast_documents_damaged', 1, { instance: 'old' }),
+      gauge('holdfast_blobs_missing', 1, { instance: 'old' }),
+      gauge('holdfast_blobs_unknown', 1, { instance: 'old' }),
+      gauge('holdfast_event_archiving_updates', 20_000, { queue: 'recent', instance: 'old' }),
+      gauge('holdfast_second_store_lag_seconds', 9_000, { instance: 'old' }),
     ];
-    const fenced = (instance: string): Sample => gauge('holdfast_site_fenced', 1, { instance });
     const [replaced, writing] = await firing(
-      { samples: [...working, ...waiting, fenced('old')], at: 20 },
-      { samples: [...working, ...waiting, fenced('other')], at: 20 },
+      { samples: [...working, ...waiting, fenced('old')], at: 90 },
+      { samples: [...working, ...waiting, fenced('other')], at: 90 },
     );
     expect(replaced).toEqual(['HoldfastSiteReplaced']);
-    expect(writing).toHaveLength(6);
+    expect(writing).toHaveLength(13);
   });
 
   test('notice a task that runs every six hours and postpones the same item each time', async () => {

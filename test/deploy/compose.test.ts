@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -42,9 +42,11 @@ const cluster = [
   ...['api-1', 'api-2', 'api-3', 'create-bucket', 'migrate', 'postgres', 'proxy', 'redis', 's3', 'web', 'worker'],
 ];
 
+const environmentBlock = (): string => documentedBlock('docs/compose.md', 'install -m 600 /dev/null .env');
+
 /** Writes .env as documented. */
 function writeEnvironment(profile: 'single' | 'cluster'): void {
-  const blocks = [documentedBlock('docs/compose.md', 'umask 077')];
+  const blocks = [environmentBlock()];
   if (profile === 'cluster')
     blocks.push(documentedBlock('docs/compose.md', 'echo "REDIS_PASSWORD=$(openssl rand -hex 24)" >> .env'));
   for (const block of blocks)
@@ -212,4 +214,20 @@ test('Redis does not start without a password, and says so', () => {
     expect(status).not.toBe(0);
     expect(stderr).toMatch(/REDIS_PASSWORD: is not set/);
   }
+});
+
+test('Redis runs with the settings that the documentation asks for', () => {
+  const [, asked = ''] =
+    /^## Redis\n\n- Set (.*?)\./ms.exec(readFileSync(path.join(root, 'docs/deploy.md'), 'utf8')) ?? [];
+  const settings = [...asked.matchAll(/`([a-z][a-z-]+ \S+)`/g)].map(([, setting]) => `--${setting}`);
+  expect(settings).toContain('--maxmemory-policy noeviction');
+  const start = readFileSync(path.join(root, 'deploy/redis/start.sh'), 'utf8');
+  expect(settings.filter((setting) => !start.includes(setting))).toEqual([]);
+});
+
+test('only their user can read the secrets of .env, and the shell gives later files its usual mode', () => {
+  const block = `umask 022\n${environmentBlock()}\numask`;
+  const { status, stdout } = spawnSync('bash', ['-euc', block], { cwd: folder, encoding: 'utf8' });
+  expect({ status, stdout }).toEqual({ status: 0, stdout: '0022\n' });
+  expect(statSync(environment()).mode & 0o777).toBe(0o600);
 });

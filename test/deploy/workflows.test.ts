@@ -109,3 +109,16 @@ test('the component for GitLab uses each of its inputs, and no other', () => {
   for (const [, inputs = ''] of given)
     for (const [, name] of inputs.matchAll(/(?:^|, )\s*([\w-]+):/g)) expect(used).toContain(name);
 });
+
+test('the release publishes the file that it has packed, and not a repository on GitHub of that name', () => {
+  const published = [...workflow.matchAll(/npm publish "?(\S+)/g)].map(([, name]) => name);
+  expect(published).toEqual([expect.stringMatching(/^\.\//)]);
+});
+
+test('the alerts of the released chart lead to the runbook of the release', () => {
+  const [chart = ''] = /- name: Chart\n[\s\S]*?\n {6}- /.exec(workflow) ?? [];
+  const [before = '', packed] = chart.split('helm package deploy/helm/holdfast ');
+  expect(packed).toBeDefined();
+  // In its place is a link to the file with paths.
+  expect(before).toContain('cp --remove-destination out/alerts.yml deploy/helm/holdfast/files/alerts.yml');
+});

@@ -66,6 +66,11 @@ describe('what needs attention', () => {
     // A preview decides nothing.
     await run(web, 'succeeded', 'preview');
     expect((await seenBy(token))['failed']).toEqual(['web/prod']);
+    // Nor does an update that never started.
+    const { json } = await ok(app.call('POST', `${web.path}/update`, { auth: web.auth, body: {} }));
+    await ok(cancel(app, web, { path: `${web.path}/update/${json.updateID}` }));
+    expect(await seenBy(token)).toEqual({ ...nothing, failed: ['web/prod'] });
+    expect((await ask(app, token, 'stacks.attention')).data.failed.items).toMatchObject([{ updateId: failed.id }]);
     await run(web, 'cancelled');
     expect(await seenBy(token)).toEqual({ ...nothing, interrupted: ['web/prod'] });
     const refresh = await run(web, 'succeeded', 'refresh');
@@ -155,6 +160,41 @@ describe('what needs attention', () => {
     await command(app, token, 'approvals.give', { ...on, approvalId: id, reason: 'Seen' });
     expect((await seenBy(token))['approvals']).toEqual([]);
     await removeRule(app, stack, rule);
+  });
+
+  test('has an approval that the reader may give, although more than a page of others are newer', async () => {
+    const of = await createStack(app);
+    const { organization } = of;
+    const own = { ...of, project: 'web', stack: 'own', path: `/api/stacks/${organization}/web/own` };
+    await ok(app.call('POST', `/api/stacks/${organization}/web`, { auth: of.auth, body: { stackName: 'own' } }));
+    const reviewer = await person(app, organization, 'viewer');
+    await grant(app, reviewer.organizationId, { userId: reviewer.userId }, 'allow', ['admin'], { stacks: 'web/own' });
+    const request = (at: TestStack, count: number, ago: string, by: string | null = null) =>
+      query(
+        app,
+        `insert into update_approvals (stack_id, kind, commit_id, asked_at, asked_by, asked_user_id, request)
+         select l.stack_id, 'update', lpad(n::text || $6, 40, 'a'), now() - $4::interval - n * interval '1 ms', 'someone', $5::uuid, ''
+         from stack_listings l join organizations o on o.id = l.organization_id, generate_series(1, $3::int) n
+         where o.name = $1 and l.tag_name = '' and l.project_name || '/' || l.stack_name = $2`,
+        [organization, `${at.project}/${at.stack}`, count, ago, by, by === null ? 'b' : 'c'],
+      );
+    await request(own, 1, '2 days');
+    await request(of, 120, '1 day');
+    const seen = async () => (await ask(app, reviewer.token, 'stacks.attention')).data;
+    expect(await seen()).toMatchObject({ approvals: { count: 1, items: [{ stack: 'own' }] }, isPartial: false });
+    // Requests of their own.
+    await request(own, 120, '1 hour', reviewer.userId);
+    expect(await seen()).toMatchObject({ approvals: { count: 1, items: [{ stack: 'own' }] }, isPartial: false });
+    expect((await ask(app, of.auth.slice('token '.length), 'stacks.attention')).data).toMatchObject({
+      ...{ approvals: { items: [{}, {}, {}, {}, {}], count: expect.any(Number) }, isPartial: false },
+    });
+    await query(
+      app,
+      `insert into update_approvals (stack_id, kind, commit_id, asked_by, asked_user_id, request)
+       select stack_id, kind, commit_id || n, asked_by, asked_user_id, '' from update_approvals, generate_series(1, 5) n where asked_user_id = $1`,
+      [reviewer.userId],
+    );
+    expect(await seen()).toMatchObject({ approvals: { count: 0 }, isPartial: true });
   });
 
   test('has runs that have waited for long, the longest first', async () => {

@@ -13,10 +13,12 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import pg from 'pg';
 import { copyBlobs } from '../../src/shared/backup/backup-content.ts';
-import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
-import { backupKeys, readBlobList, writeBlobList } from '../../src/shared/backup/manifest.ts';
+import { decryptWithIdentities } from '../../src/shared/backup/backup-encryption.ts';
+import { findBackups, openBackup, pruneBackups } from '../../src/shared/backup/backup-list.ts';
+import { backupKeys, readBlobList, readManifest, writeBlobList } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { createTableCopyRepository } from '../../src/shared/backup/table-copy-repository.ts';
@@ -26,6 +28,7 @@ import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.t
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { until } from '../../testkit/until.ts';
+import { runInProcess } from '../support/admin.ts';
 import { damageOf, openPlain } from '../support/backup-damage.ts';
 import { killBackup, runBackup } from '../support/backups.ts';
 import { flipBit } from '../support/damage.ts';
@@ -286,6 +289,57 @@ test('a restore replaces a blob of another size, stores no damaged one, and trus
   await target.put(key, once(writeBlobList(rest)));
   await expect(copy()).rejects.toThrow(`${key} is damaged`);
 });
+
+test('a damaged manifest is listed as such, and hides no other backup', async () => {
+  const target = await openStore('listed');
+  await plainBackup(target);
+  await plainBackup(target);
+  const [first, second] = (await findBackups(target)).map(({ id }) => id) as [string, string];
+  const key = backupKeys.manifest(first);
+  await target.put(key, once(flipBit(await readSmall(target, key), 40, 1)));
+  const list = (...words: string[]) =>
+    runInProcess(app, 'backup', 'list', '--from', path.join(home, 'listed'), ...words);
+  const { code, stdout } = await list();
+  expect(code).toBe(1);
+  expect(stdout.split('\n')).toEqual([
+    expect.stringMatching(`^${first}  damaged: The manifest of backup ${first}`),
+    expect.stringMatching(`^${second}  \\d{4}-.* blobs, `),
+    '',
+  ]);
+  const documents = (await list('--json')).stdout.trim().split('\n');
+  expect(documents.map((line) => JSON.parse(line))).toMatchObject([
+    { backup: first, isComplete: true, error: expect.stringContaining('damaged') },
+    { backup: second, isComplete: true, blobs: expect.anything() },
+  ]);
+});
+
+test.each(['plain', 'encrypted'])(
+  'a restore from a %s backup replaces a blob with other bytes, and keeps one whose copy in the backup is damaged',
+  async (kind) => {
+    const target = await openStore(`compared-${kind}`);
+    const identity = await generateX25519Identity();
+    const recipients = kind === 'plain' ? [] : [await identityToRecipient(identity)];
+    await backUp({ source: app.context, recipients, target });
+    const decrypt = kind === 'plain' ? null : await decryptWithIdentities(identity);
+    const manifest = await readManifest(await openBackup(target, null), decrypt);
+    const store = await openStore(`compared-to-${kind}`);
+    const copy = () => copyBlobs(target, store, manifest, { decrypt, onProgress: () => {} });
+    expect(await copy()).toEqual({ copied: manifest.blobs.count, unsure: [] });
+    expect(await copy()).toEqual({ copied: 0, unsure: [] });
+
+    const [wrong, damaged, gone] = ['audit/other/a', 'audit/other/b', 'audit/other/c'] as const;
+    const right = await Promise.all([wrong, damaged, gone].map((key) => readSmall(app.context.blobs, key)));
+    await store.put(wrong, once(flipBit(right[0] as Buffer, 7, 1)));
+    const inBackup = manifest.blobPrefix + damaged;
+    await target.put(inBackup, once(flipBit(await readSmall(target, inBackup), 99, 0)));
+    await target.delete(manifest.blobPrefix + gone);
+    // In a plain backup, the list alone has the hash.
+    if (kind === 'plain') for (const key of [damaged, gone]) await store.put(key, once(Buffer.alloc(100_000)));
+    const { copied, unsure } = await copy();
+    expect([copied, [...unsure].sort()]).toEqual([1, [damaged, gone]]);
+    expect(await readSmall(store, wrong)).toEqual(right[0]);
+  },
+);
 
 test('a prune deletes no blob while a later backup is incomplete: it may still be made', async () => {
   const target = await openStore('under-way');

@@ -11,7 +11,7 @@ import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { BlobMoveError, beginMove, type MoveParts, openMove } from '../../src/shared/blob-moves/begin-move.ts';
 import { copyBlobs, verifyBlobs } from '../../src/shared/blob-moves/compare-locations.ts';
-import { finishMove, switchLocations } from '../../src/shared/blob-moves/end-move.ts';
+import { finishMove, switchMove } from '../../src/shared/blob-moves/end-move.ts';
 import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
@@ -46,18 +46,19 @@ const status = () => locations().find();
 async function moving<T>(work: (parts: MoveParts) => Promise<T>): Promise<T> {
   const blobs = await openBlobs(app.context);
   try {
-    return await work({ blobs, blobRows: app.context.blobRows, locations: locations() });
+    const { blobRows, config, db } = app.context;
+    return await work({ blobs, blobRows, config, db, locations: locations() });
   } finally {
     await blobs.close();
   }
 }
 const copy = (again = false) =>
   moving(async (parts) => {
-    await beginMove(parts, there, app.context.config.blobs);
+    await beginMove(parts, there);
     return copyBlobs(parts, await openMove(parts, 'copying'), { again });
   });
 const verify = () => moving(async (parts) => verifyBlobs(parts, await openMove(parts, 'copying')));
-const switchOver = () => app.context.db.inTransaction((tx) => switchLocations(createBlobLocationRepository(tx)));
+const switchOver = () => moving(switchMove);
 const finish = (empty = false) => moving((parts) => finishMove(parts, { empty }));
 
 /** Starts the command, and kills it as soon as the condition holds. */

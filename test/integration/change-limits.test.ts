@@ -470,6 +470,50 @@ describe('approval', () => {
       await ok(give({ stack, runner, approvalId }, other.auth));
       expect(await deleting(stack, { auth: bot.auth })).toBe(204);
     });
+
+    test('nor if it acts as another user', async () => {
+      const stack = await stackWith(3);
+      await setRule(stack, 'change-limit', { changes: 0 });
+      const [admin, other, runner] = [
+        await person(app, stack.organization, 'admin'),
+        await person(app, stack.organization, 'admin'),
+        await person(app, stack.organization, 'member'),
+      ];
+      const run = [runner.userId, randomUUID(), JSON.stringify({ actor: admin.login })];
+      const scopes = [{ organization: stack.organization, project: null, stack: null, permissions: 127 }];
+      await query(
+        app,
+        'update api_tokens set created_by = null, policy_id = $2, claims = $3, scopes = $4 where user_id = $1',
+        [...run, JSON.stringify(scopes)],
+      );
+      const approvalId = await askedBy(stack, runner.auth);
+      expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));
+      await ok(give({ stack, runner, approvalId }, other.auth));
+    });
+
+    test('a run is not approved by the holder of the previous secret, while it is valid', async () => {
+      const stack = await stackWith(3);
+      await setRule(stack, 'change-limit', { changes: 0 });
+      const [admin, other, runner] = [
+        await person(app, stack.organization, 'admin'),
+        await person(app, stack.organization, 'admin'),
+        await person(app, stack.organization, 'member'),
+      ];
+      const bot = await makeToken(stack, stack.auth, 'tokens', {});
+      const rotate = async (auth: string, overlapSeconds: number) => {
+        const path = `/api/orgs/${stack.organization}/tokens/${bot.id}/rotate`;
+        return `token ${(await ok(app.call('POST', path, { auth, body: { overlapSeconds } }))).json.tokenValue}`;
+      };
+      const first = await rotate(admin.auth, 0);
+      const second = await rotate(other.auth, 3_600);
+      // As after a lost response.
+      await rotate(other.auth, 3_600);
+      expect((await app.call('GET', '/api/user', { auth: second })).status).toBe(401);
+      const approvalId = await askedBy(stack, first);
+      expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));
+      await query(app, `update api_tokens set previous_until = now() - interval '1 second' where id = $1`, [bot.id]);
+      await ok(give({ stack, runner, approvalId }, admin.auth));
+    });
   });
 
   test('it needs the permission admin, a reason and a sensible time', async () => {

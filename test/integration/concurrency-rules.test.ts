@@ -46,6 +46,20 @@ const untilDeferred = (count: number): Promise<void> =>
     return rows.length === count;
   }, `limits delay ${count} calls`);
 
+test('a call whose stack is renamed while it waits creates no update under the new name', async () => {
+  const stack = await createStack(apps[0]);
+  const [busy, waits] = [await another(stack, 'web', 'a'), await another(stack, 'web', 'b')] as [TestStack, TestStack];
+  await setRule(apps[0], stack, most(1));
+  const running = await ok(create(busy));
+  const waiting = create(waits);
+  await untilDeferred(1);
+  await ok(apps[0].call('POST', `${waits.path}/rename`, { auth: stack.auth, body: { newName: 'c' } }));
+  await end(busy, running);
+  expect(await waiting).toMatchObject({ status: 404, json: { message: expect.stringContaining('/web/b') } });
+  const renamed = { ...waits, stack: 'c', path: waits.path.replace(/b$/, 'c') };
+  await end(renamed, await ok(create(renamed)));
+});
+
 test('no more updates run at once than the organization, the project, the tag and the user may', async () => {
   const stack = await createStack(apps[0]);
   await setRule(apps[0], stack, noWait);

@@ -35,12 +35,12 @@ function newFolder(): string {
   return folder;
 }
 
-async function start(dataDir: string, makesFolder = true, role = 'server') {
+async function start(dataDir: string, role = 'server') {
   const lines: string[] = [];
   const logger = createLogger({ level: 'info' }, { write: (line) => void lines.push(line) });
   const lifecycle = new Lifecycle(logger, { drainMs: 0, shutdownMs: 1_000 });
   lifecycles.push(lifecycle);
-  const file = await startDebugSocket({ dataDir, role, makesFolder, logger, lifecycle });
+  const file = await startDebugSocket({ dataDir, role, logger, lifecycle });
   return { file, lines, lifecycle, logger };
 }
 
@@ -52,7 +52,7 @@ async function startSmallProcess(dataDir: string): Promise<AsyncDisposable> {
     const { createLogger } = await import(${shared('logger/logger.ts')});
     const logger = createLogger({ level: 'silent' });
     const lifecycle = { onClose() {} };
-    await startDebugSocket({ dataDir: process.argv[1], role: 'server', makesFolder: true, logger, lifecycle });
+    await startDebugSocket({ dataDir: process.argv[1], role: 'server', logger, lifecycle });
     setInterval(() => {}, 60_000);
     console.log('ready');`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, dataDir], {
@@ -85,23 +85,24 @@ async function debug(dataDir: string, ...words: string[]) {
 
 test('only the user of the process can open the socket, and its folder is made only by a server', async () => {
   const dataDir = newFolder();
-  expect((await start(dataDir, false, 'worker')).file).toBeNull();
+  expect((await start(dataDir, 'worker')).file).toBeNull();
   expect(existsSync(debugFolder(dataDir))).toBe(false);
   const { file, lifecycle } = await start(dataDir);
   expect([statSync(file as string).mode & 0o777, statSync(debugFolder(dataDir)).mode & 0o777]).toEqual([0o600, 0o700]);
   expect(readdirSync(debugFolder(dataDir))).toEqual([`server-${process.pid}.sock`]);
-  expect((await start(dataDir, false, 'worker')).file).toBe(
-    path.join(debugFolder(dataDir), `worker-${process.pid}.sock`),
-  );
+  expect((await start(dataDir, 'worker')).file).toBe(path.join(debugFolder(dataDir), `worker-${process.pid}.sock`));
   await lifecycle.close();
   expect(readdirSync(debugFolder(dataDir))).toEqual([`worker-${process.pid}.sock`]);
 });
 
 test('a process without a location for the socket runs without it', async () => {
   expect((await start(path.join(newFolder(), 'x'.repeat(100)))).file).toBeNull();
-  const file = path.join(newFolder(), 'file');
-  writeFileSync(file, '');
-  const blocked = await start(path.join(file, 'data'));
+  // With stores elsewhere, it has no data directory.
+  const absent = path.join(newFolder(), 'data');
+  expect([(await start(absent)).file, existsSync(absent)]).toEqual([null, false]);
+  const dataDir = newFolder();
+  writeFileSync(debugFolder(dataDir), '');
+  const blocked = await start(dataDir);
   expect([blocked.file, blocked.lines.join('')]).toEqual([null, expect.stringContaining('no debug socket')]);
 });
 
@@ -150,7 +151,7 @@ test('a socket that a killed process has left is not listed, and several process
   // Its end would delete the file of its own name.
   renameSync(path.join(debugFolder(dataDir), 'x'), path.join(debugFolder(dataDir), 'x.sock'));
   await new Promise((resolve) => left.close(resolve));
-  await start(dataDir, true, 'worker');
+  await start(dataDir, 'worker');
   const output = path.join(dataDir, 'b.cpuprofile');
   const several = await debug(dataDir, 'cpu-profile', '-o', output);
   expect([several.code, several.stderr]).toEqual([

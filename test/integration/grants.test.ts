@@ -327,10 +327,17 @@ test('operators manage teams and grants', async () => {
   };
   expect(await run('team', 'create', 'blue')).toBe('Created team blue.');
   expect(await run('team', 'add', 'blue', viewer.login)).toBe(`User ${viewer.login} is in team blue.`);
+  expect(await run('team', 'add', 'blue', viewer.login, '--admin')).toMatch(/ and manages it\.$/);
+  expect(await run('team', 'add', 'blue', viewer.login)).toMatch(/ and manages it\.$/);
+  expect(await run('team', 'list')).toContain(`${viewer.login}  team admin`);
   const update = await startUpdateAs(viewer, organization, () =>
     run('grant', 'allow', 'write', '--stacks', 'proj/*', '--team', 'blue'),
   );
   expect(await run('grant', 'list')).toMatch(/allow read,preview,write {2}proj\/\* {2}team blue/);
+  expect(await run('grant', 'allow', 'write', '--stacks', 'proj/*', '--team', 'blue')).toMatch(
+    /^There is this grant already: /,
+  );
+  expect((await run('grant', 'list'))?.match(/team blue/g)).toHaveLength(1);
   expect(await run('grant', 'allow', 'output', '--team', 'blue')).toMatch(/no permission "output"/);
   expect(await run('grant', 'defaults', 'outputs')).toMatch(/No role gives outputs alone/);
   expect(await run('team', 'delete', 'blue')).toBe(

@@ -92,6 +92,26 @@ test('newest first, without previews, with the result names used in histories', 
   ]);
 });
 
+test('an update that ended without having started is no entry, and not the last update of its stack', async () => {
+  const stack = await createStack(app);
+  const run = async (config: object) => {
+    const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { config } }));
+    return { id: json.updateID, path: `${stack.path}/update/${json.updateID}` };
+  };
+  const value = (string: string) => ({ 'ns:key': { string, secret: false, object: false } });
+  const real = await run(value('used'));
+  const { json: started } = await ok(app.call('POST', real.path, { auth: stack.auth, body: {} }));
+  await ok(complete(app, { ...real, lease: `update-token ${started.token}`, version: 1 }, 'failed'));
+  const lists = async () =>
+    (await ok(app.call('GET', `/api/user/stacks?project=${stack.project}`, { auth: stack.auth }))).json.stacks;
+  const before = await lists();
+  await ok(cancel(app, stack, await run(value('never used'))));
+  expect(await lists()).toEqual(before);
+  expect((await list(stack)).map(({ version, updateID }) => [version, updateID])).toEqual([[1, real.id]]);
+  const { info } = (await ok(get(stack, 'updates/latest'))).json;
+  expect(info).toMatchObject({ updateID: real.id, config: value('used') });
+});
+
 test('pages count from 1; pages beyond the end are empty', async () => {
   const stack = await createStack(app);
   for (let round = 1; round <= 5; round++)

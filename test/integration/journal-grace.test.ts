@@ -3,6 +3,7 @@ import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
+import { deleteKeptJournals } from '../../src/workers/updates/expire-leases.ts';
 import { query } from '../support/database.ts';
 import { expireLeases } from '../support/expire-leases.ts';
 import { beginning, creation, removal } from '../support/journal-entries.ts';
@@ -129,6 +130,30 @@ test('a state is not rebuilt when the journal is gone or incomplete', async () =
   await until(async () => (await query(app, 'select 1 from journals')).length === 0, 'journal deleted');
   expect(await rebuild(app, update)).toBe(false);
   expect(await exportedNames(app, stack)).toEqual(['one']);
+});
+
+test('a journal is deleted although a hundred older ones cannot be, and the task fails because of them', async () => {
+  await using app = await createTestApp({ settings: { journalGraceSeconds: 600 } });
+  await createStack(app);
+  await query(
+    app,
+    `with made as (
+       insert into updates (stack_id, kind, exclusive, status, expires_at, ended_at)
+       select s.id, 'update', true, 'succeeded', now(), now() from stacks s, generate_series(1, 101) i returning id, stack_id
+     ), numbered as (select *, row_number() over () as n from made)
+     insert into journals (update_id, stack_id, entry_count, compacted_entries, compacted_at)
+     select id, stack_id, n, n, now() - make_interval(days => 200 - n::integer) from numbered`,
+  );
+  await query(app, `create function refuse() returns trigger language plpgsql as $$ begin raise 'a fault'; end $$`);
+  await query(
+    app,
+    'create trigger refuse before delete on journals for each row when (old.entry_count <= 100) execute function refuse()',
+  );
+  await expect(deleteKeptJournals(app.context)).rejects.toThrow('a fault');
+  expect(await query(app, 'select 1 from journals where entry_count > 100')).toEqual([]);
+  await query(app, 'drop function refuse cascade');
+  await deleteKeptJournals(app.context);
+  expect(await query(app, 'select 1 from journals')).toEqual([]);
 });
 
 test('a state that does not read back correctly is rebuilt before its journal may be deleted', async () => {

@@ -202,6 +202,7 @@ describe('an import as run by a worker', () => {
     const change = {
       stackId,
       updateId: randomUUID(),
+      tokenId: null,
       admission: {
         ...(await changes.findHead(stackId)),
         deadline: (clock as { deadline: Date }).deadline.toISOString(),

@@ -137,6 +137,13 @@ describe('a lease continues when', () => {
       ({ login }: Membership) => query(app, `update memberships set role = 'admin' where user_id = ${ofUser}`, [login]),
     ],
     [
+      'its user is an admin no more, but a member',
+      async ({ login }: Membership) => {
+        await query(app, `update memberships set role = 'admin' where user_id = ${ofUser}`, [login]);
+        await query(app, `update memberships set role = 'member' where user_id = ${ofUser}`, [login]);
+      },
+    ],
+    [
       'its token is used, described and given more time',
       ({ tokenHash }: Membership) =>
         query(

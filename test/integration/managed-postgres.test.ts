@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
-import { migrate } from '../../src/shared/platform/db/migrate.ts';
+import { assertMigrated, migrate } from '../../src/shared/platform/db/migrate.ts';
 import type { PostgresBinaries } from '../../src/shared/platform/db/postgres-binaries.ts';
 import { findOldBinaries } from '../../src/shared/platform/db/postgres-major.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
@@ -46,6 +46,17 @@ describe.each(Object.entries(servers))('on %s, an owner without rights beyond it
     url.username = owner;
     return url.toString();
   };
+  /** Returns the result of the last statement. */
+  const asSuperuser = async (database: string, ...statements: string[]): Promise<pg.QueryResult> => {
+    const client = new pg.Client({ connectionString: withDatabase(postgres.url, database) });
+    await client.connect();
+    try {
+      for (const statement of statements.slice(0, -1)) await client.query(statement);
+      return await client.query(statements.at(-1) as string);
+    } finally {
+      await client.end();
+    }
+  };
   const start = (database: string) => ({ url: asOwner(database), connectMs: 30_000, waitMs: 0, logger });
   const open = (name: string, user: (url: string) => string, masterKeys?: string): Promise<TestApp> => {
     const ownerUrl = asOwner(name);
@@ -62,14 +73,12 @@ describe.each(Object.entries(servers))('on %s, an owner without rights beyond it
     const binaries = await findBinaries();
     postgres = await startEmbeddedPostgres(directory, logger, { flags: throwawayFlags, ...(binaries && { binaries }) });
     await createAppRole(postgres.url);
-    const superuser = new pg.Client({ connectionString: postgres.url });
-    await superuser.connect();
     const { password } = new URL(postgres.url);
-    await superuser.query(
+    await asSuperuser(
+      'postgres',
       `create role ${owner} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls password '${password}'`,
+      ...['fresh', 'filled', 'later', 'restored'].map((name) => `create database ${name} owner ${owner}`),
     );
-    for (const name of ['fresh', 'filled', 'restored']) await superuser.query(`create database ${name} owner ${owner}`);
-    await superuser.end();
     expect(await migrate(start('fresh'), { appRole })).toEqual(await MigrationFolder.listBaseline());
   }, 240_000);
   afterAll(async () => {
@@ -85,6 +94,36 @@ describe.each(Object.entries(servers))('on %s, an owner without rights beyond it
        union select distinct proowner::regrole::text from pg_proc where pronamespace = 'public'::regnamespace`,
     );
     expect(owners).toEqual([{ owner }]);
+  });
+
+  test('is not concerned with what others keep in its schema', async () => {
+    for (const database of ['fresh', 'restored'])
+      await asSuperuser(
+        database,
+        'create extension pg_stat_statements',
+        'create table public.foreign_table (id serial primary key, stack_id uuid)',
+        'insert into public.foreign_table default values',
+        `create function public.foreign_function() returns int language sql as 'select 1'`,
+        'revoke execute on function public.foreign_function() from public',
+      );
+    expect(await migrate(start('fresh'), { appRole })).toEqual([]);
+    await assertMigrated(start('fresh'));
+    await assertMigrated({ ...start('fresh'), url: asApp(asOwner('fresh')) });
+  });
+
+  test('owns what a superuser migrates later', async () => {
+    await using next = await MigrationFolder.create();
+    await next.putNext();
+    const url = withDatabase(postgres.url, 'later');
+    await migrate(start('later'));
+    expect(await migrate({ ...start('later'), url }, { appRole, directory: next.directory })).toHaveLength(3);
+    const app = { ...start('later'), url: asApp(url) };
+    await assertMigrated(app);
+    const { rows } = await asSuperuser(
+      'later',
+      `select relname from pg_class where relnamespace = 'public'::regnamespace and relowner <> '${owner}'::regrole`,
+    );
+    expect(rows).toEqual([]);
   });
 
   test.each([

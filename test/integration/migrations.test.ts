@@ -246,3 +246,33 @@ test('0044_million_stacks fills what it adds, once, while a transaction without 
     from stacks where deleted_at is null`);
   expect(rows).toEqual([{ stacks: 1_201, counted: 1_201, kept: 1_201, filled: 1_200 }]);
 });
+
+test('0061_abandoned_updates corrects the stacks whose last update ended without having started, once', async () => {
+  await using database = await createTestDatabase();
+  await using client = await connect(database.ownerUrl);
+  await client.query(manyStacks);
+  await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at, started_at, ended_at)
+    select id, 'destroy', true, 'failed', now(), now(), now() from stacks where name <> (select min(name) from stacks)`);
+  await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at, ended_at)
+    select id, 'update', true, 'cancelled', now(), now() from stacks`);
+  // As before the migration.
+  await client.query(`update stacks set last_kind = 'update', last_status = 'cancelled', last_started_at = now()`);
+  await client.query(`update stack_changes set trouble = 'cancelled'`);
+  const statements = await statementsOf('0061_abandoned_updates');
+  for (const statement of statements) await client.query(statement);
+  const found = `select s.last_kind, s.last_status, c.trouble, count(*)::int
+    from stacks s join stack_changes c on c.stack_id = s.id group by 1, 2, 3 order by 4`;
+  const { rows } = await client.query(found);
+  expect(rows).toEqual([
+    { last_kind: null, last_status: null, trouble: null, count: 1 },
+    { last_kind: 'destroy', last_status: 'failed', trouble: 'failed', count: expect.any(Number) },
+  ]);
+  expect(rows[1].count).toBeGreaterThan(1_000);
+  const versions = async () => (await client.query('select id, xmin::text from stacks order by id')).rows;
+  const before = await versions();
+  for (const statement of statements) await client.query(statement);
+  expect((await client.query(found)).rows).toEqual(rows);
+  expect((await client.query('select 1 from pg_index where not indisvalid')).rows).toEqual([]);
+  // What was right already is not written again.
+  expect(await versions()).toEqual(before);
+});

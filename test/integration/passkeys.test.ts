@@ -73,6 +73,9 @@ test('an answer counts once, for the browser that was asked, from this site, of 
   authenticator.counter = counter + 10;
   await query(app, 'update users set deactivated_at = now() where login = $1', [login]);
   expect((await signIn(authenticator)).answer.status).toBe(401);
+  // Several within seconds are one event.
+  const refused = (await listPersonalEvents(app, login)).filter(({ outcome }) => outcome === 'refused');
+  expect(refused).toMatchObject([{ action: 'session.begin', object: login, details: { method: 'passkey' } }]);
 });
 
 test('an answer for another site, another user, or a question that is too old does not count', async () => {

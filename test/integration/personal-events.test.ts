@@ -104,15 +104,16 @@ beforeAll(async () => {
   someone = await newPerson();
 });
 
-/** A member of two organizations. */
-async function newPerson(): Promise<Person> {
+/** A member of two organizations, or of one. */
+async function newPerson({ isInOther = true } = {}): Promise<Person> {
   const found = await person(app, organization, 'member');
   await person(app, other, 'viewer');
-  await query(
-    app,
-    `insert into memberships (organization_id, user_id, role) select id, $2, 'member' from organizations where name = $1`,
-    [other, found.userId],
-  );
+  if (isInOther)
+    await query(
+      app,
+      `insert into memberships (organization_id, user_id, role) select id, $2, 'member' from organizations where name = $1`,
+      [other, found.userId],
+    );
   await setPassword(app, found.login);
   return found;
 }
@@ -192,18 +193,21 @@ test('actions on accounts are in the log of the server, and not in that of an or
   for (const log of ['', organization, other]) expect(await personal(log, since)).toContain('user.deactivate');
 });
 
-test('an organization that manages the account by its identity provider sees it, the others do not', async () => {
-  const provisioned = await newPerson();
-  const mapped = await newPerson();
-  await query(app, 'update users set provisioned_by = (select id from organizations where name = $1) where id = $2', [
-    organization,
-    provisioned.userId,
-  ]);
-  await query(
-    app,
-    'insert into scim_users (organization_id, user_id) select id, $2 from organizations where name = $1',
-    [organization, provisioned.userId],
-  );
+test('an organization whose identity provider made the account sees it, unless the user is in another one', async () => {
+  const provisioned = await newPerson({ isInOther: false });
+  const shared = await newPerson();
+  const mapped = await newPerson({ isInOther: false });
+  for (const { userId } of [provisioned, shared]) {
+    await query(app, 'update users set provisioned_by = (select id from organizations where name = $1) where id = $2', [
+      organization,
+      userId,
+    ]);
+    await query(
+      app,
+      'insert into scim_users (organization_id, user_id) select id, $2 from organizations where name = $1',
+      [organization, userId],
+    );
+  }
   await query(
     app,
     `insert into mapped_memberships (organization_id, user_id, role) select id, $2, 'member' from organizations where name = $1`,
@@ -216,10 +220,10 @@ test('an organization that manages the account by its identity provider sees it,
     'insert into scim_users (organization_id, user_id) select id, $2 from organizations where name = $1',
     [other, adopted.userId],
   );
-  for (const each of [provisioned, mapped]) {
+  for (const each of [provisioned, shared, mapped]) {
     const since = await lastNumber();
     const actions = [...(await live(each))].sort();
-    expect(await personal(organization, since)).toEqual(actions);
+    expect(await personal(organization, since)).toEqual(each === provisioned ? actions : []);
     expect(await personal('', since)).toEqual(actions);
     expect(await personal(other, since)).toEqual([]);
   }

@@ -100,8 +100,10 @@ describe('signing in with the provider', () => {
     expect((await browser.get('/account')).text).toContain(login);
     expect(await accessOf(login)).toEqual({ role: 'member', teams: ['web'] });
     const events = (await listEvents(app, 'acme')).filter((event) => event.login === login);
-    expect(events.map(({ action }) => action)).toEqual(['member.add', 'team.add', 'user.create', 'session.begin']);
-    expect(events.every(({ sign_in }) => sign_in === 'provider')).toBe(true);
+    expect(events.map(({ action }) => action)).toEqual(['member.add', 'team.add']);
+    const ofAccount = (await listEvents(app, '')).filter((event) => event.login === login);
+    expect(ofAccount.map(({ action }) => action)).toEqual(['user.create', 'session.begin']);
+    expect([...events, ...ofAccount].every(({ sign_in }) => sign_in === 'provider')).toBe(true);
     const again = await signIn(sub);
     expect(again.answer.status).toBe(303);
     expect(await query(app, 'select 1 from users where login like $1', [`${login}%`])).toHaveLength(1);
@@ -248,6 +250,15 @@ describe('signing in with the provider', () => {
     expect(await browser.isSignedIn()).toBe(false);
     const { answer } = await signIn(sub);
     expect(answer.status).toBe(403);
+    await signIn(sub);
+    const refused = (await listEvents(app, '')).filter(({ outcome }) => outcome === 'refused');
+    expect(refused.filter(({ object }) => object === login)).toMatchObject([{ action: 'session.begin' }]);
+    expect(refused.find(({ object }) => object === login)?.details).toEqual({
+      method: 'provider',
+      issuer: provider.issuer,
+      subject: sub,
+      reason: 'This user was deactivated',
+    });
   });
 });
 
@@ -304,6 +315,23 @@ describe('groups', () => {
     await query(app, 'delete from grants where team_id is not null');
     await signIn(sub);
     expect(await accessOf(login)).toEqual({ role: 'admin', teams: ['web'] });
+  });
+
+  test('do not bring back a member whom the organization’s other provider has suspended', async () => {
+    const { login, sub } = newcomer();
+    await signIn(sub);
+    await query(
+      app,
+      `insert into scim_users (organization_id, user_id, suspended_role)
+       select o.id, u.id, 'member' from organizations o, users u where o.name = 'acme' and u.login = $1`,
+      [login],
+    );
+    await query(app, `delete from memberships where user_id = (select id from users where login = $1)`, [login]);
+    const { answer } = await signIn(sub);
+    expect([answer.status, await accessOf(login)]).toEqual([303, { role: null, teams: [] }]);
+    await app.createUser('acme', 'member', login);
+    await signIn(sub);
+    expect(await accessOf(login)).toEqual({ role: 'member', teams: ['web'] });
   });
 
   test('do not change grants made by hand', async () => {

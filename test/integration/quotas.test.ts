@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { noOverrides, type QuotaOverrides } from '../../src/shared/access/quotas/quotas.ts';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import { measureStorage } from '../../src/workers/access/measure-storage.ts';
-import { runAdminCommand } from '../support/admin.ts';
+import { runAdminCommand, runInProcess } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { openGatedBlobs } from '../support/gated-blobs.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -164,6 +165,24 @@ test('bytes stored: measurements of a clock that was ahead count no more, and th
   expect(stop.aborted).toBe(false);
   expect(await createQuotaRepository(app.context.db).findKeptBytes(stack.organization)).toBe(0);
   await query(app, `delete from organizations where name like 'ahead%'`, []);
+});
+
+test('bytes stored: an organization is measured although fifty others cannot be, and the task fails because of them', async () => {
+  await using own = await createTestApp();
+  const { organization } = await createStack(own);
+  await measureStorage(own.context);
+  await query(own, `insert into organizations (name) select 'stuck' || n from generate_series(1, 50) n`);
+  await query(own, `update organization_storage set took_ms = 0, measured_at = measured_at - interval '2 hours'`);
+  await query(own, `create function refuse() returns trigger language plpgsql as $$ begin raise 'a fault'; end $$`);
+  const [row] = await query<{ id: string }>(own, 'select id from organizations where name = $1', [organization]);
+  await query(
+    own,
+    `create trigger refuse before insert on organization_storage for each row when (new.organization_id <> '${row?.id}')
+       execute function refuse()`,
+  );
+  await expect(measureStorage(own.context)).rejects.toThrow('a fault');
+  const old = `select 1 from organization_storage where measured_at < now() - interval '1 hour'`;
+  expect(await query(own, old)).toEqual([]);
 });
 
 test('bytes stored: an organization that nothing changes is measured once an hour, a changed or deleted stack at once', async () => {
@@ -324,4 +343,25 @@ test('the operator sets limits and sees them with the usage; the metrics have bo
   ] as const) {
     expect(await runAdminCommand(app, ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
   }
+});
+
+test('limits that two operators set at once are both kept', async () => {
+  const { organization } = await createStack(app);
+  const first = new pg.Client({ connectionString: app.database.ownerUrl });
+  await first.connect();
+  await first.query(`begin; select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))`);
+  let isDone = false;
+  const second = runInProcess(app, 'admin', 'set-quota', organization, '--updates', '7').finally(() => {
+    isDone = true;
+  });
+  const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`;
+  await until(async () => isDone || (await query(app, waiting)).length > 0, 'the second one waits');
+  await first.query(
+    `insert into organization_quotas (organization_id, stacks) select id, 9 from organizations where name = '${organization}'
+     on conflict (organization_id) do update set stacks = 9`,
+  );
+  await first.query('commit');
+  await first.end();
+  expect((await second).stdout).toContain('stacks 9, bytes default, in-flight-bytes default, updates 7');
+  expect((await runInProcess(app, 'admin', 'quotas', organization)).stdout).toMatch(/ stacks 1 of 9, .* of 7,/);
 });

@@ -20,6 +20,7 @@ import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
 import { verifyNewestBackup } from '../../src/workers/backup/verify-newest.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
+import { runInProcess } from '../support/admin.ts';
 import { openPlain } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';
 import { query } from '../support/database.ts';
@@ -326,6 +327,30 @@ test('old backups that cannot be deleted are tried again, and the task fails unt
   expect((await readBackupStatus(runs)).backups?.pruneFailure).toBeUndefined();
   await run();
   expect(await ids()).toHaveLength(2);
+  await store.close();
+}, 120_000);
+
+test('a restored database that has not taken over makes and deletes no backups among those of another', async () => {
+  const other = path.join(home, 'drill');
+  let days = 0;
+  const runs = createScheduledTaskRepository(app.context.db);
+  const task = backUpOnSchedule({ ...app.context, metrics: createMetrics() }, other, runs, {
+    now: () => Date.now() + days * dayMs,
+  });
+  const run = () => task.run(new AbortController().signal, { position: null, holder: '' });
+  const store = await FileBlobStore.open({ directory: other });
+  const ids = async () => (await findBackups(store)).map(({ id }) => id);
+  for (; days < 2; days++) await run();
+  const before = await ids();
+  expect(before).toHaveLength(2);
+  await query(app, 'update installation set outgoing_held_since = now()');
+  await run();
+  const { code, stderr } = await runInProcess(app, 'backup', 'create', '--to', other, '--keep', '1');
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('has not taken over') });
+  expect(await ids()).toEqual(before);
+  await query(app, 'update installation set outgoing_held_since = null');
+  await run();
+  expect(await ids()).not.toEqual(before);
   await store.close();
 }, 120_000);
 

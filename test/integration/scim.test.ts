@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdminCommand } from '../support/admin.ts';
 import { listEvents } from '../support/audit.ts';
+import { PageBrowser, setPassword } from '../support/browser.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { grant, person, team } from '../support/grants.ts';
 import { calls, expectKept, leaveRunning } from '../support/lease-owners.ts';
@@ -77,6 +78,14 @@ test('operators make the token; whom they deactivate, no provider reactivates', 
   expect((await setActive(by, id, true)).status).toBe(409);
   expect((await runAdminCommand(app, 'reactivate-user', 'both@example.test')).code).toBe(0);
   expect((await ok(setActive(by, id, true))).json.active).toBe(true);
+  // An admin who had the secret could add people of other organizations without their consent.
+  const tokens = `/api/orgs/${at.organization}/tokens`;
+  const listed: { id: string; name: string }[] = (await ok(app.call('GET', tokens, { auth: at.auth }))).json.tokens;
+  const tokenId = listed.find(({ name }) => name === 'okta')?.id ?? '';
+  const rotated = await app.call('POST', `${tokens}/${tokenId}/rotate`, { auth: at.auth, body: {} });
+  expect([rotated.status, rotated.json.message]).toEqual([403, expect.stringContaining('holdfast admin token rotate')]);
+  await ok(by.call('GET', 'Users'));
+  expect((await runAdminCommand(app, 'token', 'rotate', tokenId)).code).toBe(0);
   const scoped = await runAdminCommand(app, 'token', 'create', 'x', ...inOrganization, '--scope', 'read:*/*');
   expect([scoped.code, scoped.stderr]).toEqual([1, expect.stringContaining('no scopes')]);
 });
@@ -116,6 +125,28 @@ describe('accounts', () => {
     expect(await first.addUser('mine@example.test')).toBe(id);
     expect((await app.call('GET', '/api/user', { auth })).status).toBe(401);
     expect(await membersOf(app, at.organization)).toContain('mine@example.test member');
+  });
+
+  test('that it deletes keep no way to sign in for the next person with the login', async () => {
+    const { by } = await newOrganization();
+    const id = await by.addUser('john@example.test');
+    await setPassword(app, 'john@example.test');
+    await query(
+      app,
+      `with passkey as (insert into passkeys (credential_id, user_id, public_key, counter, name) values ('john', $1, '', 0, 'key')),
+         link as (insert into sign_in_links (user_id, link_hash, expires_at) values ($1, '', now() + interval '1 day'))
+       insert into user_identities (issuer, subject, user_id) values ('https://id.example.test', 'john', $1)`,
+      [id],
+    );
+    const signIn = async () => (await new PageBrowser(app).signIn('john@example.test')).status;
+    await ok(setActive(by, id, false));
+    await ok(setActive(by, id, true));
+    expect(await signIn()).toBe(303);
+    await ok(by.call('DELETE', `Users/${id}`));
+    expect(await by.addUser('john@example.test')).toBe(id);
+    expect(await signIn()).toBe(401);
+    for (const table of ['user_passwords', 'passkeys', 'sign_in_links', 'user_identities'])
+      expect([table, await query(app, `select 1 from ${table} where user_id = $1`, [id])]).toEqual([table, []]);
   });
 
   test('that were there before are no provider’s: they lose their membership only', async () => {

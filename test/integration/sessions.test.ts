@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, jest, test } from '@jest/globals';
+import pg from 'pg';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { hashPassword, verifyPassword } from '../../src/shared/platform/crypto/password-hash.ts';
 import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.ts';
@@ -372,6 +373,37 @@ describe('a password', () => {
     expect(await admin('user', 'remove-password', login, '--remove-passkeys')).toBe(0);
     expect(printed).toMatch(/no longer has a password\.\n1 session ended\.\n0 passkeys removed/);
   });
+
+  test.each([['set-password'], ['remove-password']])(
+    'that an operator resets (%s) ends the session that a removed passkey begins meanwhile',
+    async (command) => {
+      const { login, userId } = await signedIn();
+      await query(
+        app,
+        `insert into passkeys (credential_id, user_id, public_key, counter, name) values ($1, $2, '', 0, 'key')`,
+        [`held ${login}`, userId],
+      );
+      const signIn = new pg.Client({ connectionString: app.database.ownerUrl });
+      await signIn.connect();
+      await signIn.query('begin');
+      await signIn.query(`update passkeys set counter = 1 where user_id = '${userId}'`);
+      await signIn.query(
+        `insert into sessions (user_id, session_hash, method) values ('${userId}', sha256('${login}'), 'passkey')`,
+      );
+      let isDone = false;
+      const reset = withInput('break the glass\n', () => admin('user', command, login, '--remove-passkeys')).finally(
+        () => {
+          isDone = true;
+        },
+      );
+      const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      await until(async () => isDone || (await query(app, waiting)).length > 0, 'the reset waits');
+      await signIn.query('commit');
+      await signIn.end();
+      expect(await reset).toBe(0);
+      expect(await query(app, 'select 1 from sessions where user_id = $1', [userId])).toEqual([]);
+    },
+  );
 });
 
 describe('the pages', () => {

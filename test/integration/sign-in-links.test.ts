@@ -61,6 +61,8 @@ describe('a sign-in link', () => {
       ['session.begin', 'link'],
     ]);
     expect(JSON.stringify(events)).not.toContain(link.slice(4, 20));
+    const refused = (await listPersonalEvents(app, 'unknown')).filter(({ outcome }) => outcome === 'refused');
+    expect(refused).toMatchObject([{ action: 'session.begin', details: { method: 'link' } }]);
   });
 
   test('lets one of several attempts at the same time in', async () => {

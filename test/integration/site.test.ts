@@ -115,6 +115,30 @@ test('a promoted site has every blob, and the old one refuses writes, also of ru
   expect(await checkSite(promoted.context)).toBe(false);
 });
 
+test('a site whose Postgres was promoted uses its own store, not where the other one has moved its blobs', async () => {
+  let stack: TestStack;
+  {
+    await using app = await openSite('old', oldDatabase);
+    stack = await writeState(app);
+    // Moved by the old site, and away with it.
+    await query(app, `insert into blob_places (phase, main_id, main_url) values ('settled', gen_random_uuid(), $1)`, [
+      path.join(folder, 'moved'),
+    ]);
+  }
+  newDatabase = await createTestDatabase(oldDatabase);
+  // Its servers do not start before.
+  const promoted = { database: newDatabase, dataDir: dataDirOf('new') } as TestApp;
+  const refused = await runSite(promoted, 'new', 'promote', '--yes');
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('--own-store') });
+  expect((await runSite(promoted, 'new', 'promote', '--yes', '--own-store')).code).toBe(0);
+  expect(await query(promoted, 'select 1 from blob_places')).toEqual([]);
+  await using started = await openSite('new', newDatabase);
+  await ok(started.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+  const before = (await storedKeys(started)).length;
+  await writeState(started);
+  expect((await storedKeys(started)).length).toBeGreaterThan(before);
+});
+
 test('the second store catches up once it is back', async () => {
   await using old = await openSite('old', oldDatabase);
   const { mirror } = old.context;

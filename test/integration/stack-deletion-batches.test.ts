@@ -200,8 +200,11 @@ describe('data of a deleted stack', () => {
     );
     await ok(deleteStack(app, stuck));
     await ok(deleteStack(app, other));
-    expect(await createStackDeletion(app.context, quick)()).toBe(1);
+    const run = createStackDeletion(app.context, quick);
+    await expect(run()).rejects.toThrow('a fault');
     expect(await query(app, 'select id from stacks')).toEqual([{ id: stuck.stackId }]);
+    // It waits for its next attempt, and the task goes on failing.
+    await expect(run()).rejects.toThrow('a fault');
     const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(logged).toContainEqual(
       expect.objectContaining({ stackId: stuck.stackId, msg: 'task: deleted stack skipped' }),
@@ -212,6 +215,31 @@ describe('data of a deleted stack', () => {
     await query(app, 'drop function refuse cascade');
     expect(await createStackDeletion(app.context, quick)()).toBe(1);
     expect(await countRows(app)).toEqual(noRows);
+  });
+
+  test('is deleted although it comes after a hundred that cannot be', async () => {
+    await using app = await createTestApp();
+    await createStack(app);
+    await query(app, `create function refuse() returns trigger language plpgsql as $$ begin raise 'a fault'; end $$`);
+    await query(
+      app,
+      `create trigger refuse before delete on stacks for each row when (old.name like 'stuck%') execute function refuse()`,
+    );
+    const add = (name: string, age: string) =>
+      query(
+        app,
+        `insert into stacks (project_id, name, deleted_at)
+         select p.id, $1 || i, now() - $2::interval from projects p, generate_series(1, $3) i`,
+        [name, age, name === 'stuck' ? 100 : 1],
+      );
+    await add('stuck', '2 days');
+    await add('later', '1 day');
+    const run = createStackDeletion(app.context, quick);
+    await expect(run()).rejects.toThrow('a fault');
+    await expect(run()).rejects.toThrow('a fault');
+    expect(await query(app, `select name from stacks where name like 'later%'`)).toEqual([]);
+    await query(app, 'drop function refuse cascade');
+    expect(await createStackDeletion(app.context, quick)()).toBe(100);
   });
 });
 

@@ -23,6 +23,9 @@ async function connect(): Promise<pg.Client> {
   return connection;
 }
 
+/** Unless an update `u` has ended without having started. */
+const hasBegun = '(u.started_at is not null or u.ended_at is null)';
+
 /** The listings that are wrong: missing, left over or different. */
 async function differences(): Promise<unknown[]> {
   const { rows } = await client.query(`
@@ -37,7 +40,7 @@ async function differences(): Promise<unknown[]> {
     with wanted as (
       select s.id, p.organization_id, p.name, s.name, (
         select case when u.status in ('failed', 'cancelled') then u.status end from updates u
-        where u.stack_id = s.id and u.kind <> 'preview' order by u.number desc limit 1)
+        where u.stack_id = s.id and u.kind <> 'preview' and ${hasBegun} order by u.number desc limit 1)
       from stacks s join projects p on p.id = s.project_id where s.deleted_at is null),
     found as (select stack_id, organization_id, project_name, stack_name, trouble from stack_changes)
     (table wanted except table found) union all (table found except table wanted)`);
@@ -45,7 +48,7 @@ async function differences(): Promise<unknown[]> {
     with wanted as (
       select s.id, c.resource_count, u.kind, u.status, coalesce(u.started_at, u.created_at)
       from stacks s left join checkpoints c on c.id = s.checkpoint_id left join lateral (
-        select * from updates u where u.stack_id = s.id and u.kind <> 'preview' order by u.number desc limit 1) u on true
+        select * from updates u where u.stack_id = s.id and u.kind <> 'preview' and ${hasBegun} order by u.number desc limit 1) u on true
       where s.active_update_id is null and s.deleted_at is null),
     found as (select id, resource_count, last_kind, last_status, last_started_at from stacks where active_update_id is null and deleted_at is null)
     (table wanted except table found) union all (table found except table wanted)`);
@@ -70,7 +73,8 @@ test('the listings follow every change of the stacks', async () => {
     const target = `${project(step >> 1)}`;
     const status = ['succeeded', 'failed', 'cancelled'][step % 3] as string;
     const add = (kind: string, as: string): string =>
-      `insert into updates (stack_id, kind, exclusive, status, expires_at) select id, '${kind}', ${kind === 'update'}, '${as}', now()
+      `insert into updates (stack_id, kind, exclusive, status, expires_at, started_at)
+       select id, '${kind}', ${kind === 'update'}, '${as}', now(), case when ${step} % 3 <> 0 then now() end
        from stacks where ${live} and active_update_id is null returning id, stack_id`;
     const changes = {
       insert: `insert into stacks (project_id, name, tags) values (${project(step)}, '${name}', '${tags(step)}') on conflict do nothing`,
@@ -81,7 +85,7 @@ test('the listings follow every change of the stacks', async () => {
       delete: `delete from stacks where ${live}`,
       purge: `delete from stacks where deleted_at is not null`,
       begin: `with u as (${add('update', 'running')}) update stacks s set active_update_id = u.id from u where s.id = u.stack_id`,
-      end: `select end_locked_update(u.id, u.stack_id, '${status}', null, false, null, null)
+      end: `select end_locked_update(u.id, u.stack_id, case when u.started_at is null then 'cancelled' else '${status}' end, null, false, null, null)
         from updates u join stacks s on s.active_update_id = u.id where ${live}`,
       copy: add('update', status),
       write: `with c as (

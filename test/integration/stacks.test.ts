@@ -1,5 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
+import type { Caller } from '../../src/api/platform/http/request.ts';
+import { StackService } from '../../src/api/stacks/stack-service.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
+import { testTrail } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../support/state.ts';
@@ -210,4 +213,47 @@ test('a stack requires no policy packs', async () => {
   const stack = await createStack(app);
   const answer = await ok(app.call('GET', `${stack.path}/policypacks`, { auth: stack.auth }));
   expect(answer.json).toEqual({ requiredPolicies: [] });
+});
+
+describe('an organization that was deleted while its stack was being created', () => {
+  const create = async (organization: string, who: object) => {
+    const service = new StackService(app.context, async () => {});
+    const caller = { facts: null, policyId: null, isScoped: false, siteAdmin: false, ...who } as unknown as Caller;
+    const ref = { organization, project: 'web', stack: 'dev' };
+    return service.create(caller, { ref, tags: {}, teams: [], state: null }, testTrail('stack.create'));
+  };
+  const exists = async (organization: string) =>
+    (await query(app, 'select 1 from organizations where name = $1', [organization])).length > 0;
+
+  test('is not created again by a member', async () => {
+    const { organization, path, auth } = await createStack(app);
+    await ok(app.call('DELETE', path, { auth }));
+    const [member] = await query(
+      app,
+      `select t.id as "tokenId", m.user_id as "userId" from memberships m join organizations o on o.id = m.organization_id
+       join api_tokens t on t.user_id = m.user_id where o.name = $1`,
+      [organization],
+    );
+    await query(
+      app,
+      'delete from stacks where project_id in (select p.id from projects p join organizations o on o.id = p.organization_id where o.name = $1)',
+      [organization],
+    );
+    await query(app, 'delete from organizations where name = $1', [organization]);
+    await expect(create(organization, { belongs: true, role: 'member', ...member })).rejects.toMatchObject({
+      status: 404,
+    });
+    expect(await exists(organization)).toBe(false);
+  });
+
+  test('is not created by a token that was revoked meanwhile', async () => {
+    await app.createUser('somewhere', 'member', 'revoked-founder');
+    const [founder] = await query(
+      app,
+      `update api_tokens t set revoked_at = now() from users u where u.id = t.user_id and u.login = 'revoked-founder'
+       returning t.id as "tokenId", t.user_id as "userId"`,
+    );
+    await expect(create('founded', { belongs: false, role: null, ...founder })).rejects.toMatchObject({ status: 401 });
+    expect(await exists('founded')).toBe(false);
+  });
 });

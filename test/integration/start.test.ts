@@ -333,6 +333,7 @@ test('Ctrl-C, which a server gets from the terminal and from npm, stops it and i
 test.each([
   ['by a second signal', ['SIGINT', 'SIGINT'], 1],
   ['while it starts', ['SIGTERM'], 0],
+  ['because its terminal is closed', ['SIGHUP'], 0],
 ] as const)('a server that is ended %s leaves no Postgres behind', async (_how, signals, code) => {
   const directory = temporaryClusterDir();
   try {

@@ -104,6 +104,13 @@ describe('a team', () => {
     expect((await append(app, update, creation(2, 'late', of))).status).toBe(403);
     expect((await getUpdate(app, of, update)).status).toBe('cancelled');
     await ok(patch(of, { removeStack: { projectName: 'proj', stackName: 'dev' } }));
+    const changes = (await listEvents(app, of.organization)).filter(({ action }) => action.startsWith('grant.'));
+    expect(changes.map(({ action, details }) => [action, details['permissions']])).toEqual([
+      ['grant.add', ['read', 'preview', 'write', 'decrypt']],
+      ['grant.add', ['read', 'decrypt']],
+      ['grant.remove', ['read', 'preview', 'write', 'decrypt']],
+      ['grant.remove', ['read', 'decrypt']],
+    ]);
     expect(await listed()).toEqual([]);
     await ok(patch(of, { removeStack: { projectName: 'proj', stackName: 'dev' } }));
     expect((await patch(of, { removeStack: { projectName: 'proj', stackName: 'none' } })).status).toBe(404);

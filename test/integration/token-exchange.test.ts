@@ -389,6 +389,24 @@ describe('what is given', () => {
     await expectRefused(exchange(app, 'personal', await issuer.sign('personal'), { scope: `user:${ada.login}` }));
   });
 
+  test('for a user is not given by keys or an audience that another admin chooses', async () => {
+    const trusting = await trust(app, issuer, 'rekeyed', []);
+    const ada = await person(app, 'rekeyed', 'admin');
+    await setPolicies(app, { ...trusting, auth: ada.auth }, [allow({ tokenType: 'personal', userLogin: ada.login })]);
+    const path = `/api/orgs/rekeyed/oidc/issuers/${trusting.issuerId}`;
+    const key = await makeKey('ES256', 'own');
+    const change = (auth: string, body: object) => app.call('PATCH', path, { auth, body });
+    for (const body of [{ jwks: { keys: [key.jwk] } }, { audience: 'sts.amazonaws.com' }]) {
+      const { json, status } = await change(trusting.auth, body);
+      expect([status, json.message]).toEqual([409, expect.stringContaining(`lets CI act as "${ada.login}"`)]);
+    }
+    const scope = `user:${ada.login}`;
+    await expectRefused(exchange(app, 'rekeyed', await issuer.sign('rekeyed', {}, { key }), { scope }));
+    await ok(change(trusting.auth, { name: 'renamed', jwks: null, maxExpiration: 600 }));
+    await ok(change(ada.auth, { jwks: { keys: [key.jwk] } }));
+    await ok(exchange(app, 'rekeyed', await issuer.sign('rekeyed', {}, { key }), { scope }));
+  });
+
   test('ends no later than the organization allows', async () => {
     const trusting = await trust(app, issuer, 'short', [allow({ maxExpiration: 86_400 })], { maxExpiration: 40_000 });
     const life = async () =>
@@ -399,6 +417,27 @@ describe('what is given', () => {
     await createTokenRepository(db).setMaxSeconds(organization?.id ?? '', 300);
     expect(await life()).toBeLessThanOrEqual(300);
   });
+});
+
+test('an organization has at most 10,000 tokens of CI runs; a list has the newest of them', async () => {
+  const trusting = await trust(app, issuer, 'most', [allow({ maxExpiration: 600 })]);
+  await signIn(app, trusting);
+  // Issued by policies that are gone, and half of them ended a minute ago.
+  await query(
+    app,
+    `insert into api_tokens (kind, organization_id, role, token_hash, name, policy_id, issued_in, expires_at)
+     select 'organization', o.id, 'member', sha256(('most ' || n)::bytea), 'ci ' || n, gen_random_uuid(), o.id,
+       now() + interval '1 minute' * (case when n % 2 = 0 then 1 else -1 end)
+     from organizations o, generate_series(1, 9998) n where o.name = 'most'`,
+  );
+  await signIn(app, trusting);
+  const refused = await exchange(app, 'most', await issuer.sign('most'));
+  expect(refused).toMatchObject({ status: 429, headers: { 'retry-after': '60' } });
+  await signIn(app, await trust(app, issuer, 'fewer', [allow()]));
+  const { json } = await ok(app.call('GET', '/api/orgs/most/tokens', { auth: trusting.auth }));
+  expect(json.tokens).toHaveLength(100);
+  await query(app, `update api_tokens set expires_at = expires_at - interval '1 hour' where name like 'ci ___1'`);
+  await signIn(app, trusting);
 });
 
 describe('an id token is exchanged', () => {

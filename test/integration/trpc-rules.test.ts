@@ -171,6 +171,9 @@ test('approvals are requested, and given by other users than the requesters', as
     next: null,
   });
   expect(await listAll('approvals.ofStack', { ...ofStack(), given: false })).toHaveLength(2);
+  // The page of a preview has the request of its commit, however many are newer.
+  const ofCommit = { ...ofStack(), given: false, commit: commits[0], limit: 1 };
+  expect((await get('approvals.ofStack', ofCommit)).items).toMatchObject([{ commit: commits[0] }]);
 
   const viewer = await person(app, stack.organization, 'viewer');
   expect((await get('approvals.list', { given: false }, tokenOf(viewer.auth))).items[0]).toMatchObject({

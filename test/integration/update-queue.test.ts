@@ -1,12 +1,31 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import { memoryUsage } from 'node:process';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createUpdateQueueRepository } from '../../src/shared/updates/update-queue-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { cliAccept, createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { stateOf } from '../support/state-index.ts';
+import {
+  cliAccept,
+  createTestApp,
+  createTestDatabase,
+  type TestApp,
+  type TestDatabase,
+  type TestResponse,
+} from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, expire } from '../support/update-calls.ts';
+import { setRule } from '../support/update-rules.ts';
 import { WireServer } from '../support/wire.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 /** Two replicas. */
 let database: TestDatabase;
@@ -490,6 +509,101 @@ test('previews and clients of the contract do not wait', async () => {
   });
   expect(contract.status).toBe(409);
   await cancel(stack, first.id);
+});
+
+test('a call learns which policy packs are required at its turn', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const waits = create(servers[0], stack);
+  await untilWaiting(1);
+  const policies = new PolicyCalls(apps[0], stack);
+  await policies.publish({ name: 'pack' });
+  await ok(policies.enable({ name: 'pack' }));
+  await cancel(stack, first.id);
+  const { json } = await waits;
+  expect(json.requiredPolicies).toEqual([expect.objectContaining({ name: 'pack' })]);
+  await cancel(stack, json.updateID);
+});
+
+test('a waiting call keeps little of its body', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const values = (count: number) => Array.from({ length: count }, () => []);
+  const environment = { 'git.head': 'a'.repeat(40), values: values(50_000) };
+  const program = {
+    options: { values: values(150_000) },
+    config: { values: values(50_000) },
+    metadata: { environment },
+  };
+  const body = (path: string) =>
+    JSON.stringify(path === 'update' ? program : { updateKind: 'update', program, tags: { a: 'x' } });
+  const heap = (): number => {
+    collectGarbage();
+    return memoryUsage().heapUsed / 1024 / 1024;
+  };
+  const calls: Promise<TestResponse>[] = [];
+  let before = 0;
+  for (const [at, path] of ['update', 'update', 'begin-update'].entries()) {
+    const headers = { 'content-type': 'application/json' };
+    const sent = Buffer.from(body(path));
+    const call = apps[0].call('POST', `${stack.path}/${path}`, { auth: stack.auth, headers, body: sent });
+    calls.push(call);
+    const answered = call.then(({ status, text }) => Promise.reject(new Error(`${status}: ${text}`)));
+    await Promise.race([untilWaiting(at + 1), answered]);
+    answered.catch(() => {});
+    if (at === 0) before = heap();
+  }
+  expect(heap() - before).toBeLessThan(8);
+  await cancel(stack, first.id);
+  for (const call of calls) await cancel(stack, (await ok(call)).json.updateID);
+});
+
+const onLinux = process.platform === 'linux' ? test : test.skip;
+onLinux('the connection of a silent client is checked', async () => {
+  const [server] = servers;
+  const connection = server.connect();
+  const hexPort = server.port.toString(16).toUpperCase().padStart(4, '0');
+  // Established connections at this port, with the kind of their timer: 2 checks whether the other side is alive.
+  const timers = async () =>
+    (await readFile('/proc/net/tcp', 'utf8'))
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, local, , state]) => local?.endsWith(`:${hexPort}`) && state === '01')
+      .map((parts) => parts[5]?.slice(0, 2));
+  await until(async () => (await timers()).length > 0, 'the server has the connection');
+  expect(new Set(await timers())).toEqual(new Set(['02']));
+  connection.destroy();
+});
+
+test('a call whose policies cannot be read at its turn leaves no update', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const waits = create(servers[0], stack);
+  await untilWaiting(1);
+  const listing = jest
+    .spyOn(PolicyPackService.prototype, 'listRequired')
+    .mockRejectedValueOnce(new UnavailableError('The database is not available'));
+  await cancel(stack, first.id);
+  expect((await waits).status).toBe(503);
+  expect((await create(servers[0], stack)).status).toBe(200);
+  listing.mockRestore();
+});
+
+test('a destroy is refused for a consumer that was saved while it waited, and is not indexed', async () => {
+  const stack = await createStack(apps[0]);
+  const { auth, organization } = stack;
+  await setRule(apps[0], stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  const first = await startUpdate(apps[0], stack);
+  const waits = apps[0].call('POST', `${stack.path}/destroy`, { auth, body: {} });
+  await untilWaiting(1);
+  await ok(apps[0].call('POST', `/api/stacks/${organization}/apps`, { auth, body: { stackName: 'shop' } }));
+  const body = stateOf({ ...stack, project: 'apps', stack: 'shop' }, [
+    { name: 'network', type: 'pulumi:pulumi:StackReference', inputs: { name: `${organization}/proj/dev` } },
+  ]);
+  await ok(apps[0].call('POST', `/api/stacks/${organization}/apps/shop/import`, { auth, body }));
+  await cancel(stack, first.id);
+  const { json, status } = await waits;
+  expect([status, json.message]).toEqual([409, expect.stringContaining(`may be read by ${organization}/apps/shop`)]);
 });
 
 async function sqlClient(): Promise<AsyncDisposable & { query(text: string, values?: unknown[]): Promise<unknown> }> {

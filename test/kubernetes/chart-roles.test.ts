@@ -30,6 +30,11 @@ function environmentOf(env: readonly Variable[]): Record<string, string> {
 
 const chartLinks = Object.keys(chartServiceLinks).filter((name) => !/^HOLDFAST_(SERVICE|PORT)/.test(name));
 
+interface AlertRule {
+  expr: string;
+  labels: Readonly<Record<string, string>>;
+}
+
 await describeWithTools('the chart', ['chart-tools'], () => {
   const all = new Map<string, Manifest[]>();
   beforeAll(async () => {
@@ -108,15 +113,33 @@ await describeWithTools('the chart', ['chart-tools'], () => {
     });
   });
 
+  const portsOf = (
+    name: string,
+    role: string,
+    way: 'ingress' | 'egress',
+    isCounted: (policy: Manifest) => boolean = () => true,
+  ): number[] => {
+    const { manifests, pods } = of(name);
+    const ports = ofKind(manifests, 'NetworkPolicy')
+      .filter((policy) => isCounted(policy) && selects(policy['spec'].podSelector, pods.get(role)?.labels ?? {}))
+      .flatMap((policy) => policy['spec'][way] ?? [])
+      .flatMap((rule: { ports: { port: number }[] }) => rule.ports.map(({ port }) => port));
+    return [...new Set(ports)].sort((a, b) => a - b);
+  };
+
+  test('lets the jobs of an upgrade reach what its values name, while the policies of the last release are in force', () => {
+    const name = 'everything behind an ingress';
+    for (const role of ['migrate', 'create-bucket']) {
+      const job = ofKind(of(name).manifests, 'Job').find(({ metadata }) => metadata.name === `holdfast-${role}`);
+      const weightOf = (each?: Manifest): number => Number(each?.metadata.annotations?.['helm.sh/hook-weight']);
+      const isBefore = (policy: Manifest): boolean =>
+        policy.metadata.annotations?.['helm.sh/hook'] === 'pre-install,pre-upgrade' && weightOf(policy) < weightOf(job);
+      expect(portsOf(name, role, 'egress', isBefore)).toEqual(portsOf(name, role, 'egress'));
+      expect(portsOf(name, role, 'egress')).not.toEqual([]);
+    }
+  });
+
   test('lets pods talk only to the peers they need', () => {
-    const portsOf = (name: string, role: string, way: 'ingress' | 'egress'): number[] => {
-      const { manifests, pods } = of(name);
-      const ports = ofKind(manifests, 'NetworkPolicy')
-        .filter((policy) => selects(policy['spec'].podSelector, pods.get(role)?.labels ?? {}))
-        .flatMap((policy) => policy['spec'][way] ?? [])
-        .flatMap((rule: { ports: { port: number }[] }) => rule.ports.map(({ port }) => port));
-      return [...new Set(ports)].sort((a, b) => a - b);
-    };
     const [denied] = ofKind(of('documented').manifests, 'NetworkPolicy');
     expect(denied?.['spec'].policyTypes).toEqual(['Ingress', 'Egress']);
     for (const { labels } of of('everything behind an ingress').pods.values())
@@ -164,10 +187,30 @@ await describeWithTools('the chart', ['chart-tools'], () => {
     ).toEqual(wanted);
   });
 
+  test('lets the last call of a run wait for its stack as long as it may', () => {
+    const [ingress] = ofKind(of('everything behind an ingress').manifests, 'Ingress');
+    const { annotations } = ingress?.metadata ?? {};
+    expect(annotations?.['nginx.ingress.kubernetes.io/proxy-read-timeout']).toBe('86400');
+    const [route] = ofKind(of('a gateway, with one process of each role').manifests, 'HTTPRoute');
+    for (const { timeouts } of route?.['spec'].rules ?? []) expect(timeouts).toEqual({ request: '0s' });
+  });
+
   test('has the alert rules and the dashboards of deploy/monitoring', () => {
     const { manifests } = of('everything behind an ingress');
     const [rule] = ofKind(manifests, 'PrometheusRule');
-    expect(rule?.['spec']).toEqual(parse(read('deploy/monitoring/alerts.yml')));
+    const { groups } = parse(read('deploy/monitoring/alerts.yml')) as { groups: { rules: AlertRule[] }[] };
+    const scoped = (expr: string): string =>
+      expr.replaceAll(/\b(holdfast[_:][\w:]+)(\{?)/g, (_, name: string, brace: string) =>
+        brace ? `${name}{namespace="holdfast", ` : `${name}{namespace="holdfast"}`,
+      );
+    // A release in another namespace must not hide that this one is down.
+    for (const { rules } of groups)
+      for (const each of rules) {
+        each.expr = scoped(each.expr);
+        each.labels = { ...each.labels, namespace: 'holdfast' };
+      }
+    expect(rule?.['spec']).toEqual({ groups });
+    expect(JSON.stringify(groups)).toContain('absent(holdfast_build_info{namespace=\\"holdfast\\", role');
     const [map] = ofKind(manifests, 'ConfigMap');
     const folder = path.join(root, 'deploy/monitoring/dashboards');
     const files = readdirSync(folder).map((name) => [

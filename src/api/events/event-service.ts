@@ -74,7 +74,7 @@ export class EventService {
     this.#waits.drain();
   }
 
-  /** Up to `limit` events of the selection, parsed. Events that are too large for a page have their size instead of their content. */
+  /** Up to `limit` events of the selection, parsed. */
   async listPage(update: EventOwner, selection: EventSelection, limit: number): Promise<PageOfEvents> {
     const { eventReader, replica } = this.#context;
     const db = await replica?.begin();

@@ -1,12 +1,12 @@
 import type { EventOwner, EventReader } from '../../shared/events/event-reader.ts';
 import type { EventSelection } from '../../shared/events/event-repository.ts';
+import { textOf } from '../../shared/events/event-text.ts';
 import { cutDeep } from '../platform/http/cut-deep.ts';
 
-/** Maximum size of a page, and of one event on it, in bytes. */
+/** Maximum size of a page in bytes. A single event may exceed it. */
 const pageBytes = 1024 * 1024;
-const maxEventBytes = 256 * 1024;
 
-/** An event as sent by the CLI, without deeply nested values, or `{sequence, type, omittedBytes}`. */
+/** An event as sent by the CLI, without deeply nested values. */
 export type ParsedEvent = { readonly sequence: number; readonly type: string } & Readonly<Record<string, unknown>>;
 
 export interface PageOfEvents {
@@ -28,13 +28,9 @@ export async function readEventPage(
     for (const event of batch) {
       if (items.length === limit || (items.length > 0 && bytes + event.bytes > pageBytes))
         return { items, isCut: true };
-      const { sequence, text, type } = event;
-      if (typeof text === 'function' || event.bytes > maxEventBytes) {
-        items.push({ sequence, type, omittedBytes: event.bytes });
-        continue;
-      }
-      const parsed = JSON.parse(cutDeep(Buffer.from(text)).toString('utf8')) as Record<string, unknown>;
-      items.push({ type, ...parsed, sequence });
+      const text = Buffer.from(await textOf(event));
+      const parsed = JSON.parse(cutDeep(text).toString('utf8')) as Record<string, unknown>;
+      items.push({ type: event.type, ...parsed, sequence: event.sequence });
       bytes += event.bytes;
     }
   }

@@ -23,6 +23,7 @@ import { OidcService } from './sign-in/oidc-service.ts';
 import { PasskeyService } from './sign-in/passkey-service.ts';
 import { registerPasskeyRoutes } from './sign-in/passkeys.routes.ts';
 import { PasswordService } from './sign-in/password-service.ts';
+import { RefusedSignIns } from './sign-in/refused-sign-ins.ts';
 import { SessionService } from './sign-in/session-service.ts';
 import { registerSignInRoutes } from './sign-in/sign-in.routes.ts';
 import { SignInLimits } from './sign-in/sign-in-limits.ts';
@@ -38,15 +39,16 @@ import { UserService } from './user-service.ts';
 export function createIdentityServices(context: ApiContext) {
   const credentials = createAuthenticator(context);
   const sessions = new SessionService(context);
+  const refusals = new RefusedSignIns(context);
   return {
     credentials,
     leases: new LeaseAccess(context, credentials),
     users: new UserService(context),
     sessions,
     passwords: new PasswordService(context.db, sessions, new SignInLimits(context.db)),
-    signInLinks: new SignInLinkService(context.db, sessions),
-    provider: new OidcService(context, sessions),
-    passkeys: new PasskeyService(context, sessions),
+    signInLinks: new SignInLinkService(context.db, sessions, refusals),
+    provider: new OidcService(context, sessions, refusals),
+    passkeys: new PasskeyService(context, sessions, refusals),
     cliLogin: new CliLoginService(context.db, sessions),
     members: new MemberService(context),
     peopleQueries: new PeopleQueries(context),

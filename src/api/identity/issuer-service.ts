@@ -106,7 +106,7 @@ export class IssuerService {
 
   /**
    * Ends all issued tokens, unless only the name changes. Throws NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError, and
-   * ConflictError if the name is taken.
+   * ConflictError if the name is taken, or for new keys or a new audience if a policy lets CI act as another user.
    */
   async update(
     caller: Caller,
@@ -126,6 +126,8 @@ export class IssuerService {
         checkIssuer({ ...issuer, ...change });
         const issuers = createIssuerRepository(tx);
         const changed = await issuers.update(id, change);
+        if (changed.jwks !== issuer.jwks || changed.audience !== issuer.audience)
+          await assertForNobodyElse(tx, changed, caller);
         if (revisionOfIssuer({ ...changed, name: issuer.name }) !== revisionOfIssuer(issuer))
           await issuers.revokeAllTokens(id);
         const { jwks, ...details } = change;
@@ -199,6 +201,17 @@ export class IssuerService {
       return isSplit ? splitPolicies(changed) : changed;
     });
   }
+}
+
+/** An admin who chooses the keys decides who is the user. Throws ConflictError. */
+async function assertForNobodyElse(tx: Queryable, { id, name }: IssuerRow, { userId }: Caller): Promise<void> {
+  const other = (await createIssuerRepository(tx).listPolicies(id)).find(
+    (policy) => policy.decision === 'allow' && policy.tokenKind === 'personal' && policy.userId !== userId,
+  );
+  if (other)
+    throw new ConflictError(
+      `A policy of issuer ${name} lets CI act as ${JSON.stringify(other.owner)}: remove it before you change keys or audience`,
+    );
 }
 
 /** Throws ConflictError. */

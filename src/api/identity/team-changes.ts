@@ -5,7 +5,7 @@ import { createPeopleRepository } from '../../shared/identity/people-repository.
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { formatStackRef } from '../../shared/stacks/names.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { assertGrantBounds, assertUserBounds } from '../access/grant-bounds.ts';
@@ -112,10 +112,31 @@ export async function giveStack(
     createdBy: caller.userId,
   });
   // Then the previous grants: updates that both permit go on.
-  await createTeamRepository(tx).removeStack(team.id, ref, given);
+  const removed = await createTeamRepository(tx).removeStack(team.id, ref, given);
   await assertGrantBounds(tx, organizationId, [{ teamId: team.id }]);
   const details = { effect: 'allow', team: team.name, permissions: namesOf(permissions) };
   await audit.record(tx, { action: 'grant.add', organization, object: formatStackRef(ref), details });
+  await recordRemoved(tx, audit, { ref, team, removed });
+}
+
+async function recordRemoved(
+  tx: Queryable,
+  audit: AuditTrail,
+  {
+    ref,
+    removed,
+    team,
+  }: { readonly ref: StackRef; readonly team: TeamRow; readonly removed: readonly { readonly permissions: number }[] },
+): Promise<void> {
+  for (const { permissions } of removed) {
+    const details = { effect: 'allow', team: team.name, permissions: namesOf(permissions) };
+    await audit.record(tx, {
+      action: 'grant.remove',
+      organization: ref.organization,
+      object: formatStackRef(ref),
+      details,
+    });
+  }
 }
 
 /** Removes the permission of the team on a stack. Without one, nothing changes. Throws NotFoundError if there is no such stack, either. */
@@ -126,10 +147,7 @@ export async function takeStack(
   audit: AuditTrail,
 ): Promise<void> {
   const ref = { organization, project, stack };
-  if (!(await createTeamRepository(tx).removeStack(team.id, ref))) {
-    if (!(await createStackRepository(tx).find(ref))) throw stackNotFound(ref);
-    return;
-  }
-  const details = { team: team.name };
-  await audit.record(tx, { action: 'grant.remove', organization, object: formatStackRef(ref), details });
+  const removed = await createTeamRepository(tx).removeStack(team.id, ref);
+  if (removed.length === 0 && !(await createStackRepository(tx).find(ref))) throw stackNotFound(ref);
+  await recordRemoved(tx, audit, { ref, team, removed });
 }

@@ -156,8 +156,13 @@ export class TokenService {
       const tokens = createTokenRepository(tx);
       const by = caller.userId ?? (await tokens.findCreator(caller.tokenId));
       const rotated = await tokens.rotate(id, hash, { ownerFilter, overlapSeconds, by });
-      if (!rotated && (await tokens.isOfRun(id, ownerFilter)))
+      const holder = rotated ? null : await tokens.findHolder(id, ownerFilter);
+      if (holder === 'run')
         throw new ForbiddenError('This token was issued to a CI run and cannot be rotated: it ends as its policy says');
+      if (holder === 'provider')
+        throw new ForbiddenError(
+          'This token belongs to the identity provider; an operator can rotate it: holdfast admin token rotate',
+        );
       if (!rotated) throw tokenNotFound(id);
       await record(tx, audit, { caller, ownerRef, tokenId: id }, { overlapSeconds });
       return { ...rotated, token };

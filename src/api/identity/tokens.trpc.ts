@@ -175,8 +175,8 @@ function toPage({ next, tokens }: { tokens: readonly ListedTokenRow[]; next: { m
     scopes: token.scopes?.map(writeScope) ?? null,
     isProvisioning: token.isProvisioning,
     isCiToken: token.isCiToken,
-    /** Neither a token of a CI run nor one from the bootstrap file. */
-    mayRotate: !token.isCiToken && !token.isListed,
+    /** Neither a token of a CI run, nor of an identity provider, nor one from the bootstrap file. */
+    mayRotate: !token.isCiToken && !token.isProvisioning && !token.isListed,
     /** Until when the secret before the last rotation stays valid. */
     previousUntil: token.previousUntil?.toISOString() ?? null,
     createdAt: token.createdAt.toISOString(),

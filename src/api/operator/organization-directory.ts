@@ -3,6 +3,7 @@ import { noOverrides, type QuotaName, type QuotaOverrides, quotaNames } from '..
 import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createTokenRepository } from '../../shared/identity/token-repository.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { assertOrganizationName, isLogin, isOrganizationName } from '../../shared/stacks/names.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -11,6 +12,8 @@ import type { Caller } from '../platform/http/request.ts';
 import type { CreateOrganizationRequest, SetQuotaRequest } from './operator.schemas.ts';
 import { lockOperator } from './operator-access.ts';
 import { afterOf, pageOf } from './operator-pages.ts';
+
+const tokensAtOnce = 1_000;
 
 /** The organizations of the server, and their own limits. */
 export class OrganizationDirectory {
@@ -53,6 +56,7 @@ export class OrganizationDirectory {
    * NotFoundError, ForbiddenError, ConflictError.
    */
   async delete(caller: Caller, name: string, audit: AuditTrail): Promise<void> {
+    await this.#deleteEndedTokens(name);
     await this.#context.db.inTransaction(async (tx) => {
       await lockOperator(tx, caller);
       const identity = createIdentityRepository(tx);
@@ -66,6 +70,19 @@ export class OrganizationDirectory {
       await audit.record(tx, { organization: null, object: name });
       await identity.removeOrganization(id);
     });
+  }
+
+  /** Of CI runs, of which there may be too many for the transaction that deletes the organization. */
+  async #deleteEndedTokens(name: string): Promise<void> {
+    const { db } = this.#context;
+    const identity = createIdentityRepository(db);
+    const organization = isOrganizationName(name) ? await identity.findOrganization(name) : null;
+    if (!organization) return;
+    const { packs, stacks } = await identity.countKept(organization.id);
+    if (stacks + packs > 0) return;
+    const tokens = createTokenRepository(db);
+    let deleted = tokensAtOnce;
+    while (deleted === tokensAtOnce) deleted = await tokens.deleteEndedOfRuns(organization.id, tokensAtOnce);
   }
 
   /** The limits that an operator has set. Throws NotFoundError. */

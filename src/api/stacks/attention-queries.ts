@@ -1,3 +1,4 @@
+import { permissionSet } from '../../shared/access/permissions.ts';
 import { createStackListRepository, type ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 import { freezeTimes } from '../../shared/updates/rules/freeze.ts';
 import type { RuleSettings } from '../../shared/updates/rules/rule-kinds.ts';
@@ -8,7 +9,7 @@ import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { ApprovalQueries } from '../updates/approvals/approval-queries.ts';
+import { type ApprovalPosition, ApprovalQueries } from '../updates/approvals/approval-queries.ts';
 import { listFreezesInForce } from '../updates/rules/freezes-in-force.ts';
 import { branchName } from '../updates/setting-views.ts';
 import { createUpdateQueryRepository, type QueuedRunRow } from '../updates/update-query-repository.ts';
@@ -23,8 +24,9 @@ const maxCounted = 100;
  * among which one is searched that the reader may read.
  */
 const mostStacks = { scanned: 5_000, searched: 50_000 };
-/** Organizations whose approvals are read. */
+/** Organizations whose approvals are read, and pages of each: requests of the caller, who may not approve them, fill pages. */
 const maxApproving = 20;
+const maxPages = 5;
 /** A run in a queue needs attention after this time. */
 const longWaitSeconds = 600;
 
@@ -53,29 +55,40 @@ export class AttentionQueries {
     const isPartial = await rows.hasMore(organizations, this.#most.scanned);
     const { isCut, ...frozen } = await this.#listFrozen(organizations);
     const waiting = await createUpdateQueryRepository(db).listLongWaits(organizations, longWaitSeconds, maxCounted + 1);
+    const { hasMore: hasMoreApprovals, ...approvals } = await this.#listApprovals(organizations, findAt);
     return {
       failed: troubleOf(troubled, 'failed'),
       interrupted: troubleOf(troubled, 'interrupted'),
       drifted: troubleOf(troubled, 'drifted'),
-      approvals: await this.#listApprovals(organizations, findAt),
+      approvals,
       frozen,
       queued: groupOf(waiting.map(runView)),
-      /** Whether there are stacks that were not looked at. */
-      isPartial: isPartial || isCut,
+      /** Whether there are stacks or requests that were not looked at. */
+      isPartial: isPartial || isCut || hasMoreApprovals,
     };
   }
 
   /** Pending requests that the caller may approve. */
   async #listApprovals(organizations: readonly ListedOrganization[], findAt: (target: CallTarget) => Promise<Caller>) {
-    const names = await createAttentionRepository(this.#db).listWithApprovals(organizations, maxApproving);
+    const names = await createAttentionRepository(this.#db).listWithApprovals(organizations, maxApproving + 1);
     const found = [];
-    for (const organization of names) {
+    let hasMore = names.length > maxApproving;
+    for (const organization of names.slice(0, maxApproving)) {
       const target = { organization, project: null, stack: null };
-      const query = { ...target, isGiven: false, before: null, limit: maxCounted };
-      const { items } = await this.#approvals.list(await findAt(target), query);
-      for (const each of items) if (each.mayGive) found.push({ organization, ...each });
+      const query = { ...target, isGiven: false, held: permissionSet(['admin']), limit: maxCounted + 1 };
+      const caller = await findAt(target);
+      let before: ApprovalPosition | null = null;
+      let count = 0;
+      for (let pages = 0; pages < maxPages && (pages === 0 || before !== null) && count <= maxCounted; pages++) {
+        const page = await this.#approvals.list(caller, { ...query, before });
+        const items = page.items.filter(({ mayGive }) => mayGive);
+        found.push(...items.map((each) => ({ organization, ...each })));
+        count += items.length;
+        before = page.next;
+      }
+      hasMore ||= before !== null && count <= maxCounted;
     }
-    return groupOf(found.sort((a, b) => (a.askedAt < b.askedAt ? 1 : -1)));
+    return { ...groupOf(found.sort((a, b) => (a.askedAt < b.askedAt ? 1 : -1))), hasMore };
   }
 
   async #listFrozen(organizations: readonly ListedOrganization[]) {

@@ -94,6 +94,7 @@ export class StackRenaming {
       from: toRef(from),
       to,
       requestedBy: caller.userId,
+      tokenId: caller.tokenId,
       source: audit.source,
     });
     const options = { bytes: storedBytes, fairnessKey: from.organization };

@@ -26,7 +26,7 @@ import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import { lockAccess } from '../access/locked-access.ts';
+import { lockAccess, lockOwner } from '../access/locked-access.ts';
 import { changePeople } from '../access/people-changes.ts';
 import { readsByGrants } from '../access/reads-by-grants.ts';
 import { assertPermission } from '../access/stack-access.ts';
@@ -38,7 +38,7 @@ import type { Caller, Dialect } from '../platform/http/request.ts';
 import { isRootOnly } from '../state/resources/root-only.ts';
 import { assertQueueTags } from '../updates/queue/queue-tags.ts';
 import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../updates/rules/consumers.ts';
-import { admitCreation, lockCreation, type NewStack } from './stack-creation.ts';
+import { admitCreation, lockCreation, type NewStack, organizationNotFound } from './stack-creation.ts';
 import { readStackView, type StackView } from './stack-view.ts';
 import { editTag, type TagEdit } from './tag-edit.ts';
 
@@ -90,7 +90,10 @@ export class StackService {
       return await changePeople(this.#context.db, stack.teams.length > 0 ? ref.organization : null, async (tx) => {
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
+        // Who creates an organization has no access there yet that could be locked.
+        if (!caller.belongs) await lockOwner(tx, caller);
         const organization = await identity.ensureOrganization(ref.organization);
+        if (organization.created && caller.belongs) throw organizationNotFound(ref.organization);
         let access: LockedAccess | null = null;
         if (organization.created && caller.userId !== null) {
           await identity.setMembership(organization.id, caller.userId, 'admin');

@@ -110,7 +110,8 @@ export class ManualEdits {
     const admission = await changes.admit(head);
     let newVersion = head.stackVersion + 1;
     try {
-      await changes.commit({ stackId: stack.id, updateId, admission, source: audit.source }, async (tx, locked) => {
+      const edit = { stackId: stack.id, updateId, admission, tokenId: caller.tokenId };
+      await changes.commit(edit, async (tx, locked) => {
         // The state has the stack's former names.
         if (formatStackRef(locked) !== formatStackRef(stack)) throw new StackChangedError();
         const version = { updateId, kind: 'import', message, requestedBy: caller.userId, state } as const;

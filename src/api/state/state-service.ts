@@ -98,7 +98,8 @@ export class StateService {
     await quotas.assertMayKeepMore(ref.organization);
     await this.#reclaim(stack.id, { waitsForLock: true });
     const head = await changes.findHead(stack.id);
-    return { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId, source: audit.source, head };
+    const { tokenId, userId: requestedBy } = caller;
+    return { stackId: stack.id, updateId: randomUUID(), requestedBy, tokenId, source: audit.source, head };
   }
 
   /** Returns the state once the read is recorded. Throws UnavailableError. */

@@ -32,7 +32,7 @@ export const approvalsRouter = router({
     }),
 
   ofStack: stackProcedure('read')
-    .input(input(List))
+    .input(input(Type.Object({ ...List.properties, commit: Type.Optional(text(100)) })))
     .query(async ({ ctx: { caller, services }, input: { cursor, given, limit = defaultPage, ...ref } }) => {
       const query = { ...ref, isGiven: given ?? null, before: positionOf(cursor), limit };
       const { items, next } = await services.approvalQueries.list(caller, query);

@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { parseTags } from '../../shared/stacks/tags.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { apiToken, stackPath, updateKinds } from '../platform/http/paths.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
@@ -67,7 +68,7 @@ function createUpdate(app: RouteScope, services: Services): void {
       },
       async ({ params, query, body, caller, dialect, audit }, reply) => {
         const call = { params, query, caller, dialect, audit, gone: clientGone(reply) };
-        const created = await create(services, call, newUpdate(kind, body), reply);
+        const created = await create(services, call, takeNewUpdate(kind, body), reply);
         if (!created) return null;
         whenUndelivered(reply, () => void services.updates.forsake(created.updateId, null, audit));
         return createUpdateResponse(dialect, created.updateId, created);
@@ -96,12 +97,18 @@ function beginUpdate(app: RouteScope, services: Services): void {
       const kind = body.updateKind === 'resource-import' ? 'update' : body.updateKind;
       const gone = clientGone(reply);
       const call = { params, query, caller, dialect, audit, gone } as const;
-      const created = await create(services, call, newUpdate(kind, body.program), reply);
+      const { tags = null, journalVersion } = body;
+      // Before it waits, because only valid tags are small.
+      const request = {
+        tags: tags && parseTags(tags),
+        journalVersion: journalVersion ?? 0,
+      };
+      Reflect.deleteProperty(body, 'tags');
+      const created = await create(services, call, takeNewUpdate(kind, body.program), reply);
       if (!created) return null;
       const { updateId } = created;
       audit.attempt('update.start');
-      const request = { tags: body.tags ?? null, journalVersion: body.journalVersion ?? 0, gone };
-      const started = await services.updates.startNew(params, updateId, caller, request, audit);
+      const started = await services.updates.startNew(params, updateId, caller, { ...request, gone }, audit);
       whenUndelivered(reply, () => void services.updates.forsake(updateId, started, audit));
       warn(reply, started.warnings);
       return beginResponse(created, started);
@@ -132,9 +139,12 @@ async function create(
   request: NewUpdateRequest,
   reply: FastifyReply,
 ): Promise<Created | null> {
+  const inform = async () => ({
+    requiredPolicies: dialect === 'contract' ? [] : await policyPacks.listRequired(params),
+    warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [],
+  });
   // First, because a client without a response would not know of a created update.
-  const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
-  const warnings = request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [];
+  const before = await inform();
   const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone };
   const created = await updateCreator.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
@@ -143,18 +153,25 @@ async function create(
     void reply.code(307).header('location', `?entry=${created.entryId}&hop=${created.hop}`);
     return null;
   }
-  const { messages, updateId } = created;
+  const { hasWaited, messages, updateId } = created;
+  // Policies may have changed while it waited, and the addresses of their packs have expired.
+  const now = !hasWaited
+    ? before
+    : await inform().catch(async (error: unknown) => {
+        await updates.forsake(updateId, null, audit, 'not-started');
+        throw error;
+      });
   // Its client is gone, and nobody will start it.
-  if (messages.length > 0 && gone.aborted) {
+  if (hasWaited && gone.aborted) {
     await updates.withdraw(updateId, audit, 'client-gone');
     throw new InvalidRequestError('The client has disconnected');
   }
-  return { updateId, requiredPolicies, messages: [...messages, ...warnings] };
+  return { updateId, requiredPolicies: now.requiredPolicies, messages: [...messages, ...now.warnings] };
 }
 
-/** The request to create an update, with defaults for missing members. */
-function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
-  return {
+/** The request to create an update, with defaults for missing members. Empties the body, which lives as long as the call. */
+function takeNewUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
+  const request: NewUpdateRequest = {
     kind,
     dryRun: body.options?.dryRun === true,
     message: body.metadata?.message ?? '',
@@ -167,4 +184,6 @@ function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): N
       description: body.description ?? '',
     },
   };
+  for (const name of Object.keys(body)) Reflect.deleteProperty(body, name);
+  return request;
 }

@@ -5,7 +5,23 @@ export interface NewUpdateRequest {
   readonly kind: Extract<UpdateKind, 'update' | 'preview' | 'refresh' | 'destroy'>;
   readonly dryRun: boolean;
   readonly message: string;
-  readonly environment: object;
-  readonly config: object;
-  readonly program: object;
+  environment: object;
+  config: object;
+  program: object;
+}
+
+/** Names in the environment that rules or pages read. */
+const readName = /^(ci|git|vcs)\./;
+const maxRead = 1_000;
+
+/**
+ * Drops what is stored as text, and never read: the call may wait for hours, and small values take many times the memory of their text.
+ */
+export function dropStored(request: NewUpdateRequest): void {
+  const read = Object.entries(request.environment).filter(
+    ([name, value]) => readName.test(name) && (typeof value === 'string' || typeof value === 'boolean'),
+  );
+  request.environment = Object.fromEntries(read.slice(0, maxRead));
+  request.config = {};
+  request.program = {};
 }

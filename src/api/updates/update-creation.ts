@@ -23,7 +23,7 @@ import type { Caller, Dialect } from '../platform/http/request.ts';
 import { limitUpdate } from './approvals/limit-creation.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } from './creation-checks.ts';
-import type { NewUpdateRequest } from './new-update-request.ts';
+import { dropStored, type NewUpdateRequest } from './new-update-request.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
 import { lockLimits } from './rule-checks.ts';
@@ -32,6 +32,8 @@ import type { PreviewCheck } from './rules/preview-check.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;
+/** Checks outside of the transaction are repeated for a caller that waits after this time, in ms. */
+const freshMs = 1_000;
 
 /** An update that was just created. */
 export interface CreatedUpdate {
@@ -56,6 +58,8 @@ export interface PreparedCreation {
   readonly lockWaitSeconds: number;
   /** After which time webhooks are notified that it waits. */
   readonly waitAlertSeconds: number;
+  /** Size of the texts that are kept while it waits. */
+  readonly chars: number;
   /** Whether it goes ahead of waiting updates. */
   readonly isUrgent: boolean;
   /** The identity by which newer runs may supersede it. */
@@ -66,6 +70,10 @@ export interface PreparedCreation {
    * call it again.
    */
   readonly run: (tx: Queryable, audit: AuditTrail, entryId?: string) => Promise<CreatedUpdate>;
+  /**
+   * Repeats the checks whose results change, unless they were done a moment ago. Call before `run` if the caller has waited: perhaps for hours.
+   */
+  readonly renew: () => Promise<void>;
 }
 
 /** Who creates which update of which stack. */
@@ -86,7 +94,7 @@ interface Texts {
   readonly program: string;
 }
 
-/** Does all checks that are possible before an update is created. Throws the errors of UpdateService.create. */
+/** Does all checks that are possible before an update is created. Drops what it stores from the request. Throws the errors of UpdateService.create. */
 export async function prepareCreation(
   context: ApiContext,
   call: CreationCall,
@@ -95,26 +103,39 @@ export async function prepareCreation(
   const { config, quotas } = context;
   const { caller, dialect, ref, request } = call;
   const texts = await readTexts(request, config.limits.maxFieldBytes);
+  dropStored(request);
   const found = await createUpdateRuleRepository(context.db).findStack(ref);
   if (!found) throw stackNotFound(ref);
   const isPreview = request.kind === 'preview' || request.dryRun;
   const isExclusive = !isPreview || dialect === 'contract';
   if (isExclusive && found.activeUpdateId !== null) await reclaim(found.id, { admitsFault: isPreview });
-  // A destroy is allowed over quota: it is how a stack gets smaller.
-  if (!isPreview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
-  const limits = await quotas.limitsOf(ref.organization);
+  const check = async (stack: StackWithRules) => {
+    // A destroy is allowed over quota: it is how a stack gets smaller.
+    if (!isPreview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
+    const limits = await quotas.limitsOf(ref.organization);
+    const unindexed = isPreview ? [] : await findUnindexed(context, stack, call);
+    return { limits, unindexed, since: performance.now() };
+  };
+  let checked = await check(found);
+  const renew = async (): Promise<void> => {
+    if (performance.now() - checked.since < freshMs) return;
+    const stack = await createUpdateRuleRepository(context.db).findStack(ref);
+    if (!stack) throw stackNotFound(ref);
+    checked = await check(stack);
+  };
   const tags = readTags(found.tags);
   const waitSeconds = isExclusive
     ? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds)
     : 0;
-  const unindexed = isPreview ? [] : await findUnindexed(context, found, call);
   let isCounting = !isPreview && isLimited(found.updateRules);
   const run = async (tx: Queryable, audit: AuditTrail, entryId: string | null = null): Promise<CreatedUpdate> => {
+    const { limits, unindexed } = checked;
     const access = await lockAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
-    if (!stack) throw stackNotFound(ref);
+    // Renamed while its caller waited, who would start the update under the former name.
+    if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
     const candidate: Candidate = {
       ...{ tx, request, caller, access, stack, isPreview, isExclusive, entryId, isCounting, unindexed },
       mayWait: waitSeconds > 0,
@@ -135,9 +156,11 @@ export async function prepareCreation(
     exclusive: isExclusive,
     lockWaitSeconds: waitSeconds,
     waitAlertSeconds: found.updateRules.first('wait-alert')?.settings.seconds ?? config.updateQueue.alertSeconds,
+    chars: Object.values(texts).reduce((sum, text) => sum + (text?.length ?? 0), 0),
     isUrgent: !isPreview && isUrgent(caller, ref, request.message),
     waitingRun: waitingRun(tags, found.updateRules, request.kind, request.environment),
     run,
+    renew,
   };
 }
 

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import { type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
+import { isOfHistory } from '../../shared/updates/history-repository.ts';
 import type { EndReason } from '../../shared/updates/lease.ts';
 import type { UpdateKind, UpdateStatus } from '../../shared/updates/update-state.ts';
 
@@ -169,7 +170,8 @@ export function createUpdateQueryRepository(db: Queryable) {
             where p.stack_id = u.stack_id and p.number < u.number and (p.dry_run or p.kind = 'preview')
               and p.number > coalesce((
                 select max(e.number) from updates e
-                where e.stack_id = u.stack_id and e.number < u.number and not e.dry_run and e.kind <> 'preview'), 0)
+                where e.stack_id = u.stack_id and e.number < u.number and not e.dry_run and e.kind <> 'preview'
+                  and (e.started_at is not null or e.ended_at is null)), 0)
             order by p.number desc limit 1) end as "previewId",
           case when u.dry_run or u.kind = 'preview' then (
             select f.id from (
@@ -202,7 +204,7 @@ export function createUpdateQueryRepository(db: Queryable) {
       db.maybeOne(sql.rows(ConfigRow)`
         /* updateQueries.findLastSettings */
         select ${small('config')} as config, ${small('environment')} as environment from updates u
-        where u.stack_id = ${stackId} and not u.dry_run and u.kind <> 'preview' order by u.number desc limit 1`),
+        where u.stack_id = ${stackId} and ${isOfHistory} order by u.number desc limit 1`),
 
     /** Runs that hold a lock or wait for one, by stack and position, without superseded runs. */
     listQueue: (

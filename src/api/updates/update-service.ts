@@ -71,8 +71,8 @@ export class UpdateService {
 
   /**
    * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError if it has already started or
-   * ended, and JournalFaultError, JournalNeededError and DecidingTagError, in which case the update is cancelled so that it does not
-   * block the stack: the CLI leaves it.
+   * ended, and JournalFaultError, JournalNeededError, DecidingTagError and InvalidRequestError, in which case the update is cancelled so that
+   * it does not block the stack: the CLI leaves it.
    */
   async start(
     ref: StackRef,
@@ -87,7 +87,8 @@ export class UpdateService {
     } catch (error) {
       if (error instanceof JournalFaultError) await this.withdraw(updateId, audit);
       if (error instanceof JournalNeededError) await this.withdraw(updateId, audit, 'journal-needed');
-      if (error instanceof DecidingTagError) await this.withdraw(updateId, audit, 'tags-refused');
+      if (error instanceof DecidingTagError || error instanceof InvalidRequestError)
+        await this.withdraw(updateId, audit, 'tags-refused');
       throw error;
     }
   }
@@ -119,12 +120,17 @@ export class UpdateService {
   }
 
   /**
-   * Ends an update after its client has left without the response that created it, or that had its lease (`started`): unless the update was started,
-   * or the lease used, since. Never fails.
+   * Ends an update whose client has no response: to the call that created it, or to the one that issued its lease (`started`), unless the update was
+   * started, or the lease used, since. Never fails.
    */
-  async forsake(updateId: string, started: StartedUpdate | null, audit: AuditTrail): Promise<void> {
+  async forsake(
+    updateId: string,
+    started: StartedUpdate | null,
+    audit: AuditTrail,
+    reason = 'client-gone',
+  ): Promise<void> {
     const lease = started ? { hash: hashToken(started.token), expiresAt: started.expiresAt } : undefined;
-    await this.#tryWithdraw(updateId, audit, 'client-gone', lease);
+    await this.#tryWithdraw(updateId, audit, reason, lease);
   }
 
   /** The next number in the arrival order of full checkpoints of the update. */

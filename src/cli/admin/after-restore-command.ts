@@ -19,7 +19,7 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
         // First: a server that runs sends nothing more meanwhile.
         await createHeldOutgoingRepository(db).hold();
         console.log(endedText(await afterRestore(db)));
-        console.log('Webhooks and audit events wait until `holdfast admin take-over`.');
+        console.log('Webhooks, audit events and scheduled backups wait until `holdfast admin take-over`.');
       }),
     );
 }

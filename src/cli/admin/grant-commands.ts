@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
 import { withDecryptByRole } from '../../shared/access/decrypt-by-role.ts';
-import type { GrantSubject } from '../../shared/access/grant-repository.ts';
+import type { GrantSubject, NewGrant } from '../../shared/access/grant-repository.ts';
 import { formatStackPattern, parseDefaults, parsePermissions, parseStackPattern } from '../../shared/access/grants.ts';
 import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../shared/access/permissions.ts';
 import { jsonOption } from '../output/outputs.ts';
@@ -84,7 +84,7 @@ async function addGrant(
   const { project, stack } = orRefused(() => parseStackPattern(given.stacks ?? '*/*'));
   const [tagName, ...tagValue] = given.tag?.split('=') ?? [];
   if (tagName === '') throw refused('--tag needs a name, or name=value');
-  const id = await work.grants.insert({
+  const grant: NewGrant = {
     organizationId: organization.id,
     effect,
     permissions: effect === 'allow' ? allowedBy(permissions) : deniedBy(permissions),
@@ -94,8 +94,13 @@ async function addGrant(
     tagValue: tagValue.length > 0 ? tagValue.join('=') : null,
     subject: await findSubject(work, organization, given),
     createdBy: null,
-  });
-  work.say(`Added grant ${id}.`);
+  };
+  const same = await work.grants.findSame(grant);
+  if (same !== null) {
+    work.unchanged();
+    return work.say(`There is this grant already: ${same}.`);
+  }
+  work.say(`Added grant ${await work.grants.insert(grant)}.`);
 }
 
 async function findSubject(

@@ -11,6 +11,7 @@ import {
 import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { lockPeople } from '../../shared/identity/bootstrap-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
@@ -56,33 +57,40 @@ export function addQuotaCommands(admin: Command, open: OpenSession): void {
 type Values = Readonly<Record<string, string | undefined>>;
 
 async function setQuota(db: Database, name: string, values: Values): Promise<void> {
-  const quotas = createQuotaRepository(db);
-  const organization = await createIdentityRepository(db).findOrganization(name);
-  if (!organization) throw noOrganization(name);
-  const before = (await quotas.listOverrides()).find((row) => row.organization === name) ?? noOverrides;
-  const after: Record<QuotaName, number | null> = { ...noOverrides };
+  const given: Partial<Record<QuotaName, number | null>> = {};
   for (const { quota, option } of limitOptions) {
     const text = values[option.attributeName()];
-    const limit = text === undefined ? before[quota] : parseLimit(text);
+    if (text === undefined) continue;
+    const limit = parseLimit(text);
     if (limit === undefined) {
       throw new CommandRefusedError(
         `${option.long} must be a positive whole number, "unlimited" or "default"; it is ${JSON.stringify(text)}`,
       );
     }
-    after[quota] = limit;
+    given[quota] = limit;
   }
-  await db.inTransaction(async (tx) => {
+  const found = await createIdentityRepository(db).findOrganization(name);
+  if (!found) throw noOrganization(name);
+  // Before the limit applies, which is compared with the last measurement.
+  if (given.keptBytes) await createStorageRepository(db).measure(found.id);
+  const after = await db.inTransaction(async (tx) => {
+    await lockPeople(tx);
     const changing = createQuotaRepository(tx);
+    const organization = await createIdentityRepository(tx).findOrganization(name);
+    if (!organization) throw noOrganization(name);
+    const before = pick((await changing.listOverrides()).find((row) => row.organization === name) ?? noOverrides);
+    const after = { ...before, ...given };
     if (quotaNames.every((quota) => after[quota] === null)) await changing.deleteOverrides(organization.id);
     else await changing.setOverrides(organization.id, after);
-    const event = { organization: name, object: name, details: { before: pick(before), after } };
+    const event = { organization: name, object: name, details: { before, after } };
     await createAuditRepository(tx).insert(operatorSource(operator()), { action: 'organization.quota', ...event });
+    return after;
   });
-  if (after.keptBytes !== null && after.keptBytes > 0) await createStorageRepository(db).measure(organization.id);
   console.log(`Organization ${name}: ${describe(after)}. It takes effect within 5 s.`);
 }
 
-const pick = (limits: QuotaOverrides) => Object.fromEntries(quotaNames.map((quota) => [quota, limits[quota]]));
+const pick = (limits: QuotaOverrides) =>
+  Object.fromEntries(quotaNames.map((quota) => [quota, limits[quota]])) as Record<QuotaName, number | null>;
 
 /** Returns undefined if the text is not a limit. */
 function parseLimit(text: string): number | null | undefined {

@@ -2,6 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
+import { openBlobStore } from '../../shared/platform/blobs/blob-stores.ts';
+import { createBlobLocationRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
+import { locationKey } from '../../shared/platform/blobs/locations/located-blob-store.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
@@ -22,6 +27,11 @@ interface Output {
   readonly json?: true;
 }
 
+interface PromoteOptions extends Output {
+  readonly force?: true;
+  readonly ownStore?: true;
+}
+
 /** Adds the commands of `holdfast admin site`. */
 export function addSiteCommands(admin: Command, open: OpenSession): void {
   const site = admin.command('site').description('manage a second site');
@@ -34,9 +44,10 @@ export function addSiteCommands(admin: Command, open: OpenSession): void {
     .command('promote')
     .description('make this site the one that writes; servers of the other one refuse writes within 15 seconds')
     .requiredOption('--yes', 'confirm: running updates end, webhooks are sent from here (required)')
+    .option('--own-store', 'after Postgres was promoted otherwise: the blobs are in the store of the settings')
     .option('--force', 'promote although the primary of this Postgres still runs and was not demoted')
     .option(...jsonOption)
-    .action((options: Output & { readonly force?: true }) => promote(open, options));
+    .action((options: PromoteOptions) => promote(open, options));
   site
     .command('demote')
     .description('prepare a planned switch: refuse new updates, and wait until the running ones have ended')
@@ -50,10 +61,11 @@ function status(open: OpenSession): Promise<SiteStatus> {
   return session.withAnyDatabase((db) => readSiteStatus(db, session.config));
 }
 
-async function promote(open: OpenSession, options: Output & { readonly force?: true }): Promise<void> {
-  await open().withAnyDatabase((db) => promoteStandby(db, options.force === true));
+async function promote(open: OpenSession, options: PromoteOptions): Promise<void> {
+  const wasStandby = await open().withAnyDatabase((db) => promoteStandby(db, options.force === true));
   const session = open();
   const { ended, lacking } = await session.withDatabase(async (db) => {
+    await findOwnStore(db, session.config, { isOwn: options.ownStore === true, wasStandby });
     // First, so that the other site stops.
     const claimed = await takeOver(db, session.config);
     const { mode } = await createReadOnlyRepository(db).find();
@@ -73,10 +85,41 @@ async function promote(open: OpenSession, options: Output & { readonly force?: t
   print('admin site promote', options, await status(open), [`This site writes. ${endedText(ended)}`, ...missed]);
 }
 
-async function promoteStandby(db: Database, isForced: boolean): Promise<void> {
+/**
+ * What the database says about a move of blobs comes from the other site, whose second store is the own one of this site. Throws
+ * CommandRefusedError if it may be this site that moved them.
+ */
+async function findOwnStore(
+  db: Database,
+  { blobs, secondStore }: Config,
+  { isOwn, wasStandby }: { readonly isOwn: boolean; readonly wasStandby: boolean },
+): Promise<void> {
+  const locations = createBlobLocationRepository(db);
+  const row = await locations.find();
+  if (row === null || (secondStore === null && !isOwn)) return;
+  if (isOwn || wasStandby) {
+    await locations.forget();
+    return;
+  }
+  const own = await openBlobStore(blobs, { isPrepared: true });
+  try {
+    if ((await own.stat(locationKey(row.mainId))) !== null) return;
+  } catch (error) {
+    if (error instanceof BlobStoreUnavailableError) return;
+    throw error;
+  } finally {
+    await own.close();
+  }
+  throw new CommandRefusedError(
+    `The database says that the blobs are at ${row.mainUrl}, and the settings name another store: change them or, if this Postgres was a standby and the store of the settings is the second one of the other site, use --own-store`,
+  );
+}
+
+/** Returns whether it was a standby. */
+async function promoteStandby(db: Database, isForced: boolean): Promise<boolean> {
   const sites = createSiteRepository(db);
   const { isReceiving, isStandby } = await sites.postgres();
-  if (!isStandby) return;
+  if (!isStandby) return false;
   const { mode } = await createReadOnlyRepository(db).find();
   if (isReceiving !== false && mode?.reason !== demotedReason && !isForced)
     throw new CommandRefusedError(
@@ -89,6 +132,7 @@ async function promoteStandby(db: Database, isForced: boolean): Promise<void> {
     );
   });
   if (!isPrimary) throw new CommandRefusedError('Postgres is still a standby after a minute: see its log');
+  return true;
 }
 
 async function demote(open: OpenSession, options: Output & { readonly wait: number }): Promise<void> {

@@ -81,8 +81,10 @@ async function addToTeam(
   const { organization, team } = await findTeam(work, given.organization, name);
   const user = await findUser(work.people, login);
   if (!(await work.people.findMembership(organization.id, user.id))) throw notIn(login, organization.name);
-  await work.teams.setMember(team.id, user.id, given.admin === true);
-  work.say(`User ${login} is in team ${name}${given.admin ? ' and manages it' : ''}.`);
+  // Adding a member again keeps its role in the team.
+  const isAdmin = given.admin === true || (await work.teams.isAdmin(team.id, user.id));
+  await work.teams.setMember(team.id, user.id, isAdmin);
+  work.say(`User ${login} is in team ${name}${isAdmin ? ' and manages it' : ''}.`);
 }
 
 async function removeFromTeam(work: Work, name: string, login: string, given: InOrganization): Promise<void> {

@@ -167,7 +167,7 @@ async function rotateToken(
   const overlapSeconds = Number(overlapHours) * 3600;
   const isId = /^[0-9a-f-]{36}$/.test(id);
   const rotated = isId ? await tokens.rotate(id, hash, { ownerFilter: null, overlapSeconds, by: null }) : null;
-  if (!rotated && isId && (await tokens.isOfRun(id, null)))
+  if (!rotated && isId && (await tokens.findHolder(id, null)) === 'run')
     throw refused('the token was issued to a CI run and cannot be rotated: it ends as its policy says');
   if (!rotated)
     throw refused(

@@ -88,29 +88,40 @@ async function setPassword(
   { hash, ...options }: Reset & { readonly hash: string },
 ): Promise<void> {
   const user = await findUser(work.people, login);
-  // First, because the trigger of the password also ends them, but does not count them.
+  const removed = await removePasskeys(work, user, options);
+  // Before the password, because its trigger also ends them, but does not count them.
   const ended = await work.sessions.removeAll(user.id);
   await work.passwords.set(user.id, hash);
   work.say(`User ${user.login} has a new password${user.isActive ? '' : ', but is deactivated'}.`);
-  await sayOtherWays(work, user, { ...options, ended });
+  await sayOtherWays(work, user, { ended, removed });
 }
 
 async function removePassword(work: Work, login: string, options: Reset): Promise<void> {
   const user = await findUser(work.people, login);
+  const removed = await removePasskeys(work, user, options);
   const ended = await work.sessions.removeAll(user.id);
   const isRemoved = await work.passwords.remove(user.id);
   work.say(isRemoved ? `User ${user.login} no longer has a password.` : `User ${user.login} has no password.`);
-  await sayOtherWays(work, user, { ...options, ended });
+  await sayOtherWays(work, user, { ended, removed });
 }
 
-/** Lists other credentials of the user, because a reset often follows a theft, and removes the passkeys if requested. */
+/** Before the sessions, which a sign-in with a passkey may begin meanwhile. Returns how many there were; null: they stay. */
+async function removePasskeys(
+  { passkeys }: Work,
+  { id }: { readonly id: string },
+  options: Reset,
+): Promise<number | null> {
+  return options.removePasskeys ? passkeys.removeAll(id) : null;
+}
+
+/** Lists other credentials of the user, because a reset often follows a theft. */
 async function sayOtherWays(
   { passkeys, people, say }: Work,
   user: { readonly id: string; readonly login: string },
-  { ended, removePasskeys }: Reset & { readonly ended: number },
+  { ended, removed }: { readonly ended: number; readonly removed: number | null },
 ): Promise<void> {
   say(ended === 0 ? 'There was no session to end.' : `${counted(ended, 'session')} ended.`);
-  if (removePasskeys) say(`${counted(await passkeys.removeAll(user.id), 'passkey')} removed.`);
+  if (removed !== null) say(`${counted(removed, 'passkey')} removed.`);
   else {
     const names = (await passkeys.list(user.id)).map(({ name }) => JSON.stringify(name));
     if (names.length > 0)

@@ -1,11 +1,13 @@
 import type { Command } from 'commander';
-import { findBackups, openBackup, pruneBackups } from '../../shared/backup/backup-list.ts';
+import { BackupError } from '../../shared/backup/backup-error.ts';
+import { findBackups, pruneBackups, readHead } from '../../shared/backup/backup-list.ts';
 import { noteVerified } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
 import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
-import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
+import { BlobNotFoundError, type BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
+import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
@@ -49,6 +51,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
       on(
         to,
         async (call) => {
+          if (keep !== undefined) await assertMayDelete(call);
           const manifest = await create(call, { bytesPerSecond, recipients: recipient ?? null });
           printResult('backup create', manifest, { json, text: `Backup ${manifest.id}: ${describe(manifest)}.` });
           const { missingBlobs: missing, uncheckedBlobs: unchecked = 0, wrongBlobs: wrong = [] } = manifest;
@@ -74,10 +77,14 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
     );
   backup
     .command('list')
-    .description('list the backups in a location')
+    .description('list the backups in a location; exits with 1 if one is damaged')
     .requiredOption('--from <location>', 'where they are')
     .option('--json', 'print one JSON document for each')
-    .action(({ from, json }: { from: string; json?: true }) => on(from, ({ target }) => list(target, json)));
+    .action(({ from, json }: { from: string; json?: true }) =>
+      on(from, async ({ target }) => {
+        if (!(await list(target, json))) run.exitCode = 1;
+      }),
+    );
   backup
     .command('verify')
     .argument('[backup]', 'its id; by default the newest')
@@ -148,17 +155,40 @@ async function showVerified(session: AdminSession, location: string, id: string)
   });
 }
 
-async function list(target: BlobStore, json: true | undefined): Promise<void> {
+/** Returns whether all complete ones can be read. */
+async function list(target: BlobStore, json: true | undefined): Promise<boolean> {
+  let isReadable = true;
   for (const { id, isComplete } of await findBackups(target)) {
     if (!isComplete) {
       printResult('backup list', { backup: id, isComplete }, { json, text: `${id}  incomplete` });
       continue;
     }
-    const manifest = await openBackup(target, id);
+    const manifest = await readHead(target, { id }).catch((error: unknown) => {
+      if (error instanceof BlobNotFoundError) return null;
+      if (error instanceof BackupError) return error;
+      throw error;
+    });
+    // Deleted meanwhile.
+    if (manifest === null) continue;
+    if (manifest instanceof BackupError) {
+      isReadable = false;
+      const { message: error } = manifest;
+      printResult('backup list', { backup: id, isComplete, error }, { json, text: `${id}  damaged: ${error}` });
+      continue;
+    }
     const { blobs, bytes, finishedAt, recipients, release, takenAt } = manifest;
     const found = { backup: id, isComplete, takenAt, finishedAt, release, blobs, bytes, recipients };
     printResult('backup list', found, { json, text: `${id}  ${describe(manifest)}` });
   }
+  return isReadable;
+}
+
+/** A restored database does not delete the backups of the one that it may replace. Throws BackupError. */
+async function assertMayDelete({ session }: BackupCall): Promise<void> {
+  if (await session.withDatabase((db) => createHeldOutgoingRepository(db).isHeld()))
+    throw new BackupError(
+      'This database was restored and has not taken over (`holdfast admin take-over`): it deletes no backups',
+    );
 }
 
 function prunedText({ backups, blobs, locked }: Awaited<ReturnType<typeof pruneBackups>>): string {

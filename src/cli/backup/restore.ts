@@ -47,13 +47,15 @@ export interface Restoration {
   /** Ids of master keys that the secrets need and that are not here. */
   readonly missingMasterKeys: readonly string[];
   readonly missingBlobs: readonly string[];
+  /** What the store keeps although the backup, whose copies are damaged, may have had other bytes. */
+  readonly unsureBlobs: readonly string[];
   readonly endedUpdates: number;
   /** What the backup lacks; null: there was nothing to compare with. */
   readonly writtenAfter: readonly WrittenStack[] | null;
 }
 
 /**
- * Restores a backup: first the blobs that the store lacks, then the database, in one transaction, and ends the updates that were running.
+ * Restores a backup: first the blobs that the store lacks or has with other bytes, then the database, in one transaction, and ends the updates that were running.
  * An interrupted restore is repeated; if the database was loaded, it goes on from there. Throws BackupError for a database that is not empty.
  */
 export async function restore(call: BackupCall, id: string | null, options: RestoreOptions): Promise<Restoration> {
@@ -72,17 +74,18 @@ export async function restore(call: BackupCall, id: string | null, options: Rest
 
 /** The same for a person. */
 export function restorationText({ config }: AdminSession, restoration: Restoration): string {
-  const { backup, endedUpdates, missingBlobs, missingMasterKeys, takenAt, writtenAfter } = restoration;
+  const { backup, endedUpdates, missingBlobs, missingMasterKeys, takenAt, unsureBlobs, writtenAfter } = restoration;
   const file = config.database.url === null ? ` or copy the file to ${masterKeysFile(config.dataDir)}` : '';
   return [
     endedText(endedUpdates),
     `Restored backup ${backup}, as of ${takenAt}.`,
     ...(missingBlobs.length > 0 ? [`It lacks ${missingBlobs.length} blobs: their states cannot be read.`] : []),
+    ...unsureBlobs.map((key) => `Its copy of ${key} is damaged: the blob store keeps its own.`),
     ...(missingMasterKeys.length > 0
       ? [`The master keys ${missingMasterKeys.join(', ')} are missing: set HOLDFAST_MASTER_KEYS${file}.`]
       : []),
     ...(writtenAfter === null ? [] : writtenLines(writtenAfter)),
-    'Webhooks and audit events wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
+    'Webhooks, audit events and scheduled backups wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
     'Then start the servers. Stacks that were updated after that time need `pulumi refresh`.',
   ].join('\n');
 }
@@ -108,7 +111,7 @@ async function restoreInto(
   { session, target }: BackupCall,
   { decrypt, manifest }: OpenedBackup,
   { compareWith }: RestoreOptions,
-): Promise<Pick<Restoration, 'endedUpdates' | 'writtenAfter'>> {
+): Promise<Pick<Restoration, 'endedUpdates' | 'unsureBlobs' | 'writtenAfter'>> {
   const { config, logger, startWait } = session;
   const { connectTimeoutMs: connectMs } = config.database;
   const start = { ...startWait, url, connectMs };
@@ -121,13 +124,14 @@ async function restoreInto(
       throw new BackupError(
         `A restore of backup ${unfinished} was interrupted after it had loaded the database: repeat it with this id, or take a new database`,
       );
+    let unsureBlobs: readonly string[] = [];
     if (unfinished === null) {
       // Before the blobs, which take long.
       await assertLoadable(copies, manifest);
       const blobs = await openOwnBlobs(config, logger);
       try {
         const onProgress = (done: number, total: number) => progress.report('blobs', done, total);
-        await copyBlobs(target, blobs, manifest, { onProgress, decrypt });
+        ({ unsure: unsureBlobs } = await copyBlobs(target, blobs, manifest, { onProgress, decrypt }));
       } finally {
         await blobs.close();
       }
@@ -153,7 +157,7 @@ async function restoreInto(
     try {
       const endedUpdates = await afterRestore(db);
       await copies.markRestore(null);
-      return { endedUpdates, writtenAfter };
+      return { endedUpdates, unsureBlobs, writtenAfter };
     } finally {
       await db.close();
     }

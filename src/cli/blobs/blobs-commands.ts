@@ -1,14 +1,12 @@
 import type { Command } from 'commander';
 import { findBlobReader } from '../../shared/backup/blob-reader.ts';
-import { BlobMoveError, beginMove, type MoveParts, openMove } from '../../shared/blob-moves/begin-move.ts';
+import { beginMove, type MoveParts, openMove } from '../../shared/blob-moves/begin-move.ts';
 import { copyBlobs, type PassProgress, verifyBlobs } from '../../shared/blob-moves/compare-locations.ts';
-import { finishMove, switchLocations } from '../../shared/blob-moves/end-move.ts';
+import { cancelMove, finishMove, switchMove } from '../../shared/blob-moves/end-move.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { createBlobLocationRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
 import { formatLocation } from '../../shared/platform/blobs/locations/location-url.ts';
 import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
-import type { Config } from '../../shared/platform/config/config.ts';
-import type { Database } from '../../shared/platform/db/database.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
@@ -18,8 +16,6 @@ import { Progress } from '../output/progress.ts';
 
 interface Call extends MoveParts {
   readonly session: AdminSession;
-  readonly config: Config;
-  readonly db: Database;
   readonly progress: Progress;
 }
 
@@ -67,9 +63,9 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .command('switch')
     .description('read and write the new location only, once it is verified')
     .action(() =>
-      call(async ({ db, locations }) => {
-        await db.inTransaction((tx) => switchLocations(createBlobLocationRepository(tx)));
-        const row = await locations.find();
+      call(async (parts) => {
+        await switchMove(parts);
+        const row = await parts.locations.find();
         console.log(`The blobs are at ${row?.mainUrl}. Change the settings to it, then run \`holdfast blobs finish\`.`);
       }),
     );
@@ -82,8 +78,8 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .command('cancel')
     .description('cancel a move before the switch; copies stay in the other location')
     .action(() =>
-      call(async ({ locations }) => {
-        if (!(await locations.settle('copying'))) throw new BlobMoveError('No blobs are being copied');
+      call(async (parts) => {
+        await cancelMove(parts);
         console.log('The blobs stay where they are.');
       }),
     );
@@ -95,8 +91,8 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
 }
 
 async function copy(call: Call, { again, json, to }: Output & { again?: true; to: string }): Promise<void> {
-  const { config, progress, session } = call;
-  await beginMove(call, to, config.blobs);
+  const { progress, session } = call;
+  await beginMove(call, to);
   const move = await openMove(call, 'copying');
   const onProgress = ({ done, total }: PassProgress): void => progress.report('blobs', done, total);
   const result = again

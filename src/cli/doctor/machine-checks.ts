@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes, X509Certificate } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { access, open, readFile, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -11,7 +11,8 @@ import { tmpfs } from '../../shared/platform/files/temporary-folder.ts';
 import { leftOf } from './certificate-days.ts';
 import { type Check, fail, type Outcome, ok, warn } from './check.ts';
 
-const neededNode = 24;
+/** For HOLDFAST_CA_FILE. */
+const neededNode = [24, 5] as const;
 const warnFreeBytes = 1024 ** 3;
 const failFreeBytes = 64 * 1024 ** 2;
 
@@ -26,8 +27,10 @@ export function machineChecks(config: Config): Check[] {
     const files = front.tls;
     checks.push({ name: 'tls-files', run: () => checkTlsFiles(files) });
   }
-  // A process of a cluster has nothing there.
-  const isUsed = config.database.url === null || config.blobs.kind === 'files' || config.secrets.masterKeys === null;
+  // A process of a cluster has nothing there, and a worker no master keys.
+  const hasKeys =
+    config.secrets.masterKeys === null && (config.redisUrl === null || existsSync(masterKeysFile(dataDir)));
+  const isUsed = config.database.url === null || config.blobs.kind === 'files' || hasKeys;
   if (isUsed)
     checks.push(
       { name: 'data-directory', run: () => checkDataDirectory(dataDir) },
@@ -45,8 +48,9 @@ function checkSettings(config: Config): Outcome {
 
 function checkNode(): Outcome {
   const { node } = process.versions;
-  return Number(node.split('.')[0]) < neededNode
-    ? fail(`This is Node ${node}.`, `Use Node ${neededNode} or later.`)
+  const [major = 0, minor = 0] = node.split('.').map(Number);
+  return major < neededNode[0] || (major === neededNode[0] && minor < neededNode[1])
+    ? fail(`This is Node ${node}.`, `Use Node ${neededNode.join('.')} or later.`)
     : ok(`Node ${node}.`);
 }
 

@@ -35,6 +35,7 @@ export const lastOf = sql.fragment`
   from (select 1) one left join checkpoints c on c.id = s.checkpoint_id
   left join lateral (
     select * from updates where stack_id = s.id and not dry_run and kind <> 'preview' and status not in ${active}
+      and (started_at is not null or ended_at is null)
     order by number desc limit 1) u on true`;
 
 /**

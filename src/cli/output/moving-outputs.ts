@@ -49,6 +49,7 @@ export const movingOutputs = {
     blobs: Type.Optional(Type.Object({ count: Count, bytes: Count })),
     bytes: Type.Optional(Count),
     recipients: Type.Optional(Texts),
+    error: Type.Optional(Text),
   }),
   'backup verify': Type.Object({ backup: Text, problems: Texts }),
   'backup restore': Type.Object({
@@ -56,6 +57,7 @@ export const movingOutputs = {
     takenAt: Text,
     missingMasterKeys: Texts,
     missingBlobs: Texts,
+    unsureBlobs: Texts,
     endedUpdates: Count,
     writtenAfter: Nullable(
       Type.Array(

@@ -86,7 +86,8 @@ async function setup(runWith: RunWith, options: SetupOptions): Promise<void> {
     replaceFileDurably(file, content, { mode: account ? 0o640 : 0o600, prepare: owner ?? undefined });
     console.log(content === text ? `${file} stays as it is.` : `Wrote ${file}.`);
     if (config.database.url !== null && answers.admin !== null) await createAdmin(runWith, config, answers);
-    printNextSteps(config, answers, { file, isService: account !== null });
+    const steps = nextSteps(config, answers, { file, isService: account !== null });
+    console.log(`\nNext:\n${steps.map((step) => `  ${step}`).join('\n')}`);
   } finally {
     questions?.close();
   }
@@ -161,26 +162,31 @@ async function createAdmin(runWith: RunWith, config: Config, { admin, organizati
       throw new ConfigError(`The settings are written, but this has failed: holdfast ${words.join(' ')}`);
 }
 
-function printNextSteps(
+/** Commands that may be pasted together. */
+export function nextSteps(
   config: Config,
-  { admin, organization }: SetupAnswers,
+  { admin, organization }: Pick<SetupAnswers, 'admin' | 'organization'>,
   { file, isService }: { file: string; isService: boolean },
-): void {
+): string[] {
   const holdfast = isService ? 'sudo holdfast' : `holdfast --settings ${file}`;
   const login = (token: string): string => `PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}`;
   const steps = [isService ? 'sudo systemctl enable --now holdfast' : `${holdfast} server --migrate`];
   if (config.database.url === null) {
-    steps.push(login(`"$(${isService ? 'sudo ' : ''}cat ${path.join(config.dataDir, 'first-token')})"`));
+    const token = path.join(config.dataDir, 'first-token');
+    // systemctl does not wait for the first start, which creates the database.
+    if (isService) steps.push(`until sudo test -f ${token}; do sleep 1; done`);
+    steps.push(login(`"$(${isService ? 'sudo ' : ''}cat ${token})"`));
   } else {
     const login1 = admin ?? 'admin';
     if (admin === null)
       steps.push(
+        `${holdfast} migrate`,
         `${holdfast} admin create-organization ${organization}`,
         `${holdfast} admin create-user ${login1} --organization ${organization} --role admin --site-admin`,
       );
     steps.push(login(`"$(${holdfast} admin user create-token ${login1})"`));
   }
-  console.log(`\nNext:\n${steps.map((step) => `  ${step}`).join('\n')}`);
+  return steps;
 }
 
 /**

@@ -77,9 +77,16 @@ export async function findDamage(
   return problems.sort();
 }
 
+/** What a copy of the blobs of a backup has done. */
+export interface CopiedBlobs {
+  readonly copied: number;
+  /** Keys of blobs that may differ from the backup, whose copies of them are damaged: the store keeps its own. */
+  readonly unsure: readonly string[];
+}
+
 /**
- * Copies the blobs that the store lacks. Returns how many. `decrypt`: null if the backup is not encrypted. Throws BackupError for a damaged
- * one, which is not stored.
+ * Copies the blobs that the store lacks or has with other bytes. `decrypt`: null if the backup is not encrypted. Throws BackupError for a
+ * damaged one that the store lacks, which is not stored.
  */
 export async function copyBlobs(
   target: BlobStore,
@@ -89,15 +96,30 @@ export async function copyBlobs(
     onProgress,
     decrypt,
   }: { readonly onProgress: (done: number, total: number) => void; readonly decrypt: Decrypt | null },
-): Promise<number> {
+): Promise<CopiedBlobs> {
   let copied = 0;
+  const unsure: string[] = [];
   let done = 0;
+  const open = async (blob: BlobCopy) => checked(await target.open(blob.key), blob, decrypt);
+  /** Whether the store has the bytes of the backup. */
+  const isSame = async (key: string, blob: BlobCopy): Promise<boolean> => {
+    const stored = await hashOf(() => blobs.open(key)).catch((error: unknown) => {
+      if (isOutageBeside(error)) throw error;
+      return null;
+    });
+    return stored === (decrypt === null ? blob.sha256 : await hashOf(() => open(blob)));
+  };
   const copy = async (blob: BlobCopy): Promise<void> => {
     const key = blob.key.slice(manifest.blobPrefix.length);
-    const stored = await blobs.stat(key);
-    if (stored?.storedBytes !== blob.size) {
-      await blobs.put(key, checked(await target.open(blob.key), blob, decrypt));
-      copied++;
+    const isPresent = (await blobs.stat(key))?.storedBytes === blob.size;
+    try {
+      if (!isPresent || !(await isSame(key, blob))) {
+        await blobs.put(key, await open(blob));
+        copied++;
+      }
+    } catch (error) {
+      if (!isPresent || isOutageBeside(error)) throw error;
+      unsure.push(key);
     }
     onProgress(++done, manifest.blobs.count);
   };
@@ -109,7 +131,13 @@ export async function copyBlobs(
     batch = [];
   }
   await Promise.all(batch.map(copy));
-  return copied;
+  return { copied, unsure };
+}
+
+async function hashOf(open: () => Promise<AsyncIterable<Buffer>>): Promise<string> {
+  const meter = new Meter();
+  for await (const _ of meter.pass(await open()));
+  return meter.sha256;
 }
 
 /** Fails at the end of a body that is not what was stored, so that nothing is put. */

@@ -60,7 +60,12 @@ export async function openBackup(target: BlobStore, id: string | null): Promise<
   if (!backup) throw new BackupError(id === null ? 'There is no complete backup' : `There is no backup ${id}`);
   if (!backup.isComplete)
     throw new BackupError(`Backup ${backup.id} is incomplete: it was interrupted, or a prune has begun to delete it`);
-  return readManifestHead(backup.id, await readSmall(target, backupKeys.manifest(backup.id)));
+  return readHead(target, backup);
+}
+
+/** Reads the head of the manifest of a complete backup. Throws BackupError, and BlobNotFoundError if it was deleted meanwhile. */
+export async function readHead(target: BlobStore, { id }: Pick<FoundBackup, 'id'>): Promise<ManifestHead> {
+  return readManifestHead(id, await readSmall(target, backupKeys.manifest(id)));
 }
 
 /** When the backup was last verified without faults, in ms since 1970; null: never. */

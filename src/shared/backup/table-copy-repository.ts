@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { isOurs } from '../platform/db/app-role.ts';
 import { isHiddenFunction } from '../platform/db/sqlstate.ts';
 import { isReferenced } from '../state/checkpoints/blob-repository.ts';
 import type { SequenceValue, TableCopy } from './manifest.ts';
@@ -20,7 +21,7 @@ const migrationsTable = 'holdfast_migrations';
 const tables = `
   from pg_class c
   where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-    and c.relname <> '${migrationsTable}'`;
+    and c.relname <> '${migrationsTable}' and ${isOurs('c')}`;
 
 /** Where the blobs are. A restored installation has them in the store of its settings. */
 const locationsTable = 'blob_places';
@@ -104,9 +105,10 @@ export function createTableCopyRepository(client: pg.Client) {
     listSequences: () =>
       run<SequenceValue>(`
         /* tableCopies.listSequences */
-        select quote_ident(sequencename) as name, last_value as value from pg_sequences
-        where schemaname = current_schema() and last_value is not null
-          and sequencename <> '${migrationsTable}_id_seq' order by sequencename`),
+        select quote_ident(s.sequencename) as name, s.last_value as value from pg_sequences s
+          join pg_class c on c.relnamespace = current_schema()::regnamespace and c.relname = s.sequencename
+        where s.schemaname = current_schema() and s.last_value is not null and ${isOurs('c')}
+          and s.sequencename <> '${migrationsTable}_id_seq' order by s.sequencename`),
 
     /** The rows as text of COPY. `rows` is known when the stream has ended. */
     read: ({ columns, name }: TableShape): { text: Readable; rows: () => number } => {
@@ -168,8 +170,9 @@ export function createTableCopyRepository(client: pg.Client) {
       );
       const keys = await run<ForeignKey>(`
         /* tableCopies.listForeignKeys */
-        select conrelid::regclass::text as table, quote_ident(conname) as name, pg_get_constraintdef(oid) as definition
-        from pg_constraint where contype = 'f' and conparentid = 0 and connamespace = current_schema()::regnamespace`);
+        select k.conrelid::regclass::text as table, quote_ident(k.conname) as name, pg_get_constraintdef(k.oid) as definition
+        from pg_constraint k join pg_class c on c.oid = k.conrelid
+        where k.contype = 'f' and k.conparentid = 0 and k.connamespace = current_schema()::regnamespace and ${isOurs('c')}`);
       for (const { name, table } of keys) await run(`alter table ${table} drop constraint ${name}`);
       for (const name of names) await run(`alter table ${name} disable trigger user`);
       if (names.length > 0) await run(`truncate ${names.join(', ')}`);

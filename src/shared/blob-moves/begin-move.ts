@@ -6,8 +6,11 @@ import { once } from '../platform/blobs/blob-streams.ts';
 import type { BlobLocationRepository, BlobLocations } from '../platform/blobs/locations/blob-location-repository.ts';
 import { type LocatedBlobStore, locationKey } from '../platform/blobs/locations/located-blob-store.ts';
 import { formatLocation, parseLocation } from '../platform/blobs/locations/location-url.ts';
+import { parseSecondStore } from '../platform/blobs/second/second-store.ts';
 import type { Config } from '../platform/config/config.ts';
+import type { Database } from '../platform/db/database.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
+import { findStoreOwner, ownerKey, shareOwnership } from '../state/blobs/store-ownership.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
 
 /** The blobs cannot be moved this way, or not now. */
@@ -18,6 +21,8 @@ export class BlobMoveError extends OperatorError {
 export interface MoveParts {
   readonly blobs: LocatedBlobStore;
   readonly blobRows: BlobRepository;
+  readonly config: Pick<Config, 'blobs' | 'secondStore'>;
+  readonly db: Database;
   readonly locations: BlobLocationRepository;
 }
 
@@ -39,24 +44,33 @@ export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copy
         ? 'No blobs are being copied: begin with `holdfast blobs copy`'
         : 'Nothing to finish: run `holdfast blobs switch` first',
     );
-  return {
-    row,
-    main: await blobs.storeOf({ id: row.mainId, url: row.mainUrl }),
-    other: await blobs.storeOf({ id: row.otherId, url: row.otherUrl }),
-  };
+  const main = await blobs.storeOf({ id: row.mainId, url: row.mainUrl });
+  const other = await blobs.storeOf({ id: row.otherId, url: row.otherUrl });
+  // Other tools copy marks, too, and two names may lead to one store.
+  await assertUnmarked(main, row.mainUrl, row.otherId);
+  await assertUnmarked(other, row.otherUrl, row.mainId);
+  return { row, main, other };
+}
+
+async function assertUnmarked(store: BlobStore, url: string, id: string): Promise<void> {
+  if ((await store.stat(locationKey(id))) !== null)
+    throw new BlobMoveError(
+      `${url} has the mark of the other location: if they are two stores, delete its object ${locationKey(id)} and repeat`,
+    );
 }
 
 /**
  * Begins to move the blobs to `to`, or resumes: from now on, each process writes new blobs to both locations. Marks both, so that a process that
  * finds another store in a location does not use it. Throws BlobMoveError, LocationError and BlobStoreUnavailableError.
  */
-export async function beginMove(parts: MoveParts, to: string, config: Config['blobs']): Promise<void> {
-  const { blobs, locations } = parts;
+export async function beginMove(parts: MoveParts, to: string): Promise<void> {
+  const { blobs, config, locations } = parts;
   const row = await blobs.read();
-  const target = parseLocation(to, config);
+  const target = parseLocation(to, config.blobs);
   const targetUrl = formatLocation(target);
-  const mainUrl = row?.mainUrl ?? formatLocation(config);
-  assertApart(parseLocation(mainUrl, config), target);
+  const mainUrl = row?.mainUrl ?? formatLocation(config.blobs);
+  assertApart(parseLocation(mainUrl, config.blobs), target);
+  assertNotSecond(config, targetUrl);
   if (row?.phase === 'copying' && row.otherUrl === targetUrl) return;
   if (row && row.phase !== 'settled')
     throw new BlobMoveError(
@@ -75,6 +89,7 @@ export async function beginMove(parts: MoveParts, to: string, config: Config['bl
       throw new BlobMoveError(
         `${targetUrl} says that it is the location where the blobs are: delete its object places/${mainId}`,
       );
+    await shareOwnership({ blobs: store, db: parts.db });
     const begun = await locations.begin({ id: mainId, url: mainUrl }, { id: otherId, url: targetUrl });
     if (!begun) throw new BlobMoveError('Another command has just begun a move: see `holdfast blobs status`');
   } finally {
@@ -105,11 +120,16 @@ async function assertIsUsed({ blobRows }: MoveParts, main: BlobStore): Promise<v
     );
 }
 
-async function assertNotForeign({ blobRows }: MoveParts, store: BlobStore, url: string): Promise<void> {
-  const own = `installations/${await blobRows.installationId()}`;
+async function assertNotForeign({ blobRows, db }: MoveParts, store: BlobStore, url: string): Promise<void> {
+  const installation = await blobRows.installationId();
+  const own = `installations/${installation}`;
   const { blobs } = await store.list('installations/');
   if (blobs.some(({ key }) => key !== own))
     throw new BlobMoveError(`${url} has the blobs of another installation: choose an empty location`);
+  if ((await findStoreOwner({ blobs: store, db })) === 'another copy')
+    throw new BlobMoveError(
+      `another copy of this database uses ${url}: choose an empty location, or, if none does, delete its object ${ownerKey(installation)}`,
+    );
   if (blobs.length === 0) await store.put(own, once(Buffer.from(`${own}\n`)));
 }
 
@@ -120,4 +140,12 @@ function assertApart(main: BlobStoreConfig, target: BlobStoreConfig): void {
       throw new BlobMoveError(`The blobs are in ${one}: choose a folder that is neither in it nor above it`);
   }
   if (formatLocation(main) === formatLocation(target)) throw new BlobMoveError('The blobs are there already');
+}
+
+/** The second store has the copies for the other site. Throws BlobMoveError. */
+export function assertNotSecond({ blobs, secondStore }: MoveParts['config'], url: string): void {
+  if (secondStore === null) return;
+  const placeOf = (text: string): string => text.replace(/&profile=[^&]*$/, '');
+  if (placeOf(formatLocation(parseSecondStore(secondStore, blobs).location)) === placeOf(url))
+    throw new BlobMoveError(`${url} is the second store of the settings`);
 }

@@ -1,16 +1,53 @@
-import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import { type BlobStore, BlobStoreUnavailableError } from '../platform/blobs/blob-store.ts';
 import { inParallel } from '../platform/blobs/in-parallel.ts';
-import type { BlobLocationRepository } from '../platform/blobs/locations/blob-location-repository.ts';
+import { createBlobLocationRepository } from '../platform/blobs/locations/blob-location-repository.ts';
 import { locationKey } from '../platform/blobs/locations/located-blob-store.ts';
+import { findStoreOwner, leaveStore, ownerKey } from '../state/blobs/store-ownership.ts';
 import { hasRow } from '../state/checkpoints/blob-repository.ts';
-import { BlobMoveError, type Move, type MoveParts, openMove } from './begin-move.ts';
+import { assertNotSecond, BlobMoveError, type Move, type MoveParts, openMove } from './begin-move.ts';
 import { digest, type PassOptions, stillNeeded } from './compare-locations.ts';
 
-/** Makes the other location the main one. Throws BlobMoveError if it is not verified, or a backup runs. */
-export async function switchLocations(locations: BlobLocationRepository): Promise<void> {
-  if (await locations.lockBackups()) throw new BlobMoveError('A backup is being made: repeat this when it has ended');
-  if (!(await locations.switch()))
-    throw new BlobMoveError('The other location is not verified: run `holdfast blobs verify` until it succeeds');
+/**
+ * Makes the other location the main one. If this database owns the location that it leaves, marks that as left: `finishMove` empties no other.
+ * Throws BlobMoveError if the new location is not verified, or a backup runs, and BlobStoreUnavailableError.
+ */
+export async function switchMove({ blobs, db }: MoveParts): Promise<void> {
+  const row = await blobs.read();
+  const main = await blobs.storeOf(row && { id: row.mainId, url: row.mainUrl });
+  // A location that fails can be left, and is then not emptied without a look.
+  const owner = row?.phase === 'copying' ? await unlessAway(() => findStoreOwner({ blobs: main, db })) : null;
+  await db.inTransaction(async (tx) => {
+    const locations = createBlobLocationRepository(tx);
+    if (await locations.lockBackups()) throw new BlobMoveError('A backup is being made: repeat this when it has ended');
+    if (!(await locations.switch()))
+      throw new BlobMoveError('The other location is not verified: run `holdfast blobs verify` until it succeeds');
+  });
+  const newId = row?.otherId;
+  if (owner === 'this database' && newId) await unlessAway(() => leaveStore({ blobs: main, db }, newId));
+}
+
+/** Gives up the location to which blobs are copied, whose copies stay. Throws BlobMoveError. */
+export async function cancelMove({ blobRows, blobs, db, locations }: MoveParts): Promise<void> {
+  const row = await blobs.read();
+  if (!(await locations.settle('copying'))) throw new BlobMoveError('No blobs are being copied');
+  const { otherId: id, otherUrl: url } = row ?? {};
+  if (!id || !url) return;
+  await unlessAway(async () => {
+    const other = await blobs.storeOf({ id, url });
+    // So that blobs can be copied there again.
+    if ((await findStoreOwner({ blobs: other, db })) === 'this database')
+      await other.delete(ownerKey(await blobRows.installationId()));
+  });
+}
+
+/** Returns null if the store fails. */
+async function unlessAway<T>(run: () => Promise<T>): Promise<T | null> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof BlobStoreUnavailableError) return null;
+    throw error;
+  }
 }
 
 export interface EmptyOptions {
@@ -22,13 +59,14 @@ export interface EmptyOptions {
 /**
  * Forgets the location that was left. With `empty`, first deletes its blobs, except those that the main location lacks and nothing needs. Can be
  * repeated after an interruption. Returns how many blobs it deleted and left. Throws BlobMoveError, with the keys, before it deletes anything, if
- * the main location lacks a blob that is needed, or has other bytes; and BlobStoreUnavailableError.
+ * the main location lacks a blob that is needed, or has other bytes; also if another copy of the database may use the location, or it is
+ * the second store; and BlobStoreUnavailableError.
  */
 export async function finishMove(
   parts: MoveParts,
   { empty = false, repair = async () => false, ...options }: PassOptions & EmptyOptions = {},
 ): Promise<{ deleted: number; left: number }> {
-  const { locations } = parts;
+  const { config, locations } = parts;
   const row = await locations.find();
   if (row?.phase !== 'switched') throw new BlobMoveError('Nothing to finish: run `holdfast blobs switch` first');
   // A location that is kept may be away already.
@@ -37,11 +75,23 @@ export async function finishMove(
     return { deleted: 0, left: 0 };
   }
   const move = await openMove(parts, 'switched');
+  assertNotSecond(config, move.row.otherUrl as string);
+  await assertLeft(parts, move);
   await assertSame(parts, move, repair, options);
-  const result = await emptyLocation(move, options);
+  const result = await emptyLocation(parts, move, options);
   await locations.settle('switched');
+  await move.other.delete(ownerKey(await parts.blobRows.installationId()));
   await move.other.delete(locationKey(row.otherId as string));
   return result;
+}
+
+/** What this database did not own when it switched may be in use by another copy of it. Throws BlobMoveError. */
+async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Promise<void> {
+  const owner = await findStoreOwner({ blobs: other, db });
+  if (owner === 'nobody' || owner === `left for ${row.mainId}`) return;
+  throw new BlobMoveError(
+    `Another copy of this database uses ${row.otherUrl}, or did at the switch: its blobs stay. If none does, delete its object ${ownerKey(await blobRows.installationId())} and repeat`,
+  );
 }
 
 const shownKeys = 100;
@@ -76,10 +126,17 @@ async function assertSame(
 }
 
 /** Deletes the blobs of the location that was left, except those that the main location lacks. */
-async function emptyLocation({ main, other }: Move, options: PassOptions): Promise<{ deleted: number; left: number }> {
+async function emptyLocation(
+  parts: MoveParts,
+  move: Move,
+  options: PassOptions,
+): Promise<{ deleted: number; left: number }> {
+  const { main, other } = move;
   let deleted = 0;
   let left = 0;
   for await (const keys of listPages(other)) {
+    // A copy of the database may have been started, or have taken over.
+    await assertLeft(parts, move);
     const absent = new Set(await main.findAbsent(keys));
     left += absent.size;
     await inParallel(keys, options.signal, async (key) => {
@@ -92,11 +149,13 @@ async function emptyLocation({ main, other }: Move, options: PassOptions): Promi
   return { deleted, left };
 }
 
-/** The keys of a location, without its own mark. */
+/** The keys of a location, without its mark and its owner. */
 async function* listPages(store: BlobStore): AsyncGenerator<readonly string[]> {
   for (let after: string | null | undefined; after !== null; ) {
     const page: Awaited<ReturnType<BlobStore['list']>> = await store.list('', after);
-    yield page.blobs.map(({ key }) => key).filter((key) => !key.startsWith(locationKey('')));
+    yield page.blobs
+      .map(({ key }) => key)
+      .filter((key) => !key.startsWith(locationKey('')) && !key.startsWith(ownerKey('')));
     after = page.next;
   }
 }

@@ -6,6 +6,7 @@ const PasskeyRow = Type.Object({
   credentialId: Type.String(),
   userId: Type.String(),
   login: Type.String(),
+  isActive: Type.Boolean(),
   publicKey: Bytes,
   counter: Type.Integer(),
 });
@@ -22,12 +23,12 @@ export type ListedPasskeyRow = Row<typeof ListedPasskeyRow>;
 /** Passkeys of users. */
 export function createPasskeyRepository(db: Queryable) {
   return {
-    /** The passkey of an active user. */
     find: (credentialId: string) =>
       db.maybeOne(sql.rows(PasskeyRow)`
         /* passkeys.find */
-        select p.credential_id as "credentialId", u.id as "userId", u.login, p.public_key as "publicKey", p.counter
-        from passkeys p join users u on u.id = p.user_id where p.credential_id = ${credentialId} and u.deactivated_at is null`),
+        select p.credential_id as "credentialId", u.id as "userId", u.login, u.deactivated_at is null as "isActive",
+          p.public_key as "publicKey", p.counter
+        from passkeys p join users u on u.id = p.user_id where p.credential_id = ${credentialId}`),
 
     list: (userId: string) =>
       db.any(sql.rows(ListedPasskeyRow)`

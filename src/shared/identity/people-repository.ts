@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { AllGrants, allGrants, type GrantedStack, holdsOn } from '../access/grant-repository.ts';
 import { Role } from '../access/roles.ts';
-import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { type Queryable, type Row, type SqlFragment, sql } from '../platform/db/sql.ts';
 import { isLockTimeout } from '../platform/db/sqlstate.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
@@ -59,6 +59,12 @@ const MemberRow = Type.Object({
   role: Nullable(Role),
 });
 
+/** Whether the provider of an organization made the account of the user `u`, no other organization has the user, and the user is not a site admin. */
+export const isManagedBy = (organizationId: SqlFragment) => sql.fragment`
+  coalesce(u.provisioned_by = ${organizationId}, false) and not u.site_admin
+    and not exists (select 1 from memberships x where x.user_id = u.id and x.organization_id <> ${organizationId})
+    and not exists (select 1 from scim_users x where x.user_id = u.id and x.organization_id <> ${organizationId})`;
+
 /** Operations on users, memberships and tokens for operators. Run several of them in one transaction, after `lock`. */
 export function createPeopleRepository(db: Queryable) {
   const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
@@ -114,14 +120,13 @@ export function createPeopleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Names of the organizations that manage the account: their identity provider has made it, or its groups give the membership. */
+    /** The name of the organization that manages the account, if one does. */
     listManagersOf: async (login: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* people.listManagersOf */
-        select o.name from users u join organizations o on
-          o.id = u.provisioned_by and exists (select 1 from scim_users s where s.organization_id = o.id and s.user_id = u.id)
-          or exists (select 1 from mapped_memberships g where g.organization_id = o.id and g.user_id = u.id)
-        where u.login = ${login} order by o.name`);
+        select o.name from users u join organizations o on o.id = u.provisioned_by
+        where u.login = ${login} and exists (select 1 from scim_users s where s.organization_id = o.id and s.user_id = u.id)
+          and ${isManagedBy(sql.fragment`o.id`)}`);
       return rows.map(({ name }) => name);
     },
 

@@ -7,6 +7,7 @@ const IdentityRow = Type.Object({ userId: Type.String(), login: Type.String(), i
 export type IdentityRow = Row<typeof IdentityRow>;
 
 const DataRow = Type.Object({ data: Type.String() });
+const NameRow = Type.Object({ name: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const MembershipRow = Type.Object({
   organizationId: Type.String(),
@@ -34,6 +35,10 @@ export function createProviderRepository(db: Queryable) {
         insert into user_identities (issuer, subject, user_id) values (${issuer}, ${subject}, ${userId}) on conflict do nothing`);
       return rowCount > 0;
     },
+
+    removeIdentities: (userId: string) =>
+      db.query(sql.nothing`
+        /* providers.removeIdentities */ delete from user_identities where user_id = ${userId}`),
 
     noteSignIn: (issuer: string, subject: string) =>
       db.query(sql.nothing`
@@ -73,6 +78,16 @@ export function createProviderRepository(db: Queryable) {
         from memberships m join organizations o on o.id = m.organization_id
         left join mapped_memberships g on g.organization_id = m.organization_id and g.user_id = m.user_id
         where m.user_id = ${userId}`),
+
+    /** Names of the organizations whose provider has suspended the membership (SCIM). */
+    listSuspensions: async (userId: string): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* providers.listSuspensions */
+        select o.name from scim_users s join organizations o on o.id = s.organization_id
+        where s.user_id = ${userId}
+          and not exists (select 1 from memberships m where m.organization_id = s.organization_id and m.user_id = s.user_id)`);
+      return rows.map(({ name }) => name);
+    },
 
     setMappedRole: (organizationId: string, userId: string, role: Role) =>
       db.query(sql.nothing`

@@ -28,6 +28,7 @@ export type TeamStackRow = Row<typeof TeamStackRow>;
 
 const TeamOnStackRow = Type.Object({ ...TeamRow.properties, ...AllGrants.properties });
 const CountRow = Type.Object({ count: Type.Integer() });
+const RemovedRow = Type.Object({ permissions: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 
 /** Teams and their members. */
@@ -147,18 +148,13 @@ export function createTeamRepository(db: Queryable) {
           or effective_permissions(${facts === null ? null : JSON.stringify(facts)}::jsonb, organization_id, project_pattern, stack_pattern) & 1 = 1)
         group by 1, 2 order by 1, 2`),
 
-    /** Removes grants on a stack by its name, except the grant `kept`. Returns whether there were any. */
-    removeStack: async (
-      teamId: string,
-      { project, stack }: { project: string; stack: string },
-      kept: string | null = null,
-    ): Promise<boolean> => {
-      const result = await db.query(sql.nothing`
+    /** Removes grants on a stack by its name, except the grant `kept`. Returns what they allowed. */
+    removeStack: (teamId: string, { project, stack }: { project: string; stack: string }, kept: string | null = null) =>
+      db.any(sql.rows(RemovedRow)`
         /* teams.removeStack */
         delete from grants g where ${byName(teamId)} and project_pattern = ${project} and stack_pattern = ${stack}
-          and (${kept}::uuid is null or g.id <> ${kept}::uuid)`);
-      return result.rowCount > 0;
-    },
+          and (${kept}::uuid is null or g.id <> ${kept}::uuid)
+        returning g.permissions`),
 
     /** Teams with grants that apply to the stack. */
     listOn: (organizationId: string, stack: GrantedStack) =>

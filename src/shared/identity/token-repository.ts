@@ -3,6 +3,7 @@ import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { TokenKind } from './token-kinds.ts';
+import { createTokenLifeRepository, isValid } from './token-life-repository.ts';
 import { TokenScope } from './token-scopes.ts';
 import type { Claims } from './trust/trust-policy.ts';
 
@@ -43,17 +44,6 @@ export interface TokenListCursor {
   readonly id: string;
 }
 
-const AffectedRow = Type.Object({
-  id: Type.String(),
-  kind: TokenKind,
-  name: Nullable(Type.String()),
-  owner: Nullable(Type.String()),
-  description: Type.String(),
-  expiresAt: Nullable(Timestamp),
-  newExpiresAt: Timestamp,
-  ends: Type.Boolean(),
-});
-
 /** The owner of a token. */
 export type TokenOwner =
   | { readonly kind: 'personal'; readonly userId: string }
@@ -82,16 +72,18 @@ export interface NewToken {
   /** Null for an operator. */
   readonly createdBy: string | null;
   /** The policy by which the token was issued for an id token with these claims. */
-  readonly exchange?: { readonly policyId: string; readonly claims: Claims };
+  readonly exchange?: { readonly policyId: string; readonly organizationId: string; readonly claims: Claims };
 }
 
 const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
-const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
+/** How many tokens of CI runs a list has that is not paged. */
+const listedRuns = 100;
 /** A rotation repeats the previous one if it comes this soon after it. */
 const repetitionSeconds = 60;
 /** Class of the advisory lock of an owner, under which its tokens are counted and created. */
 const makingLock = 99;
+const HolderRow = Type.Object({ isProvisioning: Type.Boolean() });
 const MakerRow = Type.Object({ maker: Nullable(Type.String()) });
 const RotatedRow = Type.Object({
   id: Type.String(),
@@ -112,16 +104,15 @@ export function createTokenRepository(db: Queryable) {
       : 'teamId' in ownerFilter
         ? sql.fragment`t.kind = 'team' and t.team_id = ${ownerFilter.teamId}`
         : sql.fragment`t.kind in ('organization', 'service') and t.organization_id = ${ownerFilter.organizationId}`;
-  // Tokens of sessions are shown, and end, with their sessions.
-  const isValid = sql.fragment`not t.is_session and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
   const columns = sql.fragment`
     t.id, t.kind, t.name, t.description, coalesce(u.login, e.name) as owner, t.role, t.scopes, t.is_provisioning as "isProvisioning",
     t.created_at as "createdAt", c.login as "createdBy", t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
     case when t.previous_until > now() then t.previous_until end as "previousUntil"`;
-  const joined = sql.fragment`
-    api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
-    left join users c on c.id = t.created_by`;
+  const withNames = sql.fragment`
+    left join users u on u.id = t.user_id left join teams e on e.id = t.team_id left join users c on c.id = t.created_by`;
   return {
+    ...createTokenLifeRepository(db),
+
     /**
      * Returns the id and when the token expires, which the policies of organizations may have made earlier. Violates a constraint whose
      * name ends in `_name` if the owner has had a token of that name.
@@ -130,21 +121,27 @@ export function createTokenRepository(db: Queryable) {
       db.one(sql.rows(InsertedRow)`
         /* tokens.insert */
         insert into api_tokens (kind, user_id, organization_id, team_id, role, token_hash, name, description, scopes, expires_at, created_by,
-          is_provisioning, policy_id, claims)
+          is_provisioning, policy_id, issued_in, claims)
         values (${owner.kind}, ${owner.kind === 'personal' ? owner.userId : null},
                 ${owner.kind === 'personal' ? null : owner.organizationId}, ${owner.kind === 'team' ? owner.teamId : null},
                 ${owner.kind === 'organization' ? owner.role : null}, ${sql.binary(token.hash)}, ${token.name}, ${token.description},
                 ${token.scopes === null ? null : JSON.stringify(token.scopes)}::jsonb,
                 ${token.expiresAt?.toISOString() ?? null}::timestamptz, ${token.createdBy},
                 ${owner.kind === 'service' && owner.isProvisioning === true},
-                ${token.exchange?.policyId ?? null}, ${token.exchange ? storableJson(token.exchange.claims) : null}::jsonb)
+                ${token.exchange?.policyId ?? null}, ${token.exchange?.organizationId ?? null},
+                ${token.exchange ? storableJson(token.exchange.claims) : null}::jsonb)
         returning id, expires_at as "expiresAt"`),
 
-    /** Valid tokens, oldest first. */
+    /** Valid tokens, oldest first; of those issued to CI runs, the newest 100. */
     list: (ownerFilter: TokenOwnerFilter) =>
       db.any(sql.rows(TokenRow)`
         /* tokens.list */
-        select ${columns} from ${joined} where ${within(ownerFilter)} and ${isValid} order by t.created_at, t.id`),
+        select ${columns} from api_tokens t ${withNames} where t.id = any (array(
+          select t.id from api_tokens t where ${within(ownerFilter)} and ${isValid} and t.policy_id is null
+          union all (
+            select t.id from api_tokens t where ${within(ownerFilter)} and ${isValid} and t.policy_id is not null
+            order by t.created_at desc, t.id desc limit ${listedRuns})))
+        order by t.created_at, t.id`),
 
     /** A page of valid tokens, newest first; with `withCiTokens`, including tokens issued to CI runs. */
     listPage: (
@@ -159,7 +156,7 @@ export function createTokenRepository(db: Queryable) {
         /* tokens.listPage */
         select ${columns}, t.policy_id is not null as "isCiToken",
           t.listed_in is not null as "isListed", (extract(epoch from t.created_at) * 1000000)::bigint as micros
-        from ${joined} where ${within(ownerFilter)} and ${isValid} and (${withCiTokens} or t.policy_id is null)
+        from api_tokens t ${withNames} where ${within(ownerFilter)} and ${isValid} and (${withCiTokens} or t.policy_id is null)
           and ${
             after === null
               ? sql.fragment`true`
@@ -214,6 +211,16 @@ export function createTokenRepository(db: Queryable) {
       return rowCount;
     },
 
+    /** Deletes up to `limit` ended tokens of CI runs of an organization. Returns how many. */
+    deleteEndedOfRuns: async (organizationId: string, limit: number): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* tokens.deleteEndedOfRuns */
+        delete from api_tokens where id = any (array(
+          select t.id from api_tokens t
+          where t.organization_id = ${organizationId} and t.policy_id is not null and least(t.revoked_at, t.expires_at) < now() limit ${limit}))`);
+      return rowCount;
+    },
+
     /** The user who has the secret of a token without a user: the one who last rotated it or created it; null: an operator. */
     findCreator: async (id: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(MakerRow)`
@@ -224,7 +231,7 @@ export function createTokenRepository(db: Queryable) {
     /**
      * Replaces the secret of a valid token and restarts its lifetime. The previous secret stays valid for `overlapSeconds`; with 0, leases that were
      * started with the token end as well. A repetition by the same user within a minute, as after a lost response, replaces the new secret and keeps the previous
-     * one. Returns null if there is no such token, or if a CI run has it.
+     * one. Returns null if there is no such token, or it may not be rotated (`findHolder`).
      */
     rotate: async (
       id: string,
@@ -242,10 +249,11 @@ export function createTokenRepository(db: Queryable) {
         /* tokens.rotate */
         update api_tokens t set previous_hash = case when ${isRepeated} then t.previous_hash else t.token_hash end,
           previous_until = case when ${isRepeated} then least(t.previous_until, ${until}) else ${until} end,
+          previous_rotated_by = case when ${isRepeated} then t.previous_rotated_by else t.rotated_by end,
           token_hash = ${sql.binary(hash)}, rotated_at = now(), rotated_by = ${by},
           expires_at = now() + (t.expires_at - coalesce(t.rotated_at, t.created_at))
         where t.id = ${id} and ${ownerFilter === null ? sql.fragment`true` : within(ownerFilter)} and ${isValid} and t.listed_in is null
-          and t.policy_id is null
+          and t.policy_id is null and (${ownerFilter === null} or not t.is_provisioning)
         returning t.id, t.expires_at as "expiresAt", t.previous_until as "previousUntil"`);
       if (row && overlapSeconds === 0)
         await db.query(
@@ -254,47 +262,15 @@ export function createTokenRepository(db: Queryable) {
       return row;
     },
 
-    /** Whether the valid token was issued for the id token of a CI run. */
-    isOfRun: (id: string, ownerFilter: TokenOwnerFilter | null) =>
-      db.exists(sql.rows(IdRow)`
-        /* tokens.isOfRun */
-        select t.id from api_tokens t
-        where t.id = ${id} and ${ownerFilter === null ? sql.fragment`true` : within(ownerFilter)} and ${isValid} and t.policy_id is not null`),
-
-    /** The longest token lifetime that the organizations of a user allow, in seconds; null: no limit. */
-    findMaxSecondsOfUser: async (userId: string): Promise<number | null> => {
-      const row = await db.one(sql.rows(Type.Object({ seconds: Nullable(Type.Integer()) }))`
-        /* tokens.findMaxSecondsOfUser */
-        select min(a.max_token_seconds) as seconds
-        from organization_access a join memberships m on m.organization_id = a.organization_id where m.user_id = ${userId}`);
-      return row.seconds;
+    /** Who holds a valid token that is not rotated: a CI run, or, where the caller is no operator, an identity provider. Null: no such token. */
+    findHolder: async (id: string, ownerFilter: TokenOwnerFilter | null): Promise<'run' | 'provider' | null> => {
+      const row = await db.maybeOne(sql.rows(HolderRow)`
+        /* tokens.findHolder */
+        select t.is_provisioning as "isProvisioning" from api_tokens t
+        where t.id = ${id} and ${ownerFilter === null ? sql.fragment`true` : within(ownerFilter)} and ${isValid}
+          and (t.policy_id is not null or t.is_provisioning)`);
+      return row && (row.isProvisioning ? 'provider' : 'run');
     },
-
-    findMaxSeconds: async (organizationId: string): Promise<number | null> => {
-      const row = await db.one(sql.rows(Type.Object({ seconds: Nullable(Type.Integer()) }))`
-        /* tokens.findMaxSeconds */
-        select max_token_seconds as seconds from organization_access where organization_id = ${organizationId}`);
-      return row.seconds;
-    },
-
-    /** Tokens whose lifetime a policy of `seconds` would shorten, the first to end first. */
-    listAffected: (organizationId: string, seconds: number) =>
-      db.any(sql.rows(AffectedRow)`
-        /* tokens.listAffected */
-        select t.id, t.kind, t.name, coalesce(u.login, e.name) as owner, t.description, t.expires_at as "expiresAt",
-               n.at as "newExpiresAt", n.at <= now() as ends
-        from api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
-        cross join lateral (select coalesce(t.rotated_at, t.created_at) + make_interval(secs => ${seconds}) as at) n
-        where ${isValid} and t.listed_in is null and (t.expires_at is null or t.expires_at > n.at)
-          and (t.organization_id = ${organizationId}
-            or t.user_id in (select user_id from memberships where organization_id = ${organizationId}))
-        order by n.at, t.id`),
-
-    /** Null: no limit. Shortens the lifetime of existing and future tokens. */
-    setMaxSeconds: (organizationId: string, seconds: number | null) =>
-      db.query(sql.nothing`
-        /* tokens.setMaxSeconds */
-        update organization_access set max_token_seconds = ${seconds}::bigint where organization_id = ${organizationId}`),
   };
 }
 export type TokenRepository = ReturnType<typeof createTokenRepository>;

@@ -8,7 +8,7 @@ const stackId = '0f0a7a0e-52a6-4a0e-8f0b-0f6f6f0c1d2e';
 const fence = { updateId, stackId, epoch: 3 };
 const body = { payloadKey: 'b5a1', encoding: 'gzip' };
 const admission = { stackVersion: 4, checkpointId: null, deadline: '2026-01-01T00:00:00.000Z' };
-const change = { stackId, updateId, requestedBy: 'u1', source: serverSource, admission };
+const change = { stackId, updateId, requestedBy: 'u1', tokenId: 't1', source: serverSource, admission };
 const from = { organization: 'acme', project: 'shop', stack: 'dev' };
 const to = { ...from, stack: 'prod' };
 

@@ -17,6 +17,8 @@ export const changeTarget = {
   updateId: Type.String(),
   /** Null for a token that belongs to no user. */
   requestedBy: Nullable(Type.String()),
+  /** See StateEdit. */
+  tokenId: Type.String(),
   /** For the audit log. */
   source: AuditSource,
   admission: Admission,

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
-import type { AuditSource } from '../audit/audit-event.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
@@ -34,8 +33,8 @@ export interface StateEdit {
   /** Id of the update that records the change, chosen before the change is made. */
   readonly updateId: string;
   readonly admission: Admission;
-  /** The user who requested it; the commit needs their permission to write. Absent for operators. */
-  readonly source?: AuditSource | undefined;
+  /** The token or session of the user who requested it; the commit needs its permission to write. Null: an operator. */
+  readonly tokenId: string | null;
 }
 
 /** The rights of a caller on stacks of an organization; see lockRights. */
@@ -151,7 +150,7 @@ export class StateEdits {
       assertUnchanged(stack, change.admission);
       const present = { project: stack.project, stack: stack.stack, tags: readTags(stack.tags) };
       if (rights && !rights.mayWrite(present)) throw rightsLost();
-      if (isOfUser(change)) assertThawed(stack);
+      if (rights) assertThawed(stack);
       await work(tx, stack, async (next, before = present) => {
         if (!rights) return;
         if (!rights.mayWrite(next)) throw rightsLost();
@@ -192,10 +191,10 @@ export class StateEdits {
   }
 
   /** Null: an operator. Before the stack is locked, as everywhere. */
-  async #lockRights(tx: Queryable, { source, stackId }: StateEdit): Promise<Rights | null> {
-    if (!source || source.tokenId === null) return null;
+  async #lockRights(tx: Queryable, { stackId, tokenId }: StateEdit): Promise<Rights | null> {
+    if (tokenId === null) return null;
     const { organization } = assertFound(await createStackRepository(tx).findById(stackId));
-    return this.#lockRightsOf(tx, source.tokenId, organization);
+    return this.#lockRightsOf(tx, tokenId, organization);
   }
 
   /** Prevents the change from being committed, unless it already was. */
@@ -222,10 +221,6 @@ async function wasCommitted(outcomes: ChangeOutcomeRepository, { updateId, admis
   if (outcome) throw fromRejection(outcome.rejection);
   if (await outcomes.isPast(admission.deadline)) throw new ChangeTimedOutError();
   return false;
-}
-
-function isOfUser({ source }: StateEdit): boolean {
-  return source?.actor === 'user';
 }
 
 function assertFound<Stack extends StackRow>(stack: Stack | null): Stack {

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
+import { retried } from '../platform/app/retried.ts';
 import styles from '../platform/app/settings-page.module.css';
 import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
 import { apiClient } from '../platform/app/trpc.ts';
@@ -21,6 +22,8 @@ export function ExportDialog({
   readonly onClose: () => void;
 }) {
   const [parts, setParts] = useState<number | null>(null);
+  // After a failure, the export goes on where it was: each part is recorded in the log.
+  const done = useRef<{ texts: string[]; cursor: string | null }>({ texts: [], cursor: null });
   const [error, setError] = useState<{ readonly message: string } | null>(null);
   const zone = zoneOf(useTimeDisplay());
   const isGone = useRef(false);
@@ -31,16 +34,16 @@ export function ExportDialog({
     };
   }, []);
   const collect = async (): Promise<void> => {
-    const texts: string[] = [];
     const query = { organization, format, ...toAuditQuery(search, zone) };
-    for (let cursor: string | null = null; ; ) {
+    const { texts } = done.current;
+    do {
       setParts(texts.length);
-      const part: { text: string; next: string | null } = await apiClient.audit.export.mutate({ ...query, cursor });
+      const { cursor } = done.current;
+      const part = await retried(() => apiClient.audit.export.mutate({ ...query, cursor }));
       if (isGone.current) return;
       texts.push(part.text);
-      cursor = part.next;
-      if (cursor === null) break;
-    }
+      done.current.cursor = part.next;
+    } while (done.current.cursor !== null);
     save(new Blob(texts, { type: types[format] }), `audit-${organization}.${format}`);
     onClose();
   };
@@ -58,7 +61,7 @@ export function ExportDialog({
       description={auditExportTexts.description}
       action={auditExportTexts.export}
       error={error}
-      isPending={parts !== null}
+      isReady={parts === null}
       onSubmit={submit}
       onClose={onClose}
     >

@@ -1,7 +1,7 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Download, ScrollText } from 'lucide-react';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import type { AuditItem } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import styles from '../platform/app/settings-page.module.css';
@@ -15,7 +15,7 @@ import { Empty } from '../platform/ui/empty.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
 import { Menu, MenuItem } from '../platform/ui/menu.tsx';
 import { FilterBar, Page } from '../platform/ui/page.tsx';
-import { pagedList } from '../platform/ui/paged-list.ts';
+import { type NextPageQuery, pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { useTimeDisplay, zoneOf } from '../platform/ui/time-display.ts';
@@ -73,32 +73,42 @@ export function AuditPage() {
         keyOf={({ number }) => String(number)}
         details={(event) => (open.has(event.number) ? <AuditDetails event={event} /> : undefined)}
         empty={
-          <Empty
-            title={query.hasNextPage ? auditTexts.nothingFoundYet : auditTexts.nothingMatches}
-            icon={<ScrollText size={20} />}
-          >
-            {query.hasNextPage ? (
-              <>
-                <p>{auditTexts.onlyOlderEvents}</p>
-                <p>
-                  <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                    {query.isFetchingNextPage ? auditTexts.searching : auditTexts.lookFurtherBack}
-                  </Button>
-                </p>
-              </>
-            ) : (
-              <>
-                <p>{auditTexts.onTheCommandLine}</p>
-                <Code>pulumi org audit-log list --all</Code>
-              </>
-            )}
-          </Empty>
+          <NothingFound query={query}>
+            <p>{auditTexts.onTheCommandLine}</p>
+            <Code>pulumi org audit-log list --all</Code>
+          </NothingFound>
         }
       />
       {format === null ? null : (
         <ExportDialog organization={organization} search={search} format={format} onClose={() => setFormat(null)} />
       )}
     </Page>
+  );
+}
+
+/** A page of a log may be empty although older events match. `children`: a hint if none does. */
+export function NothingFound({
+  children,
+  query: { fetchNextPage, hasNextPage, isFetchingNextPage },
+}: {
+  readonly query: NextPageQuery;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <Empty title={hasNextPage ? auditTexts.nothingFoundYet : auditTexts.nothingMatches} icon={<ScrollText size={20} />}>
+      {hasNextPage ? (
+        <>
+          <p>{auditTexts.onlyOlderEvents}</p>
+          <p>
+            <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+              {isFetchingNextPage ? auditTexts.searching : auditTexts.lookFurtherBack}
+            </Button>
+          </p>
+        </>
+      ) : (
+        children
+      )}
+    </Empty>
   );
 }
 

@@ -1,14 +1,12 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
-import { ScrollText } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { AuditDetails } from '../audit/audit-details.tsx';
-import { auditColumns } from '../audit/audit-page.tsx';
+import { auditColumns, NothingFound } from '../audit/audit-page.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import styles from '../platform/app/settings-page.module.css';
 import { TextFilter } from '../platform/app/text-filter.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
-import { Empty } from '../platform/ui/empty.tsx';
 import { FilterBar, Page } from '../platform/ui/page.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { Table } from '../platform/ui/table.tsx';
@@ -57,7 +55,7 @@ export function ServerAuditPage() {
         {...pagedList(query)}
         keyOf={({ number }) => String(number)}
         details={(event) => (open.has(event.number) ? <AuditDetails event={event} /> : undefined)}
-        empty={<Empty title={serverAuditTexts.nothing} icon={<ScrollText size={20} />} />}
+        empty={<NothingFound query={query} />}
       />
     </Page>
   );

@@ -169,7 +169,6 @@ export const serverAuditTexts = {
   events: 'Events',
   lead: 'Sign-ins, passwords, passkeys and personal tokens of all users, and other events outside of organizations.',
   login: 'Login',
-  nothing: 'Nothing matches',
   onWhat: 'Target',
   partOfName: 'Part of a name',
   title: 'Audit log',

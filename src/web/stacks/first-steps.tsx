@@ -1,14 +1,11 @@
-import { useMutation } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Layers } from 'lucide-react';
-import { useState } from 'react';
-import type { StackItem } from '../platform/app/contract.ts';
 import { useMe } from '../platform/app/me.ts';
-import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { HaltNote } from '../platform/ui/halt-note.tsx';
+import type { FirstStack, FirstToken } from './first-stack.ts';
 import styles from './first-steps.module.css';
 import { nameOf } from './stack-row.tsx';
 import { firstStepTexts } from './texts.tsx';
@@ -25,19 +22,6 @@ resources:
 YAML`;
 
 const deployCommand = 'pulumi up';
-
-/** The token for the first steps. The page has it: the steps are gone as soon as there is a filter, or a stack of a colleague. */
-export function useFirstToken() {
-  return useMutation(
-    trpc.tokens.createMine.mutationOptions({
-      // The response contains the value of the token: no cache may keep it.
-      gcTime: 0,
-      onSuccess: () => void queryClient.invalidateQueries({ queryKey: trpc.tokens.pathKey() }),
-    }),
-  );
-}
-
-type FirstToken = ReturnType<typeof useFirstToken>;
 
 /** The command that logs in with the new token, which is shown only once. */
 function LoginCommand({ value }: { readonly value: string }) {
@@ -112,17 +96,8 @@ export function FirstSteps({
   );
 }
 
-type Stack = Pick<StackItem, 'organization' | 'project' | 'stack'>;
-
-/** The stack that has come while the page showed that there is none; null: none has. `items`: all stacks, null if they are not known. */
-export function useFirstStack(items: readonly Stack[] | null): Stack | null {
-  const [wasEmpty, setWasEmpty] = useState(false);
-  if (items?.length === 0 && !wasEmpty) setWasEmpty(true);
-  return wasEmpty ? (items?.[0] ?? null) : null;
-}
-
 /** Greets the first stack. */
-export function FirstStackNotice({ stack }: { readonly stack: Stack }) {
+export function FirstStackNotice({ stack }: { readonly stack: FirstStack }) {
   return (
     <p role="status" className={styles['greeting']}>
       {firstStepTexts.isHere(

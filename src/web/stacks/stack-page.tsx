@@ -1,12 +1,15 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Star } from 'lucide-react';
+import { useRef } from 'react';
+import { isGone } from '../platform/app/api-error.ts';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
 import { useCopyAction } from '../platform/app/page-actions.ts';
 import { usePageTitle } from '../platform/app/page-title.ts';
 import { useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
+import { reread } from '../platform/app/reread.ts';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
@@ -42,30 +45,33 @@ const busyPollMs = 2_000;
 const idlePollMs = 15_000;
 const livePollMs = 60_000;
 
+/** What a notification may have changed. The state, which is large, changes neither in the queue nor when an update begins. */
+function shownAfter(kind: string) {
+  const ofQueue = [trpc.stacks.get, trpc.queue.list];
+  if (kind === 'queue.changed') return ofQueue;
+  const ofUpdates = [...ofQueue, trpc.stacks.pending, trpc.updates.list];
+  if (kind === 'update.created' || kind === 'update.started') return ofUpdates;
+  return [...ofUpdates, trpc.updates.trend, trpc.resources, trpc.versions.list];
+}
+
 /** One stack: its status, history and configuration. */
 export function StackPage() {
   const { organization, project, stack: name } = route.useParams();
   const stack = { organization, project, stack: name };
   const search = route.useSearch();
   usePageTitle(`${project}/${name}`);
-  const isLive = useLive(`stack:${organization}/${project}/${name}`, () => {
-    for (const shown of [
-      trpc.stacks.get,
-      trpc.stacks.pending,
-      trpc.updates.list,
-      trpc.updates.trend,
-      trpc.queue.list,
-      trpc.resources,
-      trpc.versions.list,
-    ])
-      void queryClient.invalidateQueries({ queryKey: shown.pathKey() });
-  });
+  const isLive = useRef(false);
   const query = useQuery(
     trpc.stacks.get.queryOptions(stack, {
       refetchInterval: ({ state }) =>
-        every(isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs)({ state }),
+        every(isLive.current ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs)({ state }),
     }),
   );
+  // A stream with the topic of a stack that is gone is refused, with all other topics of this tab.
+  const isThere = query.data !== undefined && !isGone(query.error);
+  isLive.current = useLive(isThere ? `stack:${organization}/${project}/${name}` : null, ({ kind }) => {
+    for (const shown of shownAfter(kind)) void reread(queryClient, shown.pathKey());
+  });
   // Loaded with the stack, so that the page does not shift when they arrive; it does not wait for retries.
   const approvals = useAskedApprovals(stack);
   const tab = search.tab ?? 'overview';

@@ -2,6 +2,7 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Search } from 'lucide-react';
 import { useId, useRef, useState } from 'react';
 import { useDebouncedText, useSlashKey } from '../platform/app/debounced-text.ts';
+import { positionOf, stepFrom } from '../platform/ui/list-choice.ts';
 import { type Suggesting, type Suggestion, useSuggestions } from './stack-suggestions.ts';
 import { filteringText, typedTerm } from './stack-terms.ts';
 import styles from './stack-text-filter.module.css';
@@ -20,12 +21,13 @@ export function StackTextFilter({ items }: { readonly items: readonly Suggesting
     void navigate({ to: '.', replace: true, search: (before) => ({ ...before, ...part, text: typed || undefined }) });
   const [draft, setDraft] = useDebouncedText(text, apply, pauseMs, filteringText);
   const [isOpen, setIsOpen] = useState(false);
-  const [chosen, setChosen] = useState(-1);
+  const [chosen, setChosen] = useState<string | null>(null);
   useSlashKey(field);
   const term = typedTerm(draft);
   const found = useSuggestions(term, organization, items, isOpen);
   const shown = isOpen ? found : [];
-  const at = Math.min(chosen, shown.length - 1);
+  const values = shown.map(({ value }) => value);
+  const at = positionOf(values, chosen, -1);
 
   const type = (typed: string): void => {
     const [ended = '', space = '', name = '', value = ''] = /(^|\s)(tag|project):(\S+)\s$/i.exec(typed) ?? [];
@@ -33,7 +35,7 @@ export function StackTextFilter({ items }: { readonly items: readonly Suggesting
     setDraft(rest);
     if (name !== '') apply(filteringText(rest), { [name.toLowerCase()]: value });
     setIsOpen(true);
-    setChosen(-1);
+    setChosen(null);
   };
   const take = (value: string): void => {
     if (term.field === null) {
@@ -47,9 +49,9 @@ export function StackTextFilter({ items }: { readonly items: readonly Suggesting
     setIsOpen(false);
   };
   const onKey = (event: React.KeyboardEvent<HTMLInputElement>): void => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const step = ({ ArrowDown: 1, ArrowUp: -1 } as const)[event.key];
     if (step !== undefined && shown.length > 0) {
-      setChosen(at < 0 && step < 0 ? shown.length - 1 : (at + step + shown.length) % shown.length);
+      setChosen(stepFrom(values, at, step));
     } else if (event.key === 'Enter') {
       const value = shown[at]?.value ?? (term.field === null ? '' : term.text);
       if (value !== '') take(value);
@@ -105,7 +107,7 @@ export function StackTextFilter({ items }: { readonly items: readonly Suggesting
             aria-selected={index === at}
             tabIndex={-1}
             className={styles['option']}
-            onMouseMove={() => setChosen(index)}
+            onMouseMove={() => setChosen(value)}
             // The field keeps the focus.
             onMouseDown={(event) => event.preventDefault()}
             onClick={() => take(value)}

@@ -8,10 +8,11 @@ import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages
 import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { Button } from '../platform/ui/button.tsx';
+import { lazyPart } from '../platform/ui/chunks.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { numberLocale } from '../platform/ui/locale.ts';
 import { PrintNote } from '../platform/ui/print-note.tsx';
-import { FirstStackNotice, FirstSteps, FirstTokenNotice, useFirstStack, useFirstToken } from './first-steps.tsx';
+import { useFirstStack, useFirstToken } from './first-stack.ts';
 import { NextSteps, useNextSteps } from './next-steps.tsx';
 import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
@@ -19,6 +20,10 @@ import { StackFilterBar } from './stack-filter-bar.tsx';
 import { StackTable, StackTableSkeleton } from './stack-table.tsx';
 import styles from './stacks-page.module.css';
 import { stacksTexts } from './texts.tsx';
+
+const FirstSteps = lazyPart(async () => (await import('./first-steps.tsx')).FirstSteps);
+const FirstStackNotice = lazyPart(async () => (await import('./first-steps.tsx')).FirstStackNotice);
+const FirstTokenNotice = lazyPart(async () => (await import('./first-steps.tsx')).FirstTokenNotice);
 
 const pageSize = 100;
 /** Lists up to this number of pages are refreshed; longer ones only when the user returns to them. */
@@ -85,7 +90,7 @@ export function StacksPage() {
       </header>
       <StackFilterBar items={items} />
       {greeting === null ? null : <FirstStackNotice stack={greeting} />}
-      {areFirstSteps ? null : <FirstTokenNotice token={firstToken} />}
+      {areFirstSteps || firstToken.data === undefined ? null : <FirstTokenNotice token={firstToken} />}
       {nextSteps !== null && areStepsAbove === true ? nextSteps : null}
       {problem ? (
         <Problem {...problem} />

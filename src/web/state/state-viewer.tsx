@@ -2,16 +2,17 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Download } from 'lucide-react';
 import { useState } from 'react';
 import type { StackRef } from '../platform/app/contract.ts';
+import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { shortType } from '../platform/app/resource-name.ts';
-import { trpc } from '../platform/app/trpc.ts';
+import { stopsUnread, trpc } from '../platform/app/trpc.ts';
 import { AccordionList, AccordionRow } from '../platform/ui/accordion-list.tsx';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';
 
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
-import { ListSearch, ListSection } from '../platform/ui/list-bar.tsx';
+import { ListSection } from '../platform/ui/list-bar.tsx';
 import { Segments } from '../platform/ui/segments.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { StateText } from './state-text.tsx';
@@ -23,13 +24,14 @@ const pageSize = 100;
 /** The state of one version: resource by resource, or as text while it is not too large. Secrets are redacted. */
 export function StateViewer({ stack, version }: { readonly stack: StackRef; readonly version: number }) {
   const [isText, setIsText] = useState(false);
-  const [filter, setFilter] = useState('');
-  const text = filter.trim();
+  // Each change reads the whole state: it waits until the user pauses.
+  const [text = '', setText] = useState<string>();
   const query = useInfiniteQuery(
     trpc.versions.resources.infiniteQueryOptions(
       { ...refOf(stack), version, limit: pageSize, ...(text === '' ? {} : { text }) },
       {
         getNextPageParam: (page) => page.next,
+        ...stopsUnread,
         staleTime: 'static',
         placeholderData: (former) => former,
       },
@@ -56,11 +58,11 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
             onChange={(value) => setIsText(value === 'text')}
           />
           {showsText ? null : (
-            <ListSearch
+            <ListTextFilter
               label={stateTexts.filter}
               placeholder={stateTexts.filterHint}
-              value={filter}
-              onText={setFilter}
+              value={text}
+              onText={setText}
             />
           )}
           <a className={buttonClass({ size: 'small' })} href={downloadPath(stack, version)} download>

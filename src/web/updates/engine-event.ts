@@ -75,17 +75,77 @@ export const eventKinds = (Object.keys(eventListTexts.kinds) as (keyof typeof ev
   label: eventListTexts.kinds[kind],
 }));
 
-/** Validates an event from the server. Returns null if it is invalid: one bad event must not hide the others. */
+/** The year 9999: dates end soon after, and their formats throw. */
+const maxTimestamp = 253_402_300_799;
+
+type Shape = 'string' | 'number' | 'boolean' | 'object' | 'strings' | 'numbers' | { readonly [field: string]: Shape };
+
+const state: Shape = {
+  ...{ type: 'string', id: 'string', parent: 'string', provider: 'string' },
+  ...{ custom: 'boolean', protect: 'boolean', inputs: 'object', outputs: 'object' },
+};
+const step: Shape = {
+  metadata: {
+    ...{ op: 'string', urn: 'string', type: 'string', provider: 'string', logical: 'boolean' },
+    ...{ old: state, new: state, keys: 'strings', diffs: 'strings', detailedDiff: 'object' },
+  },
+};
+const payloads: { readonly [payload: string]: Shape } = {
+  ...{ resourcePreEvent: step, resOutputsEvent: step, resOpFailedEvent: step },
+  diagnosticEvent: {
+    ...{ urn: 'string', prefix: 'string', message: 'string', severity: 'string' },
+    ...{ streamID: 'number', ephemeral: 'boolean' },
+  },
+  stdoutEvent: { message: 'string' },
+  preludeEvent: { config: 'object' },
+  summaryEvent: {
+    ...{ maybeCorrupt: 'boolean', durationSeconds: 'number', resourceChanges: 'numbers', result: 'string' },
+  },
+  policyEvent: {
+    ...{ resourceUrn: 'string', message: 'string', policyName: 'string', policyPackName: 'string' },
+    ...{ policyPackVersion: 'string', enforcementLevel: 'string' },
+  },
+  progressEvent: {
+    ...{ type: 'string', id: 'string', message: 'string', received: 'number', total: 'number', done: 'boolean' },
+  },
+  errorEvent: { error: 'string' },
+  cancelEvent: {},
+};
+
+/**
+ * An event from the server, without fields of other types than the CLI sends: any client may store such events. Returns null if
+ * nothing is left: one bad event must not hide the others.
+ */
 export function readEvent(value: unknown): EngineEvent | null {
-  if (typeof value !== 'object' || value === null) return null;
-  const event = value as EngineEvent;
-  if (typeof event.sequence !== 'number' || typeof event.timestamp !== 'number') return null;
-  for (const payload of [event.resourcePreEvent, event.resOutputsEvent, event.resOpFailedEvent]) {
-    if (payload === undefined) continue;
-    const step = payload?.metadata as StepMetadata | undefined;
-    if (typeof step?.urn !== 'string' || typeof step.op !== 'string') return null;
-  }
+  if (!isObject(value) || typeof value['sequence'] !== 'number' || typeof value['timestamp'] !== 'number') return null;
+  const event = withShape(value, payloads) as unknown as EngineEvent;
+  event.timestamp = Math.min(Math.max(value['timestamp'], 0), maxTimestamp);
+  for (const payload of [event.resourcePreEvent, event.resOutputsEvent, event.resOpFailedEvent])
+    if (payload !== undefined && (payload.metadata?.urn === undefined || payload.metadata.op === undefined))
+      return null;
   return event;
+}
+
+/** The object without known fields of a wrong type. */
+function withShape(value: Record<string, unknown>, shape: { readonly [field: string]: Shape }) {
+  const result = { ...value };
+  for (const [field, wanted] of Object.entries(shape)) {
+    const found = value[field];
+    if (typeof wanted === 'object' && isObject(found)) result[field] = withShape(found, wanted);
+    else if (!hasShape(found, wanted)) delete result[field];
+  }
+  return result;
+}
+
+function hasShape(value: unknown, shape: Shape): boolean {
+  if (shape === 'object') return isObject(value);
+  if (shape === 'strings') return Array.isArray(value) && value.every((each) => typeof each === 'string');
+  if (shape === 'numbers') return isObject(value) && Object.values(value).every((each) => typeof each === 'number');
+  return typeof value === shape;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A one-line summary of an event, with the CLI's color tags. */

@@ -5,6 +5,7 @@ import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Clamped } from '../platform/ui/clamped.tsx';
+import { copyText } from '../platform/ui/copy-text.ts';
 import { Colored } from './colored.tsx';
 import { listErrors } from './error-list.ts';
 import styles from './error-summary.module.css';
@@ -98,13 +99,12 @@ export function ErrorSummary({ progress, stack, update }: ErrorSummaryProps) {
 
 function CopyMarkdown({ report }: { readonly report: () => string }) {
   const [isCopied, setIsCopied] = useState(false);
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(report());
-    setIsCopied(true);
+  const copy = async (button: HTMLElement): Promise<void> => {
+    setIsCopied(await copyText(report(), button));
     setTimeout(() => setIsCopied(false), copiedMs);
   };
   return (
-    <Button size="small" onClick={() => void copy().catch(() => {})}>
+    <Button size="small" onClick={({ currentTarget }) => void copy(currentTarget)}>
       {isCopied ? <Check size={15} aria-hidden="true" /> : <Copy size={15} aria-hidden="true" />}
       {isCopied ? errorSummaryTexts.copied : errorSummaryTexts.copyAsMarkdown}
     </Button>

@@ -36,6 +36,7 @@ interface EventListProps {
 
 interface EventRow extends ReturnType<typeof describeEvent> {
   readonly event: EngineEvent;
+  readonly asSent: unknown;
 }
 
 /** Everything that the engine reported, the newest first. */
@@ -119,7 +120,7 @@ function listRows(pages: readonly { readonly items: readonly unknown[] }[], text
     if (event === null || seen.has(event.sequence)) continue;
     seen.add(event.sequence);
     const described = describeEvent(event);
-    const row = { ...described, text: stripColors(described.text), event };
+    const row = { ...described, text: stripColors(described.text), event, asSent: item };
     if (wanted === '' || `${row.urn ?? ''} ${row.text} ${row.label}`.toLowerCase().includes(wanted)) rows.push(row);
   }
   return rows;
@@ -138,7 +139,7 @@ function Row({
   readonly isOpen: boolean;
   readonly onToggle: () => void;
 }) {
-  const { event, label, text, urn } = row;
+  const { asSent, event, label, text, urn } = row;
   const time = new Date(event.timestamp * 1000);
   const display = useTimeDisplay();
   return (
@@ -157,7 +158,7 @@ function Row({
       </RowButton>
       {isOpen ? (
         <div className={styles['opened']}>
-          <JsonView label={eventListTexts.event(event.sequence)} value={event} />
+          <JsonView label={eventListTexts.event(event.sequence)} value={asSent} />
         </div>
       ) : null}
     </>

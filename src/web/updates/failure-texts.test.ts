@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { failureMarkdown } from './failure-markdown.ts';
-import { findLines, groupMessages, linesOf, messagesAsText } from './message-lines.ts';
+import { cutLines, findLines, groupMessages, linesOf, messagesAsText, placeOfLine } from './message-lines.ts';
 import { UpdateProgress } from './update-progress.ts';
 import { parseUpdateSearch } from './update-search.ts';
 
@@ -26,6 +26,24 @@ test('lines of messages have ids that do not depend on colors, and are found by 
   expect(messagesAsText(groups)).toBe(
     `1970-01-01T00:00:00.000Z error\none\ntwo\nTHREE\n\n1970-01-01T00:00:00.000Z error ${urn}\nfour\nthree\n`,
   );
+});
+
+test('a part of the lines of a long log is shown, around the line of an address', () => {
+  const debug = Array.from({ length: 20_000 }, (_, at) => ({ message: `line ${at}\nsecond\n` }));
+  const groups = said(...debug, { urn, message: 'a\nb\nc' });
+  const shown = (from: number, count: number) => {
+    const { groups: found, total } = cutLines(groups, { from, count });
+    const lines = found.flatMap(({ messages }) =>
+      messages.flatMap((each) => linesOf(each.diagnostic).slice(each.from, each.until)),
+    );
+    return { total, urns: found.map((group) => group.urn), ids: lines.map(({ id }) => id) };
+  };
+  expect(shown(0, 1_000).ids).toHaveLength(1_000);
+  expect(shown(0, 3)).toEqual({ total: 40_003, urns: [null], ids: ['10-1', '10-2', '11-1'] });
+  expect(shown(39_999, 3)).toEqual({ total: 40_003, urns: [null, urn], ids: ['20009-2', '20010-1', '20010-2'] });
+  for (const id of ['10-1', '11-2', '20010-3']) expect(shown(placeOfLine(groups, id), 1).ids).toEqual([id]);
+  expect(shown(placeOfLine(groups, '20010-99'), 9).ids).toEqual(['20010-3']);
+  expect(placeOfLine(groups, '9-1')).toBe(-1);
 });
 
 test('a line in an address is a message and a line, or nothing', () => {

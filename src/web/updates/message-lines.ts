@@ -44,10 +44,50 @@ export function findLines(groups: readonly MessageGroup[], text: string): string
   return found;
 }
 
-/** The position among `groups` of the one that a line is in, or -1. */
-export function groupOfLine(groups: readonly MessageGroup[], line: string): number {
-  const sequence = Number(line.split('-')[0]);
-  return groups.findIndex(({ diagnostics }) => diagnostics.some((each) => each.sequence === sequence));
+/** The position of a line among all lines, or -1 if there is no such message. */
+export function placeOfLine(groups: readonly MessageGroup[], line: string): number {
+  const [sequence, number] = line.split('-').map(Number);
+  let place = 0;
+  for (const diagnostic of groups.flatMap(({ diagnostics }) => diagnostics)) {
+    const lines = countLines(diagnostic);
+    if (diagnostic.sequence === sequence) return place + Math.min(Math.max(number ?? 1, 1), lines) - 1;
+    place += lines;
+  }
+  return -1;
+}
+
+function countLines({ message }: Diagnostic): number {
+  const text = message.trimEnd();
+  let count = 1;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count += 1;
+  return count;
+}
+
+/** A message with its lines from `from` on, before `until`. */
+export interface ShownMessage {
+  readonly diagnostic: Diagnostic;
+  readonly from: number;
+  readonly until: number;
+}
+
+/** `count` of all lines, from `from` on, with their groups, and how many lines there are: a log may have millions. */
+export function cutLines(
+  groups: readonly MessageGroup[],
+  { count, from }: { readonly from: number; readonly count: number },
+) {
+  let place = 0;
+  const shown = groups.map(({ diagnostics, ...group }) => {
+    const messages: ShownMessage[] = [];
+    for (const diagnostic of diagnostics) {
+      const lines = countLines(diagnostic);
+      const until = Math.min(lines, from + count - place);
+      const first = Math.max(0, from - place);
+      if (first < until) messages.push({ diagnostic, from: first, until });
+      place += lines;
+    }
+    return { ...group, messages };
+  });
+  return { groups: shown.filter(({ messages }) => messages.length > 0), total: place };
 }
 
 /** All messages as a text without colors, in the order in which they came. */

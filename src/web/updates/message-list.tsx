@@ -8,16 +8,25 @@ import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { ColoredSpans } from './colored.tsx';
-import { findLines, groupMessages, groupOfLine, linesOf, type MessageGroup, messagesAsText } from './message-lines.ts';
+import {
+  cutLines,
+  findLines,
+  groupMessages,
+  linesOf,
+  type MessageGroup,
+  messagesAsText,
+  placeOfLine,
+  type ShownMessage,
+} from './message-lines.ts';
 import styles from './message-list.module.css';
 import { messageListTexts } from './texts.tsx';
-import type { Diagnostic } from './update-progress.ts';
 import type { UpdateSearch } from './update-search.ts';
 import type { LiveProgress } from './use-update.ts';
 
 const icons = { debug: Info, info: Info, warning: TriangleAlert, error: CircleX } as const;
 const labels = messageListTexts.severities;
-const pageSize = 200;
+/** A browser takes minutes to draw all lines of a log of debug output. */
+const pageLines = 1_000;
 const inPlace = { to: '.', replace: true, resetScroll: false } as const;
 
 interface MessageListProps {
@@ -38,17 +47,21 @@ export function MessageList({ live, search, update }: MessageListProps) {
       ...inPlace,
       search: (before) => (before.text === typed ? before : { ...before, text: typed, line: undefined }),
     });
-  const [shownCount, setShownCount] = useState(pageSize);
+  const [chosen, choose] = useState({ from: 0, count: pageLines });
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tree is changed in place; its revision says when.
   const groups = useMemo(() => groupMessages(feed.progress), [feed, revision]);
   const text = search.text ?? '';
   const found = useMemo(() => findLines(groups, text), [groups, text]);
   const { line } = search;
-  const groupIndex = line === undefined ? -1 : groupOfLine(groups, line);
+  const place = useMemo(() => (line === undefined ? -1 : placeOfLine(groups, line)), [groups, line]);
+  const isOutside = place >= 0 && (place < chosen.from || place >= chosen.from + chosen.count);
+  const from = isOutside ? Math.max(0, place - pageLines / 2) : chosen.from;
+  const count = isOutside ? pageLines : chosen.count;
+  const shown = useMemo(() => cutLines(groups, { from, count }), [groups, from, count]);
+  const isThere = place >= 0;
   useEffect(() => {
-    if (line !== undefined && groupIndex >= 0)
-      document.getElementById(`line-${line}`)?.scrollIntoView({ block: 'center' });
-  }, [line, groupIndex]);
+    if (line !== undefined && isThere) document.getElementById(`line-${line}`)?.scrollIntoView({ block: 'center' });
+  }, [line, isThere]);
   if (groups.length === 0) {
     return (
       <Empty title={feed.isCaughtUp ? messageListTexts.noMessages : messageListTexts.readingTheMessages}>
@@ -65,7 +78,6 @@ export function MessageList({ live, search, update }: MessageListProps) {
     const next = from < 0 ? (step > 0 ? 0 : lines.length - 1) : (from + step + lines.length) % lines.length;
     change({ text: typed || undefined, line: lines[next] });
   };
-  const shown = groups.slice(0, Math.max(shownCount, groupIndex + 1));
   const hits = new Set(found);
   return (
     <ListSection
@@ -121,7 +133,15 @@ export function MessageList({ live, search, update }: MessageListProps) {
       }
     >
       <div className={`${styles['groups']} ${search.wrap === '0' ? styles['long'] : ''}`}>
-        {shown.map(({ diagnostics, type, urn }) => (
+        {from === 0 ? null : (
+          <Button
+            className={styles['more']}
+            onClick={() => choose({ from: Math.max(0, from - pageLines), count: count + Math.min(from, pageLines) })}
+          >
+            {messageListTexts.showEarlier}
+          </Button>
+        )}
+        {shown.groups.map(({ messages, type, urn }) => (
           <section key={urn ?? ''} className={styles['group']}>
             <h2 className={styles['title']} title={urn ?? undefined}>
               {urn === null ? (
@@ -133,10 +153,10 @@ export function MessageList({ live, search, update }: MessageListProps) {
               )}
             </h2>
             <ul className={styles['list']}>
-              {diagnostics.map((diagnostic) => (
+              {messages.map((message) => (
                 <Message
-                  key={diagnostic.sequence}
-                  diagnostic={diagnostic}
+                  key={message.diagnostic.sequence}
+                  shown={message}
                   hits={hits}
                   line={line}
                   onLine={(id) => change({ line: id })}
@@ -145,9 +165,9 @@ export function MessageList({ live, search, update }: MessageListProps) {
             </ul>
           </section>
         ))}
-        {groups.length > shown.length ? (
-          <Button className={styles['more']} onClick={() => setShownCount(shown.length + pageSize)}>
-            {messageListTexts.showMore(groups.length)}
+        {from + count < shown.total ? (
+          <Button className={styles['more']} onClick={() => choose({ from, count: count + pageLines })}>
+            {messageListTexts.showMore(shown.total)}
           </Button>
         ) : null}
       </div>
@@ -166,13 +186,13 @@ function download(groups: readonly MessageGroup[], { updateId }: UpdateDetails):
 }
 
 interface MessageProps {
-  readonly diagnostic: Diagnostic;
+  readonly shown: ShownMessage;
   readonly hits: ReadonlySet<string>;
   readonly line: string | undefined;
   readonly onLine: (id: string) => void;
 }
 
-function Message({ diagnostic, hits, line, onLine }: MessageProps) {
+function Message({ hits, line, onLine, shown: { diagnostic, from, until } }: MessageProps) {
   const { policy, severity } = diagnostic;
   const Icon = icons[severity];
   return (
@@ -186,28 +206,30 @@ function Message({ diagnostic, hits, line, onLine }: MessageProps) {
           <p className={styles['policy']}>{messageListTexts.policyOf(policy.name, policy.pack, policy.isMandatory)}</p>
         )}
         <div className={styles['text']}>
-          {linesOf(diagnostic).map(({ id, number, spans }) => (
-            <div
-              key={id}
-              id={`line-${id}`}
-              className={[styles['line'], hits.has(id) && styles['hit'], line === id && styles['current']]
-                .filter(Boolean)
-                .join(' ')}
-              aria-current={line === id ? 'true' : undefined}
-            >
-              {/* The address of a line is in the URL after a search too: thousands of stops would be in the way of a keyboard. */}
-              <button
-                type="button"
-                tabIndex={-1}
-                className={styles['number']}
-                aria-label={messageListTexts.linkToLine(number)}
-                onClick={() => onLine(id)}
+          {linesOf(diagnostic)
+            .slice(from, until)
+            .map(({ id, number, spans }) => (
+              <div
+                key={id}
+                id={`line-${id}`}
+                className={[styles['line'], hits.has(id) && styles['hit'], line === id && styles['current']]
+                  .filter(Boolean)
+                  .join(' ')}
+                aria-current={line === id ? 'true' : undefined}
               >
-                {number}
-              </button>
-              <ColoredSpans spans={spans} />
-            </div>
-          ))}
+                {/* The address of a line is in the URL after a search too: thousands of stops would be in the way of a keyboard. */}
+                <button
+                  type="button"
+                  tabIndex={-1}
+                  className={styles['number']}
+                  aria-label={messageListTexts.linkToLine(number)}
+                  onClick={() => onLine(id)}
+                >
+                  {number}
+                </button>
+                <ColoredSpans spans={spans} />
+              </div>
+            ))}
         </div>
       </div>
     </li>

@@ -8,7 +8,7 @@ import { duration } from '../platform/ui/relative-time.ts';
 import { Colored } from './colored.tsx';
 import { viewOperation } from './operations.ts';
 import styles from './progress-tree.module.css';
-import { progressRowTexts } from './texts.tsx';
+import { errorSummaryTexts, progressRowTexts } from './texts.tsx';
 import type { TreeRow } from './tree-rows.ts';
 import type { ResourceRow } from './update-progress.ts';
 
@@ -170,11 +170,14 @@ function Opened({ row }: { readonly row: ResourceRow }) {
     <div className={styles['opened']}>
       {row.diagnostics.length === 0 ? null : (
         <ul className={styles['said']}>
-          {row.diagnostics.map(({ message, sequence, severity }) => (
+          {row.diagnostics.slice(0, maxMessages).map(({ message, sequence, severity }) => (
             <li key={sequence} className={styles[severity]}>
               <Colored text={message.trimEnd()} />
             </li>
           ))}
+          {row.diagnostics.length > maxMessages ? (
+            <li>{errorSummaryTexts.moreUnderMessages(row.diagnostics.length - maxMessages)}</li>
+          ) : null}
         </ul>
       )}
       <InputChanges row={row} />
@@ -195,6 +198,7 @@ export function InputChanges({ row }: { readonly row: ResourceRow }) {
 }
 
 const maxChanges = 50;
+const maxMessages = 100;
 
 function changesOf({ lastStep: step }: ResourceRow) {
   if (step?.old?.inputs === undefined || step.new?.inputs === undefined) return null;

@@ -125,7 +125,8 @@ export const messageListTexts = {
   wrapLines: 'Wrap lines',
   download: 'Download',
   engineAndProgram: 'Engine and program',
-  showMore: (groups: number) => `Show more of ${groups.toLocaleString(numberLocale)} resources`,
+  showMore: (lines: number) => `Show more of ${lines.toLocaleString(numberLocale)} lines`,
+  showEarlier: 'Show earlier lines',
   policyOf: (policy: string, pack: string, isMandatory: boolean) => (
     <>
       Policy <code>{policy}</code> of <code>{pack}</code>

@@ -2,7 +2,7 @@ import { getRouteApi, Navigate } from '@tanstack/react-router';
 import type { StackRef } from '../platform/app/contract.ts';
 import { useCopyAction } from '../platform/app/page-actions.ts';
 import { usePageTitle } from '../platform/app/page-title.ts';
-import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { breadcrumbTexts, pageTexts } from '../platform/texts.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
@@ -25,7 +25,9 @@ const previewRoute = getRouteApi('/$organization/$project/$stack/previews/$updat
 /** An update of a stack's history. */
 export function UpdatePage() {
   const { version, ...stack } = updateRoute.useParams();
-  return <UpdateOf stack={stack} choice={{ version: Number(version) }} search={updateRoute.useSearch()} />;
+  const search = updateRoute.useSearch();
+  if (!/^[1-9]\d{0,8}$/.test(version)) return <NotFoundPage />;
+  return <UpdateOf stack={stack} choice={{ version: Number(version) }} search={search} />;
 }
 
 /** A preview, which has no number. The id of an update leads to its page. */

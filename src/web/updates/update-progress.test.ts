@@ -1,7 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { EngineEvent } from './engine-event.ts';
-import { readEvent } from './engine-event.ts';
+import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
+import { diffJson } from '../platform/ui/json-diff.ts';
+import { stripColors } from './colored-text.ts';
+import { describeEvent, type EngineEvent, readEvent } from './engine-event.ts';
+import { listErrors } from './error-list.ts';
+import { groupMessages, messagesAsText } from './message-lines.ts';
 import { listTreeRows, type TreeFilter } from './tree-rows.ts';
 import { UpdateProgress } from './update-progress.ts';
 
@@ -177,4 +181,51 @@ test('skips invalid events', () => {
     expect(readEvent(bad)).toBeNull();
   }
   expect(readEvent(step('pre', 1, stackUrn))).not.toBeNull();
+});
+
+test('survives events with fields of other types, which any client may store', () => {
+  const odd = [null, 5, 'x', true, {}, [], [1], { a: null }];
+  const at = { op: 'delete', urn: urnOf('a'), type: 'aws:s3/bucket:Bucket' };
+  const state = (value: unknown) => ({ type: value, parent: value, protect: value, inputs: value, outputs: value });
+  const eventsWith = (value: unknown): object[] => [
+    { resourcePreEvent: value },
+    { resourcePreEvent: { metadata: value } },
+    { resourcePreEvent: { metadata: { ...at, type: value, diffs: value, detailedDiff: value } } },
+    { resOutputsEvent: { metadata: { ...at, old: value, new: value } } },
+    { resOpFailedEvent: { metadata: { ...at, old: state(value), new: state(value) } } },
+    { diagnosticEvent: value },
+    { diagnosticEvent: { urn: value, prefix: value, message: value, severity: 'error', streamID: value } },
+    { diagnosticEvent: { urn: urnOf('a'), message: 'm', severity: value, ephemeral: value } },
+    { policyEvent: value },
+    { policyEvent: { resourceUrn: value, message: value, policyName: value, policyPackName: value } },
+    { stdoutEvent: { message: value } },
+    { errorEvent: { error: value } },
+    { preludeEvent: { config: value } },
+    { progressEvent: { id: value, message: value, received: value, total: value } },
+    { progressEvent: { id: 'p', message: value, received: value, done: value } },
+    { summaryEvent: { resourceChanges: value, durationSeconds: value, result: value } },
+    { cancelEvent: value },
+    { noSuchEvent: value },
+  ];
+  const progress = new UpdateProgress();
+  const timestamps = [1, -1, 999_999_999_999_999, -999_999_999_999_999];
+  let sequence = 0;
+  for (const value of odd) {
+    for (const event of eventsWith(value)) {
+      const timestamp = timestamps[sequence % timestamps.length];
+      const read = readEvent({ ...event, sequence: sequence++, timestamp });
+      if (read === null) continue;
+      const { text, urn } = describeEvent(read);
+      expect([typeof stripColors(text), nameInUrn(urn ?? '')]).toEqual(['string', expect.any(String)]);
+      expect(new Date(read.timestamp * 1000).toISOString()).toMatch(/^\d{4}-/);
+      progress.add(read);
+    }
+  }
+  for (const { row } of listTreeRows(progress, all)) {
+    expect([row.urn, row.type, row.diffs.join(), shortType(row.type)]).toEqual(Array(4).fill(expect.any(String)));
+    diffJson(row.lastStep?.old?.inputs, row.lastStep?.new?.inputs);
+  }
+  expect(listErrors(progress).map(({ diagnostic }) => stripColors(diagnostic.message))).not.toHaveLength(0);
+  expect(messagesAsText(groupMessages(progress))).toContain(urnOf('a'));
+  expect(progress.rows.get(urnOf('a'))?.op).toBe('delete');
 });

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useReducer, useRef, useState } from 'react';
-import { repeatAfter } from '../platform/app/api-error.ts';
+import { isGone, repeatAfter } from '../platform/app/api-error.ts';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
@@ -28,10 +28,13 @@ export function useUpdate(stack: StackRef, choice: UpdateChoice) {
       },
     ),
   );
-  const { data, refetch } = query;
-  isLive.current = useLive(data !== undefined && isActive(data) ? `update:${data.updateId}` : null, ({ kind }) => {
-    if (kind !== 'events.appended') void refetch();
-  });
+  const { data, error, refetch } = query;
+  isLive.current = useLive(
+    data !== undefined && !isGone(error) && isActive(data) ? `update:${data.updateId}` : null,
+    ({ kind }) => {
+      if (kind !== 'events.appended') void refetch();
+    },
+  );
   return query;
 }
 

@@ -5,7 +5,7 @@ const organizationsAtOnce = 50;
 
 /**
  * Measures the bytes that organizations keep, soon after they change. A failed measurement does not block the others. Returns how many it
- * measured.
+ * measured. Throws the first fault after trying the others.
  */
 export async function measureStorage(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
@@ -13,22 +13,25 @@ export async function measureStorage(
 ): Promise<number> {
   const storage = createStorageRepository(db);
   let measured = 0;
-  const tried = new Set<string>();
+  // Once each, even if its clock makes it due again.
+  const tried: string[] = [];
+  const faults: unknown[] = [];
   for (;;) {
-    const due = await storage.listDue(organizationsAtOnce);
-    const before = tried.size;
+    const due = await storage.listDue(organizationsAtOnce, tried);
     for (const organizationId of due) {
       if (signal?.aborted) return measured;
-      if (tried.has(organizationId)) continue;
-      tried.add(organizationId);
+      tried.push(organizationId);
       try {
         await storage.measure(organizationId, signal);
         measured++;
       } catch (error) {
         if (signal?.aborted) return measured;
         logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
+        faults.push(error);
       }
     }
-    if (due.length < organizationsAtOnce || tried.size === before) return measured;
+    if (due.length === organizationsAtOnce) continue;
+    if (faults.length > 0) throw faults[0];
+    return measured;
   }
 }

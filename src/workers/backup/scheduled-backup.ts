@@ -19,6 +19,7 @@ import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { isDue, overdueMs } from '../../shared/platform/config/schedule.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
+import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 import { assertPauseOver } from './attempt-pause.ts';
 
@@ -36,7 +37,10 @@ interface Clocks {
   readonly local?: () => number;
 }
 
-/** Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. */
+/**
+ * Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. A restored database that has not taken over does
+ * neither: the location may have the backups of another one.
+ */
 export function backUpOnSchedule(
   context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics' | 'readOnly'>,
   location: string,
@@ -48,6 +52,7 @@ export function backUpOnSchedule(
   /** Undefined until it was read. */
   let known: Backups | null | undefined;
   let aheadMs = 0;
+  let isHeld = false;
   const observedNow = (): number => local() - aheadMs;
   /** Without a value until then, and at a site that was replaced, which makes no backups. */
   const gauge = (name: string, help: string, read: (backups: Backups | null) => number) =>
@@ -146,6 +151,11 @@ export function backUpOnSchedule(
       [known, aheadMs] = [backups, local() - at];
     },
     run: async (signal) => {
+      const wasHeld = isHeld;
+      isHeld = await createHeldOutgoingRepository(context.db).isHeld();
+      if (isHeld && !wasHeld)
+        logger.warn('this database was restored and has not taken over: it makes and deletes no backups');
+      if (isHeld) return;
       const target = await openTarget(location, config);
       try {
         await run(target, signal);

@@ -25,6 +25,10 @@ export interface DeletionLimits {
 
 const defaults = { batchRows: 5_000, batchBytes: 32 * 1024 * 1024, batchUpdates: 200, pauseMs: 20 };
 const stacksPerRun = 100;
+/** A stack that could not be deleted waits for a minute, then for twice as long each time, up to an hour. */
+const firstPauseMs = 60_000;
+const maxPauseMs = 3_600_000;
+const maxWaiting = 10_000;
 /**
  * Each batch starts this many batches back, at deleted rows: scanning them lets Postgres mark their index entries as dead,
  * unless an older transaction is open. Otherwise deleting the update itself would have to look up all of them at once.
@@ -45,12 +49,20 @@ interface Step {
   readonly deleted: Readonly<Record<string, number>>;
 }
 
+/** Failed attempts to delete a stack. Losing them only costs another attempt. */
+interface Failure {
+  readonly count: number;
+  readonly error: unknown;
+  readonly retryAt: number;
+}
+
 const historyTables: readonly HistoryTable[] = ['engine_events', 'journal_entries'];
 
 /**
  * Creates the sweep that deletes the rows of deleted stacks that can no longer be restored, in short transactions. Each one locks the
  * stack's row, so it is safe on any number of replicas and a process may be killed at any point. A run ends after half of the sweep interval
- * or when the context closes. Returns how many stacks were completely deleted.
+ * or when the context closes. Returns how many stacks were completely deleted. A stack that fails does not block the others; while one waits
+ * for its next attempt, each run throws its fault at the end.
  */
 export function createStackDeletion(
   context: AppContext,
@@ -77,11 +89,13 @@ export function createStackDeletion(
     return false;
   };
 
+  let failures: ReadonlyMap<string, Failure> = new Map();
   return async () => {
     const begun = performance.now();
+    const waiting = new Map([...failures].filter(([, { retryAt }]) => retryAt > begun).slice(0, maxWaiting));
     const isOver = (): boolean => closing.signal.aborted || performance.now() - begun > limits.runMs;
     let gone = 0;
-    for (const stack of await stacks.list(stacksPerRun)) {
+    for (const stack of await stacks.list(stacksPerRun, [...waiting.keys()])) {
       if (closing.signal.aborted) break;
       const { id: stackId, organization, project, stack: name } = stack;
       const facts = { stackId, organization, project, stack: name };
@@ -92,9 +106,14 @@ export function createStackDeletion(
         logger.info({ ...facts, seconds }, 'deleted stack: all its rows are gone');
       } catch (error) {
         logger.error({ ...facts, err: error }, 'task: deleted stack skipped');
+        const count = (failures.get(stackId)?.count ?? 0) + 1;
+        const retryAt = performance.now() + Math.min(maxPauseMs, firstPauseMs * 2 ** (count - 1));
+        waiting.set(stackId, { count, error, retryAt });
       }
     }
+    failures = waiting;
     if (!closing.signal.aborted) metrics.stacksDeleting.set(await stacks.count());
+    for (const { error } of waiting.values()) throw error;
     return gone;
   };
 }

@@ -70,14 +70,14 @@ export function createDeletedStackRepository(db: Queryable) {
       return row.count;
     },
 
-    /** The same stacks, most recently expired first. */
-    list: (limit: number) =>
+    /** The same stacks without the skipped ones. Deletions that have begun come first. */
+    list: (limit: number, skipped: readonly string[] = []) =>
       db.any(sql.rows(DeletedStackRow)`
         /* deletedStacks.list */
         select s.id, o.name as organization, p.name as project, s.name as stack,
           extract(epoch from clock_timestamp() - s.deleted_at)::float8 as "secondsAgo"
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-        where ${isDue} order by ${dueAt}, s.deleted_at limit ${limit}`),
+        where ${isDue} and s.id <> all(${sql.array(skipped, 'uuid')}) order by ${dueAt}, s.deleted_at limit ${limit}`),
 
     /**
      * From now on the stack cannot be restored, and nothing can decrypt its secrets. Returns false if it may be restored, is gone, or is

@@ -3,6 +3,8 @@ import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 import { expireUpdate } from '../../shared/updates/update-closer.ts';
 
 const batchSize = 100;
+/** Failed journals, which each later batch skips. */
+const maxFailed = 1_000;
 /** Journals per claim. Small, because claimed journals that a stopping process does not reach have to wait. */
 const journalsAtOnce = 10;
 
@@ -53,21 +55,25 @@ export async function compactEndedUpdates(context: AppContext, signal?: AbortSig
   }
 }
 
-/** Deletes compacted journals that have been kept for `config.journalGraceSeconds`. */
+/** Deletes compacted journals that have been kept for `config.journalGraceSeconds`. Throws the first fault after trying the others. */
 export async function deleteKeptJournals(context: AppContext, signal?: AbortSignal): Promise<void> {
   const { compactions, config, logger } = context;
+  const failed: string[] = [];
+  const faults: unknown[] = [];
   for (;;) {
-    const kept = await compactions.listKeptLongerThan(config.journalGraceSeconds, batchSize);
-    let deleted = 0;
+    const kept = await compactions.listKeptLongerThan(config.journalGraceSeconds, batchSize, failed);
     for (const updateId of kept) {
       if (signal?.aborted) return;
       try {
         await compactions.delete(updateId);
-        deleted++;
       } catch (error) {
         logger.error({ updateId, err: error }, 'task: journal could not be deleted after its grace period');
+        failed.push(updateId);
+        faults.push(error);
       }
     }
-    if (kept.length < batchSize || deleted === 0) return;
+    if (kept.length === batchSize && failed.length < maxFailed) continue;
+    if (faults.length > 0) throw faults[0];
+    return;
   }
 }

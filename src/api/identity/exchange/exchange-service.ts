@@ -13,7 +13,7 @@ import {
 import { decideTrust } from '../../../shared/identity/trust/trust-policy.ts';
 import { mintToken } from '../../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
-import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import { TooManyRequestsError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { addressGroup, clientAddress } from '../../platform/server/client-address.ts';
@@ -42,6 +42,11 @@ const repeatSeconds = 60;
 /** The same refusal is recorded once per this period, in ms. */
 const refusalMs = 10_000;
 const remembered = 10_000;
+
+/** Maximum number of an organization's tokens of CI runs, and for how long they count after they have ended, in seconds. */
+const maxTokens = 10_000;
+const endedSeconds = 3_600;
+const retryAfterSeconds = 60;
 
 /** Exchanges id tokens of CI systems for tokens, by the policies of organizations. */
 export class ExchangeService {
@@ -130,6 +135,7 @@ export class ExchangeService {
         made = isRepeat ? await exchanges.replaceUnused(earlier.tokenId, hash) : null;
         if (!made) throw refusedGrant('it was exchanged before');
       } else {
+        await assertFewTokens(tx, held.organizationId);
         made = await createTokenRepository(tx).insert(exchangedToken({ asked, held, policy, verified, hash, suffix }));
         const isFirst = await exchanges.insert({ key, request, tokenId: made.id, expiresAt: verified.endsAt });
         if (!isFirst && held.replay === 'once') throw new ExchangedMeanwhileError();
@@ -191,6 +197,15 @@ export class ExchangeService {
         this.#context.logger.error({ err: error }, 'a refused exchange could not be recorded'),
       );
   }
+}
+
+/** Ending the trust in an issuer ends its tokens in one transaction, for which others wait. Throws TooManyRequestsError. */
+async function assertFewTokens(tx: Queryable, organizationId: string): Promise<void> {
+  if ((await createIssuerRepository(tx).countTokens(organizationId, endedSeconds, maxTokens)) >= maxTokens)
+    throw new TooManyRequestsError(
+      `This organization has ${maxTokens} tokens of CI runs that are valid or have ended within the last hour, the maximum: give them a shorter life`,
+      { retryAfterSeconds },
+    );
 }
 
 function digest(parts: readonly unknown[]): Buffer {

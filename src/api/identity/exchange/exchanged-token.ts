@@ -34,7 +34,7 @@ export function exchangedToken({ asked, hash, held, policy, suffix, verified }: 
     scopes: scopesOf(policy, asked.organization),
     expiresAt: new Date(held.now.getTime() + seconds * 1000),
     createdBy: null,
-    exchange: { policyId: policy.id, claims },
+    exchange: { policyId: policy.id, organizationId: held.organizationId, claims },
   };
 }
 

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { Role } from '../../../shared/access/roles.ts';
+import { isManagedBy } from '../../../shared/identity/people-repository.ts';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../../shared/platform/schema/standard-schema.ts';
 import type { ScimFilter } from './scim-filter.ts';
@@ -57,9 +58,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
     /* scimUsers.list */
     select u.id, u.login, m.role, u.deactivated_at is not null as "isDeactivated",
       coalesce(u.deactivated_at = u.provider_deactivated_at and u.provisioned_by = ${organizationId}, false) as "isDeactivatedHere",
-      coalesce(u.provisioned_by = ${organizationId}, false) and not u.site_admin
-        and not exists (select 1 from memberships o where o.user_id = u.id and o.organization_id <> ${organizationId})
-        and not exists (select 1 from scim_users o where o.user_id = u.id and o.organization_id <> ${organizationId}) as "isOwned",
+      ${isManagedBy(sql.fragment`${organizationId}::uuid`)} as "isOwned",
       s.external_id as "externalId", coalesce(s.display_name, u.display_name) as "displayName",
       coalesce(s.given_name, '') as "givenName", coalesce(s.family_name, '') as "familyName", coalesce(s.email, u.email) as email,
       s.suspended_role as "suspendedRole", coalesce(s.created_at, m.created_at) as "createdAt",

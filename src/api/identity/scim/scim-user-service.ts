@@ -1,5 +1,10 @@
 import { createIdentityRepository } from '../../../shared/identity/identity-repository.ts';
+import { createPasskeyRepository } from '../../../shared/identity/passkey-repository.ts';
+import { createPasswordRepository } from '../../../shared/identity/password-repository.ts';
 import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
+import { createProviderRepository } from '../../../shared/identity/provider-repository.ts';
+import { createSignInLinkRepository } from '../../../shared/identity/sign-in-link-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ConflictError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
 import { assertUserBounds } from '../../access/grant-bounds.ts';
@@ -81,6 +86,7 @@ export class ScimUserService {
       if (user.isOwned) {
         if (!user.isDeactivated) await this.#deactivate(work, users, user);
         revokedTokens = await createPeopleRepository(work.tx).revokeTokens(id);
+        await removeSignIns(work.tx, id);
       }
       await createPeopleRepository(work.tx).removeMembership(work.organizationId, id);
       await users.forget(id);
@@ -181,6 +187,14 @@ export class ScimUserService {
 interface UserRef {
   readonly organization: string;
   readonly id: string;
+}
+
+/** The login may be given to somebody else, who then gets the account. */
+async function removeSignIns(tx: Queryable, userId: string): Promise<void> {
+  await createPasskeyRepository(tx).removeAll(userId);
+  await createPasswordRepository(tx).remove(userId);
+  await createProviderRepository(tx).removeIdentities(userId);
+  await createSignInLinkRepository(tx).removeAll(userId);
 }
 
 /** Whether the user can work in the organization. */

@@ -52,7 +52,9 @@ export class OidcPeople {
     if (found && !found.isActive) throw new ForbiddenError('This user was deactivated');
     const user = found ?? (await this.#create(tx, claims, person));
     audit.identify({ userId: user.userId, login: user.login, signIn: 'provider' });
-    await this.#applyGroups(tx, user, person.access, audit);
+    const suspensions = await providers.listSuspensions(user.userId);
+    const access = new Map([...person.access].filter(([organization]) => !suspensions.includes(organization)));
+    await this.#applyGroups(tx, user, access, audit);
     if (!found)
       await recordOfPerson(tx, audit, {
         action: 'user.create',

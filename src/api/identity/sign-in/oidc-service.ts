@@ -3,12 +3,13 @@ import type { Config } from '../../../shared/platform/config/config.ts';
 import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-token.ts';
 import { AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
-import { NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
-import { type OidcChecks, OidcClient } from './oidc-client.ts';
+import { type Claims, type OidcChecks, OidcClient } from './oidc-client.ts';
 import { OidcPeople } from './oidc-people.ts';
+import type { RefusedSignIns } from './refused-sign-ins.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 /** Where the provider sends people back to. */
@@ -28,6 +29,7 @@ interface Flow extends OidcChecks {
 export class OidcService {
   readonly #db: Database;
   readonly #sessions: SessionService;
+  readonly #refusals: RefusedSignIns;
   readonly #limiter: AttemptLimiter;
   readonly #client: OidcClient | null;
   readonly #people: OidcPeople | null;
@@ -38,9 +40,11 @@ export class OidcService {
   constructor(
     { config, db, logger }: { readonly config: Config; readonly db: Database; readonly logger: Logger },
     sessions: SessionService,
+    refusals: RefusedSignIns,
   ) {
     this.#db = db;
     this.#sessions = sessions;
+    this.#refusals = refusals;
     this.#limiter = new AttemptLimiter(db, beginnings);
     const { oidc } = config;
     this.name = oidc?.name ?? null;
@@ -79,10 +83,26 @@ export class OidcService {
       throw new UnauthenticatedError('This sign-in was not started in this browser, took too long, or has ended');
     const flow = JSON.parse(data) as Flow;
     const claims = await client.finish(search, flow);
-    const cookies = await this.#db.inTransaction(async (tx) => {
-      const user = await people.admit(tx, claims, audit);
-      return this.#sessions.begin(tx, user, visit, audit);
-    });
-    return { cookies, next: flow.next };
+    try {
+      const cookies = await this.#db.inTransaction(async (tx) => {
+        const user = await people.admit(tx, claims, audit);
+        return this.#sessions.begin(tx, user, visit, audit);
+      });
+      return { cookies, next: flow.next };
+    } catch (error) {
+      if (error instanceof ForbiddenError) await this.#noteRefusal(claims, error, audit);
+      throw error;
+    }
+  }
+
+  /** With the subject, by which an operator can link the person. */
+  async #noteRefusal(
+    { iss: issuer, sub: subject }: Claims,
+    { message }: ForbiddenError,
+    audit: AuditTrail,
+  ): Promise<void> {
+    const found = await createProviderRepository(this.#db).findIdentity(issuer, subject);
+    const details = { issuer, subject, reason: message };
+    await this.#refusals.note({ method: 'provider', login: found?.login ?? null, details }, audit);
   }
 }

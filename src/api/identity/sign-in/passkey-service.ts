@@ -21,6 +21,7 @@ import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Session } from '../../platform/http/request.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
+import type { RefusedSignIns } from './refused-sign-ins.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 export type { ListedPasskeyRow };
@@ -43,16 +44,22 @@ export interface PasskeyQuestion {
 export class PasskeyService {
   readonly #db: Database;
   readonly #sessions: SessionService;
+  readonly #refusals: RefusedSignIns;
   readonly #limiter: AttemptLimiter;
   readonly #origin: string;
   readonly #rpId: string;
   /** Browsers have no passkeys for addresses, only for names. */
   readonly isAvailable: boolean;
 
-  constructor({ config, db }: { readonly config: Config; readonly db: Database }, sessions: SessionService) {
+  constructor(
+    { config, db }: { readonly config: Config; readonly db: Database },
+    sessions: SessionService,
+    refusals: RefusedSignIns,
+  ) {
     const { hostname, origin } = new URL(config.publicUrl);
     this.#db = db;
     this.#sessions = sessions;
+    this.#refusals = refusals;
     this.#limiter = new AttemptLimiter(db, beginnings);
     this.#origin = origin;
     this.#rpId = hostname;
@@ -153,8 +160,12 @@ export class PasskeyService {
   ): Promise<BegunSession> {
     const { challenge } = await this.#take('passkey', flowCookie);
     const found = await createPasskeyRepository(this.#db).find(response.id.replaceAll('\0', ''));
-    if (!found || !isHandleOf(found.userId, response)) throw new UnauthenticatedError(refusal);
-    const next = await this.#verify(found, response, challenge);
+    const isKnown = found?.isActive === true && isHandleOf(found.userId, response);
+    const next = isKnown ? await this.#verify(found, response, challenge) : null;
+    if (!found || next === null) {
+      await this.#refusals.note({ method: 'passkey', login: found?.login ?? null }, audit);
+      throw new UnauthenticatedError(refusal);
+    }
     return this.#db.inTransaction(async (tx) => {
       if (!(await createPasskeyRepository(tx).use(found, next))) throw new UnauthenticatedError(refusal);
       const user = { userId: found.userId, login: found.login, method: 'passkey' as const };
@@ -162,12 +173,12 @@ export class PasskeyService {
     });
   }
 
-  /** Returns the new counter. Throws UnauthenticatedError. */
+  /** Returns the new counter; null: the response is not right. */
   async #verify(
     { counter, credentialId, publicKey }: PasskeyRow,
     response: object,
     challenge: string,
-  ): Promise<number> {
+  ): Promise<number | null> {
     const { verifyAuthenticationResponse } = await webauthn();
     const verified = await verifyAuthenticationResponse({
       response: response as AuthenticationResponseJSON,
@@ -176,11 +187,8 @@ export class PasskeyService {
       expectedRPID: this.#rpId,
       credential: { id: credentialId, publicKey: new Uint8Array(publicKey), counter },
       requireUserVerification: true,
-    }).catch((cause: unknown) => {
-      throw new UnauthenticatedError(refusal, { cause });
-    });
-    if (!verified.verified) throw new UnauthenticatedError(refusal);
-    return verified.authenticationInfo.newCounter;
+    }).catch(() => null);
+    return verified?.verified ? verified.authenticationInfo.newCounter : null;
   }
 
   #assertMayAdd({ ageSeconds }: Session): void {

@@ -2,25 +2,29 @@ import { createSignInLinkRepository } from '../../../shared/identity/sign-in-lin
 import type { Database } from '../../../shared/platform/db/database.ts';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { RefusedSignIns } from './refused-sign-ins.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 /** Signing in with a link that works once. */
 export class SignInLinkService {
   readonly #db: Database;
   readonly #sessions: SessionService;
+  readonly #refusals: RefusedSignIns;
 
-  constructor(db: Database, sessions: SessionService) {
+  constructor(db: Database, sessions: SessionService, refusals: RefusedSignIns) {
     this.#db = db;
     this.#sessions = sessions;
+    this.#refusals = refusals;
   }
 
   /** Returns the values of the new session's cookies. Throws UnauthenticatedError if the link does not work, or no longer. */
-  signIn(secret: string, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
-    return this.#db.inTransaction(async (tx) => {
+  async signIn(secret: string, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
+    const begun = await this.#db.inTransaction(async (tx) => {
       const user = await createSignInLinkRepository(tx).take(secret);
-      if (!user)
-        throw new UnauthenticatedError('This link has been used or has expired. Ask an operator for another one.');
-      return this.#sessions.begin(tx, { ...user, method: 'link' }, visit, audit);
+      return user && this.#sessions.begin(tx, { ...user, method: 'link' }, visit, audit);
     });
+    if (begun) return begun;
+    await this.#refusals.note({ method: 'link', login: null }, audit);
+    throw new UnauthenticatedError('This link has been used or has expired. Ask an operator for another one.');
   }
 }

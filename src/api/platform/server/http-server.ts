@@ -29,6 +29,12 @@ const stalledReaderMs = 120_000;
 /** Upper limit for how long an unread body may continue after its response, in ms. */
 const maxDiscardMs = 5_000;
 
+/**
+ * After this silence, TCP asks whether the client is alive, in ms. A call may wait for hours without a byte, and a client that was lost without closing
+ * its connection would get its turn.
+ */
+const askAliveMs = 30_000;
+
 /** How often connections without a request are closed once the server has stopped listening, in ms. */
 const closeIdleEveryMs = 1_000;
 
@@ -50,6 +56,8 @@ export function createHttpServer(
     // The time limit depends on the size: see `checkedBody`, and `limitUnreadBody` for bodies that nobody reads.
     requestTimeout: 0,
     keepAliveTimeout: idleMs,
+    keepAlive: true,
+    keepAliveInitialDelay: askAliveMs,
     connectionsCheckingInterval: checkEveryMs(headMs),
     // Checked in `serve`: our clients could not parse Node's own error response.
     requireHostHeader: false,

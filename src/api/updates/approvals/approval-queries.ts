@@ -21,6 +21,10 @@ export interface ApprovalQuery {
   readonly stack: string | null;
   /** Whether they were given; null: either way. */
   readonly isGiven: boolean | null;
+  /** Only of this commit. */
+  readonly commit?: string | undefined;
+  /** Only of stacks on which the caller has these permissions. */
+  readonly held?: PermissionSet;
   readonly before: ApprovalPosition | null;
   readonly limit: number;
 }

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { type PermissionSet, permissionSet } from '../../../shared/access/permissions.ts';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
 import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
 import type { ListedOrganization } from '../../../shared/stacks/stack-list-repository.ts';
@@ -31,6 +32,10 @@ export interface ApprovalFilter {
   readonly stack: string | null;
   /** Whether they were given; null: either way. */
   readonly isGiven: boolean | null;
+  /** Only of this commit. */
+  readonly commit?: string | undefined;
+  /** The permissions on the stack that the viewer must have; without it, those for reading. */
+  readonly held?: PermissionSet;
   /** Only approvals after this one, in this order. */
   readonly before: { readonly askedMicros: string; readonly id: string } | null;
   readonly limit: number;
@@ -45,7 +50,7 @@ export function createApprovalQueryRepository(db: Queryable) {
     /** Approvals of readable stacks of the organization; the most recently requested first. */
     list: (
       organization: ListedOrganization,
-      { before, isGiven, limit, project, stack }: ApprovalFilter,
+      { before, commit, held: needed = permissionSet(['read']), isGiven, limit, project, stack }: ApprovalFilter,
       viewer: ApprovalViewer,
     ) => {
       const later =
@@ -56,10 +61,12 @@ export function createApprovalQueryRepository(db: Queryable) {
       const held = (project: Fragment, stack: Fragment) => sql.fragment`
         select case when ${organization.facts}::jsonb is not null
           then effective_permissions(${organization.facts}::jsonb, ${organization.id}, ${project}, ${stack}) end as held`;
-      const isReadable = sql.fragment`(e.held is null or e.held & 1 = 1)`;
+      const isReadable = sql.fragment`(e.held is null or e.held & ${needed} = ${needed})`;
       /** Given or pending approvals, in the order of an index. By lateral joins: otherwise Postgres might read all stacks. */
       const page = (given: boolean) => {
-        const state = given ? sql.fragment`a.approved_at is not null` : sql.fragment`a.approved_at is null`;
+        const state = sql.fragment`${
+          given ? sql.fragment`a.approved_at is not null` : sql.fragment`a.approved_at is null`
+        } ${commit === undefined ? sql.fragment`` : sql.fragment`and a.commit_id = ${commit}`}`;
         const order = sql.fragment`order by a.asked_at desc, a.id desc limit ${limit}`;
         return stack === null
           ? sql.fragment`(

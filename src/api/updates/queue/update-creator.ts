@@ -22,6 +22,7 @@ import { SupersededError } from './superseding.ts';
 import type { UpdateQueue } from './update-queue.ts';
 import { describeHolder, describeWait } from './update-queue-messages.ts';
 import type { QueueEntry } from './waiting-call.ts';
+import { WaitingMemory } from './waiting-memory.ts';
 
 /** The CLI follows this many redirects of a call. */
 const maxHops = 9;
@@ -62,7 +63,9 @@ interface Wait {
 }
 
 /** An update, with warnings for its user; or the position with which the client must call again. */
-export type QueuedUpdate = CreatedUpdate | { readonly entryId: string; readonly hop: number };
+export type QueuedUpdate =
+  | (CreatedUpdate & { readonly hasWaited?: true })
+  | { readonly entryId: string; readonly hop: number };
 
 /** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
 export class UpdateCreator {
@@ -70,6 +73,7 @@ export class UpdateCreator {
   readonly #updates: UpdateService;
   readonly #queue: UpdateQueue;
   readonly #entries: UpdateQueueRepository;
+  readonly #memory = new WaitingMemory();
 
   constructor(context: ApiContext, updates: UpdateService, queue: UpdateQueue) {
     this.#context = context;
@@ -121,6 +125,7 @@ export class UpdateCreator {
           throw isContract || !(error instanceof StackBusyError) ? error : await this.#refusal(creation, null);
       }
     }
+    using _held = this.#memory.hold(creation.organization, creation.chars);
     const entry = await this.#queue.enter(creation.stackId, {
       tokenId: caller.tokenId,
       id: waiting.entryId,
@@ -176,6 +181,7 @@ export class UpdateCreator {
         logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
         return {
           updateId,
+          hasWaited: true,
           messages: [
             describeWait(formatStackRef(ref), waitedSeconds, { behind, state: deferred?.state }),
             ...created.messages,
@@ -212,6 +218,7 @@ export class UpdateCreator {
     // The call was admitted before it waited.
     this.#context.readOnly.assertOff();
     try {
+      await creation.renew();
       return await this.#updates.create(creation, audit, entry.id);
     } catch (error) {
       if (isOutage(error)) return this.#noteOutage(entry, error);

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { isOurs } from '../../../shared/platform/db/app-role.ts';
 
 interface ForeignKey {
   readonly name: string;
@@ -31,13 +32,13 @@ export function createSchemaCheckRepository(client: pg.Client) {
       const rows = await run<{ name: string }>(`
         /* schemaChecks.listDisabled */
         select 'trigger ' || t.tgname || ' of ' || t.tgrelid::regclass as name from pg_trigger t join pg_class c on c.oid = t.tgrelid
-        where c.relnamespace = 'public'::regnamespace and t.tgenabled not in ('O', 'A')
+        where c.relnamespace = 'public'::regnamespace and ${isOurs('c')} and t.tgenabled not in ('O', 'A')
         union all
-        select 'constraint ' || k.conname || ' of ' || k.conrelid::regclass from pg_constraint k
-        where k.connamespace = 'public'::regnamespace and not k.convalidated
+        select 'constraint ' || k.conname || ' of ' || k.conrelid::regclass from pg_constraint k join pg_class c on c.oid = k.conrelid
+        where k.connamespace = 'public'::regnamespace and ${isOurs('c')} and not k.convalidated
         union all
         select 'index ' || i.indexrelid::regclass from pg_index i join pg_class c on c.oid = i.indrelid
-        where c.relnamespace = 'public'::regnamespace and not i.indisvalid
+        where c.relnamespace = 'public'::regnamespace and ${isOurs('c')} and not i.indisvalid
         order by 1`);
       return rows.map(({ name }) => name);
     },
@@ -50,7 +51,8 @@ export function createSchemaCheckRepository(client: pg.Client) {
             join pg_attribute a on a.attrelid = k.conrelid and a.attnum = c.number) as columns,
           (select array_agg(quote_ident(a.attname) order by c.at) from unnest(k.confkey) with ordinality c (number, at)
             join pg_attribute a on a.attrelid = k.confrelid and a.attnum = c.number) as keys
-        from pg_constraint k where k.contype = 'f' and k.connamespace = 'public'::regnamespace and k.conparentid = 0 order by 2, 1`),
+        from pg_constraint k join pg_class t on t.oid = k.conrelid
+        where k.contype = 'f' and k.connamespace = 'public'::regnamespace and k.conparentid = 0 and ${isOurs('t')} order by 2, 1`),
 
     /** Rows that refer to a row that does not exist. */
     countViolations: async ({ child, columns, keys, parent }: ForeignKey): Promise<number> => {
@@ -69,7 +71,7 @@ export function createSchemaCheckRepository(client: pg.Client) {
         select s.oid::regclass::text as sequence, d.refobjid::regclass::text as table, quote_ident(a.attname) as column
         from pg_class s join pg_depend d on d.objid = s.oid and d.classid = 'pg_class'::regclass and d.deptype in ('a', 'i')
           join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
-        where s.relkind = 'S' and s.relnamespace = 'public'::regnamespace
+        where s.relkind = 'S' and s.relnamespace = 'public'::regnamespace and ${isOurs('s')}
         union all
         -- Belongs to no column, because the table has partitions.
         select 'audit_event_numbers', 'audit_events', 'number' order by 1`);

@@ -69,15 +69,15 @@ export function createStorageRepository(db: Queryable) {
       ? sql.fragment`n.state_bytes + n.journal_bytes + n.event_bytes`
       : sql.fragment`b.state_bytes + b.journal_bytes + b.event_bytes`;
   return {
-    /** Organizations that are due for measurement. */
-    listDue: async (limit: number): Promise<string[]> => {
+    /** Organizations, without the skipped ones, that are due for measurement. */
+    listDue: async (limit: number, skipped: readonly string[] = []): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* storage.listDue */
         select o.id from organizations o
         left join lateral (
           select measured_at, took_ms, state_bytes + journal_bytes + event_bytes as kept from organization_storage
           where organization_id = o.id order by day desc limit 1) m on true
-        where m.measured_at is null
+        where o.id <> all(${sql.array(skipped, 'uuid')}) and (m.measured_at is null
           or m.measured_at <= clock_timestamp() - make_interval(secs => greatest(m.took_ms / 10.0, case
             when not ${isSettled(sql.fragment`m.measured_at`)}
               or exists (select 1 from stack_storage k where k.organization_id = o.id and k.measured_at = '-infinity')
@@ -85,7 +85,7 @@ export function createStorageRepository(db: Queryable) {
                 select coalesce(sum(n.state_bytes + n.journal_bytes + n.event_bytes), 0) from stack_counts n
                 where n.organization_id = o.id)
             then ${everySeconds}::int else ${idleSeconds}::int end))
-          or m.measured_at > clock_timestamp() + interval '1 hour'
+          or m.measured_at > clock_timestamp() + interval '1 hour')
         order by m.measured_at nulls first limit ${limit}`);
       return rows.map(({ id }) => id);
     },

@@ -176,6 +176,16 @@ export function createIssuerRepository(db: Queryable) {
         /* issuers.countPolicyChange */
         update trusted_issuers set policy_version = policy_version + 1, modified_at = now() where id = ${issuerId}`),
 
+    /** The tokens that the organization's policies have issued and that live, or ended within the time, counted up to `limit`. */
+    countTokens: async (organizationId: string, endedSeconds: number, limit: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* issuers.countTokens */
+        select count(*)::int as count from (
+          select 1 from api_tokens t
+          where t.issued_in = ${organizationId} and t.expires_at > now() - make_interval(secs => ${endedSeconds}) limit ${limit}) counted`);
+      return count;
+    },
+
     /** Opens a cursor, so that no page reads all tokens again: `listTokens` reads the valid tokens that were issued under the policies. */
     openTokens: (policyIds: readonly string[]) =>
       db.query(sql.nothing`

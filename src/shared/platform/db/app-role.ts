@@ -6,6 +6,26 @@ export class AppRoleError extends OperatorError {
   override readonly name = 'AppRoleError';
 }
 
+const migrationsOwner = `(select relowner from pg_class where oid = to_regclass('holdfast_migrations'))`;
+
+/**
+ * Whether a table, sequence or function is Holdfast's and not of a monitoring tool, an extension or a person. `migrate` keeps one owner for
+ * all of them.
+ */
+export function isOurs(alias: string, catalog: 'pg_class' | 'pg_proc' = 'pg_class'): string {
+  return `(${alias}.${catalog === 'pg_class' ? 'relowner' : 'proowner'} = ${migrationsOwner} and not exists (
+    select 1 from pg_depend e where e.classid = '${catalog}'::regclass and e.objid = ${alias}.oid and e.deptype = 'e'))`;
+}
+
+/** Gives a superuser or a member of the owner the role that owns the tables, so that what it creates has the same owner. */
+export async function actAsOwner(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ owner: string }>(
+    `select pg_get_userbyid(owner) as owner from ${migrationsOwner} as tables (owner)
+     where owner <> current_user::regrole and pg_has_role(owner, 'usage')`,
+  );
+  for (const { owner } of rows) await client.query(`set role ${pg.escapeIdentifier(owner)}`);
+}
+
 /**
  * Grants a role what the server and workers need: read and change all rows, use sequences, call functions. The role owns nothing, so it can neither
  * change the schema nor drop tables. Objects that later migrations of the same owner add are granted to it as well. Repeatable.
@@ -20,15 +40,21 @@ export async function grantToApp(client: pg.Client, role: string): Promise<void>
       `The database has no role ${JSON.stringify(role)}. Create it first: create role ${pg.escapeIdentifier(role)} login password '…'`,
     );
   const name = pg.escapeIdentifier(role);
+  const { rows: ours } = await client.query<{ kind: 'table' | 'sequence' | 'routine'; names: string }>(`
+    select kind, string_agg(name, ', ') as names from (
+      select case relkind when 'S' then 'sequence' else 'table' end as kind, c.oid::regclass::text as name from pg_class c
+      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'S') and ${isOurs('c')}
+      union all
+      select 'routine', p.oid::regprocedure::text from pg_proc p
+      where p.pronamespace = 'public'::regnamespace and ${isOurs('p', 'pg_proc')}) as objects group by kind`);
+  const rights = { table: 'select, insert, update, delete', sequence: 'usage, select', routine: 'execute' };
   await client.query(`
     begin;
     grant usage on schema public to ${name};
-    grant select, insert, update, delete on all tables in schema public to ${name};
-    grant usage, select on all sequences in schema public to ${name};
-    grant execute on all functions in schema public to ${name};
-    alter default privileges in schema public grant select, insert, update, delete on tables to ${name};
-    alter default privileges in schema public grant usage, select on sequences to ${name};
-    alter default privileges in schema public grant execute on functions to ${name};
+    ${ours.map(({ kind, names }) => `grant ${rights[kind]} on ${kind} ${names} to ${name};`).join('\n    ')}
+    alter default privileges in schema public grant ${rights.table} on tables to ${name};
+    alter default privileges in schema public grant ${rights.sequence} on sequences to ${name};
+    alter default privileges in schema public grant ${rights.routine} on functions to ${name};
     commit`);
 }
 
@@ -37,14 +63,14 @@ export async function assertGranted(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string; user: string }>(
     `
     select c.relname as name, current_user as user from pg_class c
-    where c.relnamespace = 'public'::regnamespace and case c.relkind
+    where c.relnamespace = 'public'::regnamespace and ${isOurs('c')} and case c.relkind
       when 'S' then not (has_sequence_privilege(c.oid, 'usage') and has_sequence_privilege(c.oid, 'select'))
       when 'r' then not c.relispartition and not has_all_privileges
       when 'p' then not has_all_privileges
       else false end
     union all
     select p.proname, current_user from pg_proc p
-    where p.pronamespace = 'public'::regnamespace and not has_function_privilege(p.oid, 'execute')
+    where p.pronamespace = 'public'::regnamespace and ${isOurs('p', 'pg_proc')} and not has_function_privilege(p.oid, 'execute')
     order by name limit 3`.replaceAll('has_all_privileges', allPrivileges),
   );
   const [first] = rows;

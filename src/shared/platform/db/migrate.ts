@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { installationRoot } from '../config/installation.ts';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
-import { assertGranted, grantToApp } from './app-role.ts';
+import { actAsOwner, assertGranted, grantToApp } from './app-role.ts';
 import { type LockPatience, LockWaits, lockPatience } from './lock-waits.ts';
 import { loadMigrationFiles } from './migration-files.ts';
 import { isPooled, liftLimits } from './postgres-connector.ts';
@@ -44,6 +44,7 @@ export async function migrate(
     await assertOwnSession(client, second);
     // Also behind a pooler of sessions.
     await liftLimits(client);
+    await actAsOwner(client);
     const waits = await LockWaits.start(client, second, { logger: start.logger, patience });
     try {
       names.push(...(await applyPending(waits, directory, start.logger, only)));

@@ -35,8 +35,6 @@ const ProfileRequest = Type.Object({ seconds: Type.Integer({ minimum: 1, maximum
 interface DebugParts {
   readonly dataDir: string;
   readonly role: string;
-  /** Whether the process makes the folder of the sockets; otherwise it listens only if there is one. */
-  readonly makesFolder: boolean;
   readonly logger: Logger;
   readonly lifecycle: Lifecycle;
 }
@@ -48,12 +46,14 @@ export function debugFolder(dataDir: string): string {
 
 /**
  * Serves log level and profiles of this process on a Unix socket that only its system user can open. Without it the process runs, too, so that
- * faults are only logged. Returns the path of the socket; null: it does not listen.
+ * faults are only logged. A server makes the folder in its data directory; other processes listen only if it is there. Returns the path of
+ * the socket; null: it does not listen.
  */
 export async function startDebugSocket(parts: DebugParts): Promise<string | null> {
   const folder = debugFolder(parts.dataDir);
   const file = path.join(folder, `${parts.role}-${process.pid}.sock`);
-  if (Buffer.byteLength(file) > maxPathBytes || (!parts.makesFolder && !existsSync(folder))) return null;
+  if (Buffer.byteLength(file) > maxPathBytes || !existsSync(parts.role === 'server' ? parts.dataDir : folder))
+    return null;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const close = await listen(new DebugServer(parts), folder, file);

@@ -19,6 +19,7 @@ function start() {
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
+  ['SIGHUP', 129],
 ])('a second signal, %s, ends the process; signals of the first half second are the first one', (signal, code) => {
   const { seen, send } = start();
   for (const atMs of [0, 1, 499]) send('SIGINT', atMs);
@@ -41,7 +42,7 @@ const others = ['scripts/demo/server.ts', 'src/main.ts'];
 test('nothing else listens to these signals, so that a second one always ends the process', () => {
   const files = globSync('{src,scripts}/**/*.ts', { cwd: root, exclude: ['src/**/*.test.ts', 'src/web/**'] });
   const listening = files.filter((file) =>
-    /process\s*\.(on|once)\((signal|'SIG(INT|TERM)')/.test(readFileSync(path.join(root, file), 'utf8')),
+    /process\s*\.(on|once)\((signal|'SIG(HUP|INT|TERM)')/.test(readFileSync(path.join(root, file), 'utf8')),
   );
   expect(listening.toSorted()).toEqual(others);
 });

@@ -1,3 +1,5 @@
+import { constants } from 'node:os';
+
 /** The process. */
 export interface SignalTarget {
   on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
@@ -7,9 +9,10 @@ export interface SignalTarget {
 
 /** Until when another signal counts as the first one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
 const sameSignalMs = 500;
-const signals = ['SIGINT', 'SIGTERM'] as const;
+/** SIGHUP: the terminal was closed. Node ignores none of them, whatever its parent does. */
+const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
-/** Calls `first` on SIGINT or SIGTERM; a second signal calls `second`, and by default ends the process. Returns a function that undoes that. */
+/** Calls `first` on SIGHUP, SIGINT or SIGTERM; a second signal calls `second`, and by default ends the process. Returns a function that undoes that. */
 export function onEndSignal(
   first: (signal: NodeJS.Signals) => void,
   {
@@ -33,5 +36,5 @@ export function onEndSignal(
 
 /** As a shell reports a process that the signal has ended. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
-  return signal === 'SIGINT' ? 130 : 143;
+  return 128 + constants.signals[signal];
 }

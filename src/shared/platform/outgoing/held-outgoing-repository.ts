@@ -1,3 +1,4 @@
+import { Type } from 'typebox';
 import { type Queryable, sql } from '../db/sql.ts';
 
 /** Whether webhooks and audit events may be sent: those of a restored database wait until an operator says that it has taken over. */
@@ -7,6 +8,9 @@ export function createHeldOutgoingRepository(db: Queryable) {
   return {
     hold: () =>
       db.query(sql.nothing`/* heldOutgoing.hold */ update installation set outgoing_held_since = clock_timestamp()`),
+
+    /** Whether this is a restored database that has not taken over. */
+    isHeld: () => db.exists(sql.rows(Type.Object({}))`/* heldOutgoing.isHeld */ select 1 where not ${mayBeSent}`),
 
     release: () =>
       db.query(sql.nothing`

@@ -184,7 +184,7 @@ export async function untilStarted(redis: RedisConnection, url: string, wait: St
   await untilAvailable({ name: `Redis at ${address} (HOLDFAST_REDIS_URL)`, attempt, judge }, wait);
 }
 
-/** Throws RedisPolicyError if Redis may evict keys. Accepts a server that hides its settings. */
+/** Throws RedisPolicyError if Redis may evict keys, or refuses the INFO that BullMQ needs. Accepts a server that hides its settings. */
 export async function assertNoEviction(redis: RedisConnection, logger: Logger): Promise<void> {
   let policy: string | undefined;
   try {
@@ -192,6 +192,10 @@ export async function assertNoEviction(redis: RedisConnection, logger: Logger): 
     const policies = (await readMemory(redis)).map((memory) => /^maxmemory_policy:(\S+)/m.exec(memory)?.[1]);
     policy = policies.find((each) => each !== 'noeviction') ?? policies[0];
   } catch (error) {
+    if ((error as Error).message.startsWith('NOPERM'))
+      throw new RedisPolicyError(
+        'Redis refuses INFO, without which no job can be queued. Give the user in HOLDFAST_REDIS_URL the permissions in deploy/redis/start.sh.',
+      );
     logger.warn({ err: error }, 'Redis does not report its maxmemory-policy; it must be noeviction');
     return;
   }

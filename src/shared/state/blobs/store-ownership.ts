@@ -9,9 +9,16 @@ interface Parts {
   readonly db: Queryable;
 }
 
+/** Whose a store is: `left for ID`: its owner has moved its blobs to the location with this id. */
+type StoreOwner = 'nobody' | 'this database' | 'another copy' | `left for ${string}`;
+
 const prefix = 'owners/';
+const left = 'left for ';
 /** The age at which the nonce is replaced, in seconds: a copy of the database that is older does not own the store. */
 const nonceSeconds = 60;
+
+/** The object that says which copy of the database owns the store. */
+export const ownerKey = (installation: string): string => `${prefix}${installation}`;
 
 /**
  * Whether this database owns the blob store, and may delete from it. A copy of the database, such as a clone for tests or a primary that
@@ -20,24 +27,24 @@ const nonceSeconds = 60;
  */
 export async function ownsStore({ blobs, db }: Parts): Promise<boolean> {
   const nonces = createStoreOwnershipRepository(db);
-  let { before, installation, isDue, nonce } = await nonces.read(nonceSeconds);
-  const key = `${prefix}${installation}`;
-  let stored = await readNonce(blobs, key);
-  while (stored !== null && stored !== nonce && stored !== before) {
-    const seen = nonce;
-    ({ before, isDue, nonce } = await nonces.read(nonceSeconds));
-    if (nonce === seen) return false;
-    // Another process of this database has replaced it meanwhile.
-    stored = await readNonce(blobs, key);
-  }
+  const { isDue, isOther, key, nonce, stored } = await look({ blobs, db });
+  if (isOther) return false;
   if (nonce !== null && stored !== nonce) {
     // The process that replaced it has not written it to the store: it is about to, or has ended.
-    await putNonce(blobs, key, nonce);
+    await putText(blobs, key, nonce);
     return true;
   }
   const next = randomUUID();
-  if (isDue && (await nonces.replace(nonce, next))) await putNonce(blobs, key, next);
+  if (isDue && (await nonces.replace(nonce, next))) await putText(blobs, key, next);
   return true;
+}
+
+/** Whose the store is, which it leaves as it is. Throws BlobStoreUnavailableError. */
+export async function findStoreOwner(parts: Parts): Promise<StoreOwner> {
+  const { isOther, stored } = await look(parts);
+  if (stored === null) return 'nobody';
+  if (!isOther) return 'this database';
+  return stored.startsWith(left) ? (stored as `left for ${string}`) : 'another copy';
 }
 
 /** Makes this database the owner of the blob store. */
@@ -46,10 +53,41 @@ export async function takeStore({ blobs, db }: Parts): Promise<void> {
   const { installation, nonce } = await nonces.read(nonceSeconds);
   const next = randomUUID();
   // If another process has replaced it meanwhile, this database owns the store already.
-  if (await nonces.replace(nonce, next)) await putNonce(blobs, `${prefix}${installation}`, next);
+  if (await nonces.replace(nonce, next)) await putText(blobs, ownerKey(installation), next);
 }
 
-async function readNonce(blobs: BlobStore, key: string): Promise<string | null> {
+/** Lets the store, which no other copy owns, belong to this database like the one in use. */
+export async function shareOwnership({ blobs, db }: Parts): Promise<void> {
+  const { installation, nonce } = await createStoreOwnershipRepository(db).read(nonceSeconds);
+  if (nonce === null) await blobs.delete(ownerKey(installation));
+  else await putText(blobs, ownerKey(installation), nonce);
+}
+
+/** No database owns the store from now on: it was left for the location with this id. */
+export async function leaveStore({ blobs, db }: Parts, id: string): Promise<void> {
+  const { installation } = await createStoreOwnershipRepository(db).read(nonceSeconds);
+  // A full disk may be the reason to leave it.
+  await putText(blobs, ownerKey(installation), `${left}${id}`).catch(() => blobs.delete(ownerKey(installation)));
+}
+
+/** What the store and the database say. */
+async function look({ blobs, db }: Parts) {
+  const nonces = createStoreOwnershipRepository(db);
+  let { before, installation, isDue, nonce } = await nonces.read(nonceSeconds);
+  const key = ownerKey(installation);
+  let stored = await readText(blobs, key);
+  let isOther = false;
+  while (stored !== null && stored !== nonce && stored !== before && !isOther) {
+    const seen = nonce;
+    ({ before, isDue, nonce } = await nonces.read(nonceSeconds));
+    if (nonce === seen) isOther = true;
+    // Another process of this database has replaced it meanwhile.
+    else stored = await readText(blobs, key);
+  }
+  return { isDue, isOther, key, nonce, stored };
+}
+
+async function readText(blobs: BlobStore, key: string): Promise<string | null> {
   try {
     return Buffer.concat(await Array.fromAsync(await blobs.open(key))).toString();
   } catch (error) {
@@ -58,6 +96,6 @@ async function readNonce(blobs: BlobStore, key: string): Promise<string | null> 
   }
 }
 
-async function putNonce(blobs: BlobStore, key: string, nonce: string): Promise<void> {
-  await blobs.put(key, bytesOf(Buffer.from(nonce))());
+async function putText(blobs: BlobStore, key: string, text: string): Promise<void> {
+  await blobs.put(key, bytesOf(Buffer.from(text))());
 }

@@ -169,12 +169,17 @@ export function createCompactionRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Updates whose journal has been kept longer than the grace period. */
-    listKeptLongerThan: async (graceSeconds: number, limit: number): Promise<string[]> => {
+    /** Updates, without the skipped ones, whose journal has been kept longer than the grace period. */
+    listKeptLongerThan: async (
+      graceSeconds: number,
+      limit: number,
+      skipped: readonly string[] = [],
+    ): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* journals.listKeptLongerThan */
         select j.update_id as id from journals j
         where ${isDeletable} and greatest(j.compacted_at, j.accepted_at) <= ${once} - make_interval(secs => ${graceSeconds})
+          and j.update_id <> all(${sql.array(skipped, 'uuid')})
         order by greatest(j.compacted_at, j.accepted_at) limit ${limit}`);
       return rows.map((row) => row.id);
     },

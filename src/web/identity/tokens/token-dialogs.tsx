@@ -106,8 +106,8 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
       description={tokenDialogTexts.createLead[owner.of]}
       action={tokenDialogTexts.createAction}
       error={creation.error}
-      isPending={creation.isPending || maxSeconds === undefined}
-      isReady={name.trim() !== '' && (!hasScopes || scopes.every(isWhole))}
+      isPending={creation.isPending}
+      isReady={maxSeconds !== undefined && name.trim() !== '' && (!hasScopes || scopes.every(isWhole))}
       onSubmit={submit}
       onClose={onClose}
     >
@@ -164,7 +164,7 @@ function TokenValue({
   readonly onClose: () => void;
 }) {
   return (
-    <Dialog title={tokenValueTexts.title} description={tokenValueTexts.lead} isOpen onClose={onClose}>
+    <Dialog title={tokenValueTexts.title} description={tokenValueTexts.lead} isOpen isKept onClose={onClose}>
       <Code>{value}</Code>
       {note === undefined ? null : <p className={styles['note']}>{note}</p>}
       <p className={styles['note']} data-draft="">

@@ -96,6 +96,28 @@ test('another follower of a topic of the stream is told that it is live', () => 
   expect(tab.streams).toHaveLength(1);
 });
 
+test('a stream that is refused again and again is opened more and more rarely, unless its topics change', () => {
+  const tab = new Tab();
+  tab.follow('stack:a/b/c', 'organization:a');
+  for (let at = 0; at < 600; at++) {
+    if (tab.newest.isOpen) {
+      tab.newest.isOpen = false;
+      tab.newest.listener.onEnd(0);
+    }
+    jest.advanceTimersByTime(1_000);
+  }
+  expect(tab.streams.length).toBeLessThan(9);
+  tab.follow('update:1');
+  expect(tab.newest.topics).toHaveLength(3);
+  tab.newest.listener.onEnd(0);
+  jest.advanceTimersByTime(6_000);
+  const { length } = tab.streams;
+  tab.begin();
+  tab.newest.listener.onEnd(0);
+  jest.advanceTimersByTime(6_000);
+  expect(tab.streams).toHaveLength(length + 1);
+});
+
 test('a stream that has ended is opened again later, and says nothing any more', () => {
   const tab = new Tab();
   tab.follow('stack:a/b/c');

@@ -9,8 +9,9 @@ export interface LiveMessage {
 const maxTopics = 10;
 /** On navigation, topics come and go together: one new stream covers both changes. */
 const settleMs = 50;
-/** A stream ends when the viewer's rights change, and may be refused. */
+/** A stream ends when the viewer's rights change, and may be refused: then it is asked for more and more rarely. */
 const retryMs = 5_000;
+const maxRetryMs = 300_000;
 
 interface Follower {
   readonly onMessage: (message: LiveMessage) => void;
@@ -37,6 +38,8 @@ export class LiveFollowers {
   readonly #followers = new Map<string, Set<Follower>>();
   #stream: { readonly topics: readonly string[]; hasBegun: boolean; isLive: boolean; stop: () => void } | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** What was refused without a message, and how often in a row. */
+  #refused = { topics: '', count: 0 };
 
   constructor(open: OpenStream) {
     this.#open = open;
@@ -95,7 +98,10 @@ export class LiveFollowers {
         if (!isCurrent()) return;
         this.#stream = null;
         this.#publish();
-        this.#restart(Math.max(retryMs, afterMs));
+        const name = topics.join();
+        const count = stream.hasBegun ? 0 : this.#refused.topics === name ? this.#refused.count + 1 : 1;
+        this.#refused = { topics: name, count };
+        this.#restart(Math.max(Math.min(retryMs * 2 ** Math.max(0, count - 1), maxRetryMs), afterMs));
       },
     });
   }

@@ -70,6 +70,8 @@ function isJson(answer: Response): boolean {
 const probeMs = 2_000;
 /** Asks so often whether the server answers, with the cheapest call: most pages ask for their data much more rarely. */
 const beatMs = 2_000;
+const probePath = '/trpc/me.get';
+let beatPath = '/healthz';
 /** A busy server is not away. */
 const patienceMs = 10_000;
 /** A stream may be cut every few seconds, such as by a proxy: what is shown is not read again each time. */
@@ -92,12 +94,23 @@ export function watchServer(): () => void {
   const beat = async (): Promise<void> => {
     if (document.visibilityState !== 'visible' || isAsking || probe !== undefined) return;
     isAsking = true;
-    const options: RequestInit = { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) };
-    if (!(await fetch('/healthz', options).then(isJson, () => false))) noteAway();
+    if (!(await isThere(beatPath))) {
+      // A proxy may answer or refuse the one path itself.
+      if (beatPath !== probePath && (await isThere(probePath))) beatPath = probePath;
+      else noteAway();
+    }
     isAsking = false;
   };
   const timer = setInterval(() => void beat(), beatMs);
   return () => clearInterval(timer);
+}
+
+function isThere(path: string): Promise<boolean> {
+  return ask(path).then(isJson, () => false);
+}
+
+function ask(path: string): Promise<Response> {
+  return fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
 }
 
 /** Asks whether the server answers. Called when the stream of notifications is cut, which may have other reasons. */
@@ -105,7 +118,7 @@ export async function checkReached(): Promise<void> {
   clearTimeout(probe);
   probe = undefined;
   try {
-    const answer = await fetch('/trpc/me.get', { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
+    const answer = await ask(probePath);
     if (!isJson(answer)) return noteAway();
     noteReached(true);
     if (!answer.ok || (!isAway && performance.now() < rereadAt + rereadMs)) return;
@@ -116,6 +129,9 @@ export async function checkReached(): Promise<void> {
     noteAway();
   }
 }
+
+/** An option of queries that read a whole state: the server stops when nobody waits for the answer any more. */
+export const stopsUnread = { trpc: { abortOnUnmount: true } } as const;
 
 /** The procedures of the server as options of queries: `useQuery(trpc.me.get.queryOptions())`. */
 export const trpc = createTRPCOptionsProxy<AppRouter>({ client: apiClient, queryClient });

@@ -14,6 +14,7 @@ export interface ActionDialogProps {
   /** The text of the button that cancels. */
   readonly stay?: string;
   readonly isDanger?: boolean;
+  /** The call has been sent: the dialog cannot be closed until its result is known, which may be a value that is shown only once. */
   readonly isPending?: boolean;
   /** Whether the fields can be sent. */
   readonly isReady?: boolean;
@@ -50,9 +51,10 @@ export function ActionDialog({
 }: ActionDialogProps) {
   const [text, setText] = useState('');
   const halt = useContext(SubmitBlock);
+  const close = isPending ? () => {} : onClose;
   const mayDo = isReady && !isPending && onReload === null && (typed === undefined || text === typed);
   return (
-    <Dialog title={title} description={description} isOpen onClose={onClose}>
+    <Dialog title={title} description={description} isOpen onClose={close}>
       <form
         className={styles['form']}
         onSubmit={(event) => {
@@ -86,7 +88,9 @@ export function ActionDialog({
           </div>
         )}
         <DialogActions>
-          <Button onClick={onClose}>{stay}</Button>
+          <Button disabled={isPending} onClick={close}>
+            {stay}
+          </Button>
           <Button kind={isDanger ? 'danger' : 'main'} type="submit" disabled={!mayDo}>
             {action}
           </Button>

@@ -2,6 +2,7 @@ import { Check, Copy } from 'lucide-react';
 import { useState } from 'react';
 import { Button } from './button.tsx';
 import styles from './code.module.css';
+import { copyText } from './copy-text.ts';
 import { copyTexts } from './texts.tsx';
 
 /** A command or a value, with a button that copies it. */
@@ -15,21 +16,24 @@ export function Code({ children }: { readonly children: string }) {
 }
 
 export function CopyButton({ label = copyTexts.copy, text }: { readonly text: string; readonly label?: string }) {
-  const [isCopied, setIsCopied] = useState(false);
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
-    setIsCopied(true);
-    setTimeout(() => setIsCopied(false), 1500);
+  const [isCopied, setIsCopied] = useState<boolean | null>(null);
+  const copy = async (button: HTMLElement): Promise<void> => {
+    const copied = await copyText(text, button);
+    setIsCopied(copied);
+    if (copied) setTimeout(() => setIsCopied(null), 1500);
   };
   return (
-    <Button
-      kind="quiet"
-      size="icon"
-      aria-label={isCopied ? copyTexts.copied : label}
-      title={label}
-      onClick={() => void copy().catch(() => {})}
-    >
-      {isCopied ? <Check size={15} /> : <Copy size={15} />}
-    </Button>
+    <>
+      {isCopied === false ? <span role="alert">{copyTexts.refused}</span> : null}
+      <Button
+        kind="quiet"
+        size="icon"
+        aria-label={isCopied === true ? copyTexts.copied : label}
+        title={label}
+        onClick={({ currentTarget }) => void copy(currentTarget)}
+      >
+        {isCopied === true ? <Check size={15} /> : <Copy size={15} />}
+      </Button>
+    </>
   );
 }

@@ -5,10 +5,14 @@ import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
 import { dialogTexts } from './texts.tsx';
 
-/** A window above the page. `position`: in the middle, near the top (for search), or along the left side. */
+/**
+ * A window above the page. `position`: in the middle, near the top (for search), or along the left side. `isKept`: only its buttons
+ * close it, because what it shows is not shown again.
+ */
 export function Dialog({
   children,
   description,
+  isKept = false,
   isOpen,
   onClose,
   position = 'middle',
@@ -16,6 +20,7 @@ export function Dialog({
 }: {
   readonly title: string;
   readonly isOpen: boolean;
+  readonly isKept?: boolean;
   readonly onClose: () => void;
   readonly children: ReactNode;
   readonly description?: ReactNode;
@@ -30,7 +35,10 @@ export function Dialog({
   const focusField = (by: string) =>
     by === 'touch' || (popup.current?.querySelector<HTMLElement>('input, select, textarea') ?? true);
   return (
-    <Base.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
+    <Base.Root
+      open={isOpen}
+      onOpenChange={(open, { reason }) => (open || (isKept && reason !== 'close-press') ? undefined : onClose())}
+    >
       <Base.Portal>
         <Base.Backdrop className={styles['backdrop']} />
         <Base.Popup

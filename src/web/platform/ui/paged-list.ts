@@ -1,4 +1,4 @@
-interface NextPageQuery {
+export interface NextPageQuery {
   readonly hasNextPage: boolean;
   readonly isError: boolean;
   readonly isFetchingNextPage: boolean;

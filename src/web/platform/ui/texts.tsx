@@ -12,7 +12,11 @@ export const clampedTexts = {
   showWhole: (of: string) => `Show the whole ${of}`,
 } as const;
 
-export const copyTexts = { copy: 'Copy', copied: 'Copied' } as const;
+export const copyTexts = {
+  copy: 'Copy',
+  copied: 'Copied',
+  refused: 'The browser does not permit copying: select the text.',
+} as const;
 
 export const csvTexts = {
   csv: 'CSV',

@@ -15,7 +15,7 @@ export const attentionTexts = {
   frozen: 'Frozen',
   interrupted: 'Interrupted',
   isPartial:
-    'This page does not check all stacks: it may miss failures, interruptions, drift and freezes. The list of stacks covers all.',
+    'This page does not check all stacks and requests: it may miss failures, interruptions, drift, freezes and approvals. The lists of stacks and approvals cover all.',
   longWaits: 'Long waits',
   nothingFound: 'Nothing found',
   operator: 'an operator',

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Blame, StackRef } from '../../platform/app/contract.ts';
-import { trpc } from '../../platform/app/trpc.ts';
+import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { relativeTime } from '../../platform/ui/relative-time.ts';
 import { CommitLink } from '../../updates/commit-link.tsx';
@@ -14,7 +14,10 @@ import { blameOf } from './blamed-path.ts';
 export function useBlame(stack: StackRef, urn: string, isEnabled: boolean) {
   const { organization, project, stack: name } = stack;
   return useQuery(
-    trpc.resources.blame.queryOptions({ organization, project, stack: name, urn }, { enabled: isEnabled }),
+    trpc.resources.blame.queryOptions(
+      { organization, project, stack: name, urn },
+      { ...stopsUnread, enabled: isEnabled },
+    ),
   );
 }
 

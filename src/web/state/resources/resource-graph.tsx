@@ -3,7 +3,7 @@ import { useMemo } from 'react';
 import type { StackRef, StackResources } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { shortType } from '../../platform/app/resource-name.ts';
-import { trpc } from '../../platform/app/trpc.ts';
+import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
 import { FlowGraph } from '../../platform/ui/graph/flow-graph.tsx';
 import type { GraphData } from '../../platform/ui/graph/graph-data.ts';
 import { resourceGraphTexts } from '../texts.tsx';
@@ -21,7 +21,7 @@ export default function ResourceGraph({
   readonly chosen: string | null;
   readonly onOpen: (urn: string) => void;
 }) {
-  const query = useQuery(trpc.resources.graph.queryOptions(stack, { gcTime: keptMs }));
+  const query = useQuery(trpc.resources.graph.queryOptions(stack, { ...stopsUnread, gcTime: keptMs }));
   const data = useMemo(() => query.data && readResources(query.data), [query.data]);
   const thing = useMemo(
     () => (query.data === undefined || chosen === null ? -1 : indexOf(query.data, chosen)),

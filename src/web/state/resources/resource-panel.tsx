@@ -5,7 +5,7 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
 import { PartProblem, Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { nameInUrn, shortType } from '../../platform/app/resource-name.ts';
-import { trpc } from '../../platform/app/trpc.ts';
+import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { CopyButton } from '../../platform/ui/code.tsx';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
@@ -35,7 +35,7 @@ interface ResourcePanelProps {
 
 /** One resource: its type, properties, dependencies and dependents, and the versions that changed it. */
 export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn }: ResourcePanelProps) {
-  const query = useQuery(trpc.resources.get.queryOptions({ ...stack, urn }));
+  const query = useQuery(trpc.resources.get.queryOptions({ ...stack, urn }, stopsUnread));
   const panel = useRef<HTMLElement>(null);
   // Below the list on a phone.
   useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), []);

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { ShieldQuestion } from 'lucide-react';
 import { useState } from 'react';
 import type { Approval, StackRef } from '../../platform/app/contract.ts';
@@ -18,19 +19,19 @@ const maxListed = 3;
 /** Older requests appear only on the page of approvals. In ms. */
 const maxAgeMs = 7 * 24 * 3_600_000;
 
-/** Pending approvals of a stack. A page that requests them immediately gets them together with the stack. */
-export function useAskedApprovals({ organization, project, stack }: StackRef) {
-  const input = { organization, project, stack, given: false, limit: maxListed };
+/** Pending approvals of a stack, or of a commit. A page that requests them immediately gets them together with the stack. */
+export function useAskedApprovals({ organization, project, stack }: StackRef, commit?: string) {
+  const of = commit === undefined ? {} : { commit };
+  const input = { organization, project, stack, ...of, given: false, limit: maxListed };
   return useQuery(trpc.approvals.ofStack.queryOptions(input, { refetchInterval: every(pollMs) }));
 }
 
 /** Approvals requested by runs of this stack, or by one commit, with the button for users who may approve. */
 export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; readonly commit?: string }) {
-  const query = useAskedApprovals(stack);
+  const query = useAskedApprovals(stack, commit);
   const [chosen, setChosen] = useState<Approval | null>(null);
   const [withdrawn, setWithdrawn] = useState<Approval | null>(null);
-  const isShown = (approval: Approval): boolean =>
-    (commit === undefined || approval.commit === commit) && Date.now() - Date.parse(approval.askedAt) < maxAgeMs;
+  const isShown = ({ askedAt }: Approval): boolean => Date.now() - Date.parse(askedAt) < maxAgeMs;
   const asked = query.data?.items.filter(isShown) ?? [];
   const first = asked.find(({ mayGive }) => mayGive);
   usePageAction(approvalNoticeTexts.approveTheRun, first === undefined ? null : () => setChosen(first));
@@ -67,6 +68,13 @@ export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; re
           {approval.mayGive ? null : <p>{approvalNoticeTexts.whoMayApprove}</p>}
         </Notice>
       ))}
+      {asked.length === maxListed && query.data?.next != null ? (
+        <p>
+          <Link to="/$organization/~/approvals" params={{ organization: stack.organization }}>
+            {approvalNoticeTexts.more}
+          </Link>
+        </p>
+      ) : null}
       {chosen === null ? null : (
         <ApproveDialog organization={stack.organization} approval={chosen} onClose={() => setChosen(null)} />
       )}

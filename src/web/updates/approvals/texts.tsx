@@ -7,6 +7,7 @@ export const approvalNoticeTexts = {
       Approval requested for {commit} by {askedBy}, {time}
     </>
   ),
+  more: 'More requests for approval',
   withdraw: 'Withdraw',
   approve: 'Approve',
   whoMayApprove: 'Any admin of the stack except the requester can approve it.',

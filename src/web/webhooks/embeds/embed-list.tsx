@@ -105,6 +105,7 @@ function MadeDialog({
       title={kind === 'badge' ? embedListTexts.theBadge : embedListTexts.theFeed}
       description={kind === 'badge' ? embedListTexts.badgeDescription : embedListTexts.feedDescription}
       isOpen
+      isKept
       onClose={onClose}
     >
       {kind === 'badge' ? (

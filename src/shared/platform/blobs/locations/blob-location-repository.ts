@@ -35,6 +35,9 @@ export function createBlobLocationRepository(db: Queryable) {
         select generation, phase, main_id as "mainId", main_url as "mainUrl", other_id as "otherId", other_url as "otherUrl",
           faults, verified_at as "verifiedAt" from blob_places`),
 
+    /** From now on, the settings name the location. */
+    forget: () => db.query(sql.nothing`/* blobLocations.forget */ delete from blob_places`),
+
     /** From now on, each blob is also written to `other`. Returns false if there is a move already. */
     begin: (main: BlobLocation, other: BlobLocation) =>
       change(sql.nothing`

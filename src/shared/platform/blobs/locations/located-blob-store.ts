@@ -11,7 +11,7 @@ import {
 import { openBlobStore } from '../blob-stores.ts';
 import { ListingEndedError, markCursor, readCursor } from '../listing-cursor.ts';
 import type { BlobLocation, BlobLocationRepository, BlobLocations } from './blob-location-repository.ts';
-import { parseLocation } from './location-url.ts';
+import { formatLocation, parseLocation } from './location-url.ts';
 
 /** The object that says which location a store is. */
 export const locationKey = (id: string): string => `places/${id}`;
@@ -180,9 +180,7 @@ export class LocatedBlobStore implements BlobStore {
   }
 
   async #openLocation({ id, url }: BlobLocation): Promise<BlobStore> {
-    // The settings may reach the location in another way, as with other credentials or another path.
-    const isOwn = await this.#own.stat(locationKey(id)).catch(() => null);
-    if (isOwn) return this.#own;
+    if (await this.#isOwn({ id, url })) return this.#own;
     const config = parseLocation(url, this.#config);
     const elsewhere = (): BlobStoreUnavailableError =>
       new BlobStoreUnavailableError(
@@ -199,6 +197,17 @@ export class LocatedBlobStore implements BlobStore {
       await store.close();
       throw error;
     }
+  }
+
+  /** The settings may reach the location in another way, as with other credentials or another path. */
+  async #isOwn({ id, url }: BlobLocation): Promise<boolean> {
+    const has = async (mark: string) => (await this.#own.stat(locationKey(mark)).catch(() => null)) !== null;
+    if (!(await has(id))) return false;
+    if (formatLocation(this.#config) === url) return true;
+    const { main, other } = this.#known?.locations ?? {};
+    const rival = main?.id === id ? other : main;
+    // Other tools copy marks, too.
+    return !rival || !(await has(rival.id));
   }
 
   /** The stores from which blobs are deleted. */

@@ -10,11 +10,12 @@ import { GraphCamera, readableZoom, zoomToFit } from './graph-camera.tsx';
 import { showMore, toggleBox } from './graph-choice.ts';
 import { boxSize, type GraphBox, type GraphChoice, type GraphData } from './graph-data.ts';
 import type { GraphLayout } from './graph-layout.ts';
+import { type GraphMoves, movesBetween } from './graph-moves.ts';
 import { GraphOutline } from './graph-outline.tsx';
 import { GraphSearch } from './graph-search.tsx';
 import type { GraphDrawing } from './graph-worker.ts';
 import { graphTexts } from './texts.ts';
-import { useDrawing } from './use-drawing.ts';
+import { type Drawn, useDrawing } from './use-drawing.ts';
 
 type RoutedEdge = Edge<{ readonly path: string } & Record<string, unknown>, 'routed'>;
 
@@ -50,15 +51,36 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
   const [choice, setChoice] = useState<GraphChoice>({
     ...{ expanded: null, added: [], more: {}, focus, isRevealed: true, isNear: focus !== null },
   });
+  const [held, setHeld] = useState<string | null>(null);
+  const [basis, setBasis] = useState(data);
+  if (data !== undefined && data !== basis) {
+    setBasis(data);
+    if (basis !== undefined) {
+      const moves = movesBetween(basis, data);
+      const moved = moves.choice({ ...choice, focus: picked });
+      setHeld(held === null ? null : moves.id(held));
+      setPicked(moved.focus);
+      setChoice({ ...moved, focus: chosen ?? moved.focus, isNear: choice.isNear && (chosen ?? moved.focus) !== null });
+    }
+  }
   // Another thing is another picture.
-  if (choice.focus !== focus) setChoice({ ...choice, focus, isRevealed: true, isNear: focus !== null });
+  else if (choice.focus !== focus) setChoice({ ...choice, focus, isRevealed: true, isNear: focus !== null });
   const figure = useRef<HTMLElement>(null);
   const { drawn, hasFailed, retry } = useDrawing(data, choice, figure);
   const drawing = drawn?.drawing ?? null;
-  const [held, setHeld] = useState<string | null>(null);
+  // The picture may still be that of former data: then a box is looked for in the new data.
+  const moves =
+    drawn === null || data === undefined || drawn.data === data ? null : () => movesBetween(drawn.data, data);
+  const current = (): Drawn | null => (moves === null || drawn === null ? drawn : movedDrawing(drawn, moves()));
+  const inData =
+    (act: (box: GraphBox) => void) =>
+    (box: GraphBox): void => {
+      const found = moves === null ? box : moves().box(box);
+      if (found !== null) act(found);
+    };
   const toggle = (box: GraphBox): void => {
     setHeld(box.id);
-    setChoice(toggleBox(choice, drawn, box));
+    setChoice(toggleBox(choice, current(), box));
   };
   const activate = (box: GraphBox): void => {
     setHeld(box.id);
@@ -66,11 +88,12 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
     else if (box.shape === 'group') toggle(box);
     else {
       setHeld(box.parent);
-      setChoice(showMore(choice, drawn, box));
+      setChoice(showMore(choice, current(), box));
     }
   };
-  useKeptFocus(figure, drawing, focus);
-  const actions: BoxActions = { chosen: focus, activate, toggle };
+  const shownFocus = moves === null ? focus : (drawn?.choice.focus ?? null);
+  useKeptFocus(figure, drawing, shownFocus);
+  const actions: BoxActions = { chosen: shownFocus, activate: inData(activate), toggle: inData(toggle) };
   const isNear = choice.isNear && focus !== null;
   return (
     <BoxActionsContext value={actions}>
@@ -102,9 +125,9 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
         ) : (
           <Picture
             drawing={drawing}
-            center={focus === null ? null : `t${focus}`}
+            center={shownFocus === null ? null : `t${shownFocus}`}
             held={held}
-            subject={`${focus} ${isNear}`}
+            subject={`${focus === null ? '' : data?.names[focus]} ${isNear}`}
           />
         )}
         <figcaption className={styles['caption']}>
@@ -121,6 +144,13 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
       </figure>
     </BoxActionsContext>
   );
+}
+
+/** A picture of former data, as one of newer data. */
+function movedDrawing(drawn: Drawn, moves: GraphMoves): Drawn {
+  const boxes = drawn.drawing.view.boxes.flatMap((box) => moves.box(box) ?? []);
+  const drawing = { ...drawn.drawing, view: { ...drawn.drawing.view, boxes } };
+  return { ...drawn, drawing, choice: moves.choice(drawn.choice) };
 }
 
 /** If the box that had the focus is gone, the chosen one gets it, or the first one. */

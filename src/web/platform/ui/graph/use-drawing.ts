@@ -2,8 +2,10 @@ import { type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 import type { GraphChoice, GraphData } from './graph-data.ts';
 import type { GraphDrawing, GraphQuestion } from './graph-worker.ts';
 
-interface Drawn {
+export interface Drawn {
   readonly drawing: GraphDrawing;
+  /** The data that it shows: things are positions in it. */
+  readonly data: GraphData;
   /** What it shows. The page may have asked for something else since. */
   readonly choice: GraphChoice;
 }
@@ -27,8 +29,8 @@ export function useDrawing(
     choice,
   });
   const show = useCallback((answer: GraphDrawing): void => {
-    const { choice: asked, number } = sent.current;
-    if (answer.number === number) setDrawn({ drawing: answer, choice: asked });
+    const { choice: asked, data: of, number } = sent.current;
+    if (answer.number === number && of !== null) setDrawn({ drawing: answer, data: of, choice: asked });
   }, []);
   const take = useWhileReleased(figure, show);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt is a new worker.

@@ -1,0 +1,21 @@
+import { expect, test } from '@jest/globals';
+import { parseConfig } from '../../shared/platform/config/config.ts';
+import { nextSteps } from './setup-command.ts';
+
+const service = { file: '/etc/holdfast/holdfast.env', isService: true };
+const answers = { admin: null, organization: 'acme' };
+
+test('the next steps of a service can be pasted together, although its first start takes a while', () => {
+  const own = parseConfig({ HOLDFAST_DATA_DIR: '/var/lib/holdfast' });
+  expect(nextSteps(own, answers, service)).toEqual([
+    'sudo systemctl enable --now holdfast',
+    'until sudo test -f /var/lib/holdfast/first-token; do sleep 1; done',
+    'PULUMI_ACCESS_TOKEN="$(sudo cat /var/lib/holdfast/first-token)" pulumi login http://127.0.0.1:9090',
+  ]);
+  const elsewhere = parseConfig({ HOLDFAST_DATABASE_URL: 'postgres://holdfast@db.example/holdfast' });
+  expect(nextSteps(elsewhere, answers, service).slice(0, 3)).toEqual([
+    'sudo systemctl enable --now holdfast',
+    'sudo holdfast migrate',
+    'sudo holdfast admin create-organization acme',
+  ]);
+});

@@ -1,0 +1,58 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { TokenKind } from './token-kinds.ts';
+
+const AffectedRow = Type.Object({
+  id: Type.String(),
+  kind: TokenKind,
+  name: Nullable(Type.String()),
+  owner: Nullable(Type.String()),
+  description: Type.String(),
+  expiresAt: Nullable(Timestamp),
+  newExpiresAt: Timestamp,
+  ends: Type.Boolean(),
+});
+
+/** Whether the token `t` is valid. Tokens of sessions are shown, and end, with their sessions. */
+export const isValid = sql.fragment`not t.is_session and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
+
+/** How long tokens may live. */
+export function createTokenLifeRepository(db: Queryable) {
+  return {
+    /** The longest token lifetime that the organizations of a user allow, in seconds; null: no limit. */
+    findMaxSecondsOfUser: async (userId: string): Promise<number | null> => {
+      const row = await db.one(sql.rows(Type.Object({ seconds: Nullable(Type.Integer()) }))`
+        /* tokens.findMaxSecondsOfUser */
+        select min(a.max_token_seconds) as seconds
+        from organization_access a join memberships m on m.organization_id = a.organization_id where m.user_id = ${userId}`);
+      return row.seconds;
+    },
+
+    findMaxSeconds: async (organizationId: string): Promise<number | null> => {
+      const row = await db.one(sql.rows(Type.Object({ seconds: Nullable(Type.Integer()) }))`
+        /* tokens.findMaxSeconds */
+        select max_token_seconds as seconds from organization_access where organization_id = ${organizationId}`);
+      return row.seconds;
+    },
+
+    /** Tokens whose lifetime a policy of `seconds` would shorten, the first to end first. */
+    listAffected: (organizationId: string, seconds: number) =>
+      db.any(sql.rows(AffectedRow)`
+        /* tokens.listAffected */
+        select t.id, t.kind, t.name, coalesce(u.login, e.name) as owner, t.description, t.expires_at as "expiresAt",
+               n.at as "newExpiresAt", n.at <= now() as ends
+        from api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
+        cross join lateral (select coalesce(t.rotated_at, t.created_at) + make_interval(secs => ${seconds}) as at) n
+        where ${isValid} and t.listed_in is null and (t.expires_at is null or t.expires_at > n.at)
+          and (t.organization_id = ${organizationId}
+            or t.user_id in (select user_id from memberships where organization_id = ${organizationId}))
+        order by n.at, t.id`),
+
+    /** Null: no limit. Shortens the lifetime of existing and future tokens. */
+    setMaxSeconds: (organizationId: string, seconds: number | null) =>
+      db.query(sql.nothing`
+        /* tokens.setMaxSeconds */
+        update organization_access set max_token_seconds = ${seconds}::bigint where organization_id = ${organizationId}`),
+  };
+}

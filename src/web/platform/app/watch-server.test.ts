@@ -1,0 +1,32 @@
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { queryClient, watchServer } from './trpc.ts';
+
+const answers = new Map<string, () => Promise<Response>>();
+const json = async () => new Response('{}', { headers: { 'content-type': 'application/json' } });
+const page = async () => new Response('<html>', { status: 403, headers: { 'content-type': 'text/html' } });
+const asked = jest.fn((path: string) => (answers.get(path) as () => Promise<Response>)());
+const reread = jest.spyOn(queryClient, 'refetchQueries');
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  Object.assign(globalThis, { document: { visibilityState: 'visible' }, fetch: asked });
+});
+afterEach(() => {
+  jest.useRealTimers();
+  Reflect.deleteProperty(globalThis, 'document');
+});
+
+test('a proxy that keeps /healthz to itself is not taken for a server that is away', async () => {
+  answers.set('/healthz', page).set('/trpc/me.get', json);
+  const end = watchServer();
+  await jest.advanceTimersByTimeAsync(20_000);
+  expect(reread).toHaveBeenCalledTimes(0);
+  expect(asked.mock.calls.filter(([path]) => path === '/healthz')).toHaveLength(1);
+  answers.set('/trpc/me.get', () => Promise.reject(new TypeError('away')));
+  await jest.advanceTimersByTimeAsync(10_000);
+  expect(reread).toHaveBeenCalledTimes(0);
+  answers.set('/trpc/me.get', json);
+  await jest.advanceTimersByTimeAsync(5_000);
+  expect(reread).toHaveBeenCalledTimes(1);
+  end();
+});

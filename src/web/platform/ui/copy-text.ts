@@ -1,0 +1,22 @@
+/** Copies a text for a pressed button. Returns false if the browser does not permit it. */
+export async function copyText(text: string, button: HTMLElement): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copySelection(text, button);
+  }
+}
+
+/** Without TLS, browsers have no clipboard, but copy what is selected. The field is beside the button: a dialog keeps the focus. */
+function copySelection(text: string, button: HTMLElement): boolean {
+  const field = document.createElement('textarea');
+  field.value = text;
+  field.readOnly = true;
+  button.after(field);
+  field.select();
+  const isCopied = document.execCommand('copy');
+  field.remove();
+  button.focus();
+  return isCopied;
+}

@@ -1,0 +1,26 @@
+import { useMutation } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { StackItem } from '../platform/app/contract.ts';
+import { queryClient, trpc } from '../platform/app/trpc.ts';
+
+/** The token for the first steps. The page has it: the steps are gone as soon as there is a filter, or a stack of a colleague. */
+export function useFirstToken() {
+  return useMutation(
+    trpc.tokens.createMine.mutationOptions({
+      // The response contains the value of the token: no cache may keep it.
+      gcTime: 0,
+      onSuccess: () => void queryClient.invalidateQueries({ queryKey: trpc.tokens.pathKey() }),
+    }),
+  );
+}
+
+export type FirstToken = ReturnType<typeof useFirstToken>;
+
+export type FirstStack = Pick<StackItem, 'organization' | 'project' | 'stack'>;
+
+/** The stack that has come while the page showed that there is none; null: none has. `items`: all stacks, null if they are not known. */
+export function useFirstStack(items: readonly FirstStack[] | null): FirstStack | null {
+  const [wasEmpty, setWasEmpty] = useState(false);
+  if (items?.length === 0 && !wasEmpty) setWasEmpty(true);
+  return wasEmpty ? (items?.[0] ?? null) : null;
+}
