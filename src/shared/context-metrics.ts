@@ -10,7 +10,7 @@ import type { ByteBudget } from './platform/payloads/byte-budget.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import type { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
 import type { Metrics } from './platform/telemetry/metrics.ts';
-import { createStateIndexRepository } from './search/state-index-repository.ts';
+import { createDueIndexRepository } from './search/due-index-repository.ts';
 import type { BodyBuffer } from './state/checkpoints/body-buffer.ts';
 import type { CompactionRepository } from './state/journal/compaction-repository.ts';
 import type { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
@@ -178,7 +178,7 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, has
     'holdfast_stacks_to_index',
     'Stacks whose newest state is not indexed yet, counted up to 10,000 every 10 seconds.',
     'state',
-    async () => ({ due: await createStateIndexRepository(db).countDue() }),
+    async () => ({ due: await createDueIndexRepository(db).countDue() }),
     indexCountEveryMs,
   );
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
-import { createStateIndexRepository } from '../../src/shared/search/state-index-repository.ts';
+import { createDueIndexRepository } from '../../src/shared/search/due-index-repository.ts';
 import { indexDue } from '../../src/workers/search/index-states.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
@@ -92,6 +92,82 @@ test('while a state is not indexed, a rule refuses, or warns, and the search say
   await indexAll();
   expect((await waiting).json.message).toContain(`is read by ${organization}/apps/shop: `);
   expect(await search()).toBeNull();
+});
+
+test('a rule says that a state cannot be indexed', async () => {
+  const stack = await createStack(app);
+  const consumer = await consumerOf(stack, 'shop');
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  await write(consumer, [{ name: 'other' }]);
+  await query(
+    app,
+    `insert into state_index_due (stack_id, failures, claimed_until) values ($1, 2, now() + interval '1 hour')`,
+    [await stackId(app, consumer)],
+  );
+  const refused = await remove(stack);
+  expect(refused.status).toBe(409);
+  expect(refused.json.message).toContain('apps/shop, of which the newest state cannot be indexed (the log of');
+  await query(app, 'delete from state_index_due', []);
+});
+
+test('while an index is rebuilt, and if that fails, the references of the stack count, and the search says that it is behind', async () => {
+  const stack = await createStack(app);
+  const consumer = await consumerOf(stack, 'shop');
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  await query(
+    app,
+    `update checkpoints set inline_bytes = '\\x00', damaged_at = now(), checked_at = now() where stack_id = $1`,
+    [await stackId(app, consumer)],
+  );
+  for (const allVersions of [false, true])
+    await expect(app.context.indexer.rebuild(await stackId(app, consumer), { allVersions })).rejects.toThrow('damaged');
+  const refused = await remove(stack);
+  expect(refused.status).toBe(409);
+  expect(refused.json.message).toContain('apps/shop');
+  const { auth, organization } = stack;
+  const search = await ok(app.call('GET', `/api/orgs/${organization}/search/resources?query=`, { auth }));
+  expect(search.json.behind).toMatchObject({ stacks: 1 });
+  await query(app, 'delete from state_index_due', []);
+});
+
+test('a rebuilt index is due no more, and wrong rows of it are right', async () => {
+  const stack = await createStack(app);
+  const consumer = await consumerOf(stack, 'shop');
+  const id = await stackId(app, consumer);
+  const rebuilds = [
+    () => app.context.indexer.rebuild(id, { allVersions: false }),
+    async () => {
+      await runAdminCommand(app, 'index', 'rebuild', '--all');
+      await indexAll();
+    },
+  ];
+  for (const rebuild of rebuilds) {
+    await query(app, 'delete from state_index_due', []);
+    await query(
+      app,
+      `insert into state_index_due (stack_id, failures, claimed_until) values ($1, 2, now() + interval '1 hour')`,
+      [id],
+    );
+    await query(app, `update stack_resources set reads = null where stack_id = $1`, [id]);
+    await query(app, `update state_index_due set claimed_until = null`, []);
+    await rebuild();
+    expect(
+      await query(app, `select reads from stack_resources where stack_id = $1 and reads is not null`, [id]),
+    ).toEqual([{ reads: `${stack.organization}/proj/dev` }]);
+    expect(await query(app, 'select 1 from state_index_due where stack_id = $1', [id])).toEqual([]);
+  }
+});
+
+test('while all indexes are rebuilt, a rule decides by what they show of the newest states', async () => {
+  const stack = await createStack(app);
+  const consumer = await consumerOf(stack, 'shop');
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  await runAdminCommand(app, 'index', 'rebuild', '--all');
+  expect((await remove(stack)).json.message).toContain(`is read by ${stack.organization}/apps/shop: `);
+  await write(consumer, [{ name: 'other' }]);
+  await runAdminCommand(app, 'index', 'rebuild', '--all');
+  expect((await remove(stack)).status).toBe(204);
+  await query(app, 'delete from state_index_due', []);
 });
 
 test('a rule warns; without one, nothing is said', async () => {
@@ -192,7 +268,7 @@ test('a state that was saved while a worker indexed the one before is not overlo
     [await stackId(app, stack), claim],
   );
   const { removal } = await beginRemoval(stack);
-  await createStateIndexRepository(app.context.db).release(shop?.id as string, claim);
+  await createDueIndexRepository(app.context.db).release(shop?.id as string, claim);
   const refused = await removal;
   expect(refused.status).toBe(409);
   expect(refused.json.message).toContain(`may be read by ${stack.organization}/proj/shop,`);

@@ -168,6 +168,36 @@ test('a socket that a killed process has left is not listed, and several process
   });
 });
 
+test('processes that do not answer are named, and a refused call leaves no file', async () => {
+  const dataDir = newFolder();
+  await start(dataDir);
+  // Reads, so that it sees the end of a connection.
+  const silent = createServer((socket) => socket.resume());
+  await new Promise<void>((resolve) => silent.listen(path.join(debugFolder(dataDir), 'api-1.sock'), resolve));
+  try {
+    expect(await debug(dataDir, 'list')).toMatchObject({
+      ...{ code: 0, stdout: expect.stringMatching(/^server-\d+ {2}up .*\napi-1 {2}does not answer\n$/) },
+    });
+    const { stdout } = await debug(dataDir, 'list', '--json');
+    assertOutput(['debug', 'list'], stdout);
+    expect(JSON.parse(stdout)).toMatchObject({ unanswered: ['api-1'] });
+    expect(await debug(dataDir, 'log-level', 'warn')).toEqual({
+      code: 1,
+      stdout: `server-${process.pid} logs warn for 600 s.\n`,
+      stderr: 'holdfast: no answer from api-1\n',
+    });
+    const output = path.join(dataDir, 'c.cpuprofile');
+    const name = `server-${process.pid}`;
+    const first = debug(dataDir, 'cpu-profile', '--seconds', '3', '--process', name, '-o', `${output}1`);
+    await until(async () => existsSync(`${output}1`), 'a profile is being taken');
+    const second = await debug(dataDir, 'cpu-profile', '--process', name, '-o', output);
+    expect([second.code, existsSync(output)]).toEqual([1, false]);
+    await first;
+  } finally {
+    await new Promise((resolve) => silent.close(resolve));
+  }
+});
+
 test.each(['0s', '25h', 'soon', '', '5d'])('--for %j is refused', async (time) => {
   expect(await debug(newFolder(), 'log-level', 'debug', '--for', time)).toMatchObject({ code: 2 });
 });

@@ -3,10 +3,10 @@ import { evaluateDrift } from '../../src/workers/drift/evaluate-drift.ts';
 import { pack } from '../support/archived-events.ts';
 import { query } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
-import { createStack, ok, type TestStack } from '../support/state.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { stackId } from '../support/state-index.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
-import { complete } from '../support/update-calls.ts';
+import { complete, saveState } from '../support/update-calls.ts';
 import { createHook, deliverDue } from '../support/webhooks.ts';
 
 let receiver: Receiver;
@@ -133,6 +133,30 @@ test('an update with --refresh counts by the findings of its steps; one without 
     remediateUpdate: { updateId: up },
   });
   expect((await read('status')).driftDetected).toBe(false);
+});
+
+test('a refresh without a summary, or of some resources, does not end drift that others have found', async () => {
+  const update = await startUpdate(app, stack);
+  await ok(saveState(app, update, 3));
+  await ok(complete(app, update));
+  const drifted = await run({ changes: { same: 1, update: 1 } });
+  await evaluate();
+  const status = { driftDetected: true, latestDriftRun: drifted, runInProgress: false };
+  expect(await read('status')).toEqual(status);
+  await run({ changes: {} });
+  const target = { 'pulumi.flag.target': 'set' };
+  await run({ changes: { same: 1 }, flags: target });
+  await run({ changes: { same: 1 }, flags: { 'pulumi.flag.exclude': 'set' } });
+  const refreshed = { op: 'refresh', urn: 'c', old: {}, new: {} };
+  await run({ kind: 'preview', outputs: [refreshed], flags: { ...target, 'pulumi.flag.refresh': 'true' } });
+  await evaluate();
+  expect(await read('status')).toEqual(status);
+  const more = await run({ changes: { update: 2 }, flags: target });
+  await evaluate();
+  expect(await read('status')).toEqual({ ...status, latestDriftRun: more });
+  const clean = await run({ changes: { same: 3 } });
+  await evaluate();
+  expect(await read('status')).toEqual({ ...status, driftDetected: false, latestDriftRun: clean });
 });
 
 test('archived events count, too', async () => {

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { OperatorError } from '../../src/shared/platform/errors/errors.ts';
@@ -13,6 +16,7 @@ import { query } from '../support/database.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { configOf, type TestSettings } from '../support/test-settings.ts';
+import { until } from '../support/until.ts';
 
 const cleanUp: (() => void)[] = [];
 afterEach(() => {
@@ -106,6 +110,26 @@ describe.each(fakeServices)('a master key in %s', (_name, start) => {
     expect(await decrypt(late, stack, ciphertext)).toBe('kept');
     expect(log.join('')).not.toContain(service.secret);
   });
+});
+
+test('a start waits for the token of Vault, which an agent writes', async () => {
+  await using vault = await startFakeVault();
+  const { HOLDFAST_VAULT_TOKEN: token, ...settings } = use(vault) as Record<string, string>;
+  const folder = mkdtempSync(path.join(tmpdir(), 'hf-vault-'));
+  const file = path.join(folder, 'token');
+  const log: string[] = [];
+  try {
+    const waiting = createTestApp({
+      masterKeys: `k1:${vault.addKey('main').url}`,
+      settings: { ...settings, HOLDFAST_VAULT_TOKEN_FILE: file, startWaitSeconds: 600 },
+      log: { write: (line: string) => void log.push(line) },
+    });
+    await until(async () => log.join('').includes('cannot be read: ENOENT'), 'the start waits for the file');
+    writeFileSync(file, token as string);
+    await using _app = await waiting;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 describe('a process refuses to start', () => {

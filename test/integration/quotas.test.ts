@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
@@ -13,6 +14,7 @@ import { runAdminCommand, runInProcess } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { openGatedBlobs } from '../support/gated-blobs.ts';
 import { creation } from '../support/journal-entries.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
 import {
@@ -129,6 +131,40 @@ test('bytes stored: nothing new starts above the limit; running updates are save
   await query(app, `update organization_storage set took_ms = 0, measured_at = measured_at - interval '2 minutes'`);
   await measureStorage(app.context);
   await ok(addStack(app, stack, 'more'));
+});
+
+test('bytes stored: the archives of policy packs count, and cannot be published above the limit', async () => {
+  const stack = await createStack(app);
+  const calls = new PolicyCalls(app, stack);
+  await limit(stack, { keptBytes: 100_000 });
+  await measureStorage(app.context);
+  const archive = Buffer.concat([gzipSync(''), randomBytes(100_000)]);
+  const begun = [await ok(calls.begin({ tag: '1.0.0' })), await ok(calls.begin({ tag: '2.0.0' }))];
+  await ok(calls.upload(begun[0] as TestResponse, archive));
+  await ok(calls.complete({ tag: '1.0.0' }));
+  for (const refused of [await calls.upload(begun[1] as TestResponse, archive), await calls.begin({ tag: '3.0.0' })])
+    expect([refused.status, refused.json.message]).toEqual([409, expect.stringContaining('may store 100000 bytes')]);
+  expect((await addStack(app, stack, 'more')).status).toBe(409);
+  await ok(calls.call('DELETE', 'policypacks/pack/versions/1.0.0'));
+  await ok(calls.upload(begun[1] as TestResponse, archive));
+});
+
+test('bytes stored: measurements of a clock that was ahead count no more, and the task ends', async () => {
+  const stack = await createStack(app);
+  await query(
+    app,
+    `with added as (insert into organizations (name) select 'ahead' || n from generate_series(1, 60) n returning id)
+     insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes, measured_at, took_ms)
+     select id, current_date + 30, 1e12, 0, 0, now() + interval '30 days', 0
+     from (select id from added union all select id from organizations where name = $1) o`,
+    [stack.organization],
+  );
+  // Each measurement would be followed by another one: 60 each round, without an end.
+  const stop = AbortSignal.timeout(60_000);
+  await measureStorage(app.context, stop);
+  expect(stop.aborted).toBe(false);
+  expect(await createQuotaRepository(app.context.db).findKeptBytes(stack.organization)).toBe(0);
+  await query(app, `delete from organizations where name like 'ahead%'`, []);
 });
 
 test('bytes stored: an organization is measured although fifty others cannot be, and the task fails because of them', async () => {

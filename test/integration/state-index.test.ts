@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
+import { createDueIndexRepository } from '../../src/shared/search/due-index-repository.ts';
 import { createStateIndexRepository } from '../../src/shared/search/state-index-repository.ts';
 import { fillHistory, HistoryRound, indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
@@ -155,7 +158,7 @@ test('many checkpoints are one stack that is due, and the index follows a runnin
   expect((await indexedRows(app, stack)).map(({ name }) => name)).toEqual(['r4']);
   expect(await indexedChanges(app, stack)).toEqual([]);
   // Committed while a worker has the stack: due again afterwards.
-  const rows = createStateIndexRepository(app.context.db);
+  const rows = createDueIndexRepository(app.context.db);
   await write('r5');
   const claim = '00000000-0000-4000-8000-000000000001';
   const options = { claim, claimSeconds: 60, delaySeconds: 0, limit: 1, withBacklog: false };
@@ -185,9 +188,7 @@ test('of two processes that index a stack, neither overwrites the rows of the ot
   const none = { batches: () => [] };
   const counts = { created: 0, updated: 0, replaced: 0, deleted: 0 };
   const late = { state, resourceCount: 0, skipped: 0, written: none, removed: [], changes: { ...none, counts } };
-  expect(await app.context.db.inTransaction((tx) => createStateIndexRepository(tx).write(id, read.edition, late))).toBe(
-    false,
-  );
+  expect(await app.context.db.inTransaction((tx) => createStateIndexRepository(tx).write(id, read, late))).toBe(false);
   expect((await rows.open(id))?.version).toBe(2);
 });
 
@@ -245,6 +246,66 @@ test('a state that cannot be read is tried again later, and the others are index
     await stackId(app, broken),
   ]);
   expect(row).toEqual({ failures: 1 });
+});
+
+/** Makes the newest state of the stack unreadable. */
+const damage = async () =>
+  query(
+    app,
+    `update checkpoints set inline_bytes = '\\x00', damaged_at = now(), checked_at = now() where stack_id = $1`,
+    [await stackId(app, stack)],
+  );
+const dueRow = async () =>
+  (
+    await query(
+      app,
+      `select failures, extract(epoch from claimed_until - clock_timestamp())::integer as seconds, claim is not null as "isClaimed"
+       from state_index_due where stack_id = $1`,
+      [await stackId(app, stack)],
+    )
+  )[0];
+
+test('a stack that could not be indexed is tried again as soon as something is committed', async () => {
+  await up([{ name: 'a' }]);
+  await damage();
+  expect(await due()).toBe(0);
+  await query(app, `update state_index_due set failures = 9, claimed_until = now() + interval '1 hour'`, []);
+  await up([{ name: 'b' }]);
+  expect(await due()).toBe(1);
+  expect((await indexedRows(app, stack)).map(({ name }) => name)).toEqual(['b']);
+});
+
+test('a stack that ends each process that indexes it has ever longer claims, whatever is committed', async () => {
+  await up([{ name: 'a' }]);
+  const rows = createDueIndexRepository(app.context.db);
+  const claimed = async () => {
+    const claim = randomUUID();
+    return rows.claim({ claim, claimSeconds: 120, delaySeconds: 0, limit: 1, withBacklog: true });
+  };
+  for (let killed = 0; killed < 8; killed++) {
+    expect(await claimed()).toHaveLength(1);
+    await query(app, `update state_index_due set claimed_until = now()`, []);
+  }
+  expect(await claimed()).toHaveLength(1);
+  await up([{ name: 'b' }]);
+  expect((await dueRow())?.['seconds']).toBeGreaterThan(3500);
+  expect(await claimed()).toEqual([]);
+});
+
+test('a blob store that is away counts as no failure of the stacks', async () => {
+  await up([{ name: 'a' }]);
+  const away = new BlobStoreUnavailableError('throttled', 'away');
+  const context = {
+    ...app.context,
+    blobs: { check: async () => Promise.reject(away) } as unknown as typeof app.context.blobs,
+    indexer: { index: async () => Promise.reject(away) } as unknown as typeof app.context.indexer,
+  };
+  for (let attempt = 0; attempt < 3; attempt++) {
+    await query(app, 'update state_index_due set claimed_until = null', []);
+    expect(await indexDue(context, { delaySeconds: 0, backlog: new BytePace(0) })).toBe(0);
+  }
+  expect(await dueRow()).toEqual({ failures: 0, seconds: expect.any(Number), isClaimed: false });
+  expect((await dueRow())?.['seconds']).toBeLessThan(31);
 });
 
 test('after any sequence of states, the index is what it would be if it were built from them anew', async () => {

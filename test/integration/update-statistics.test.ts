@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { registerDeliveryGauges } from '../../src/api/statistics/delivery-metrics.ts';
+import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { findUnusualOfUpdate } from '../../src/shared/statistics/update-counts.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
@@ -138,6 +139,34 @@ test('steps, the critical path and failed runs of the commit are kept when the e
   });
   await pack();
   expect((await statisticsOf(destroy)).steps.criticalPath.steps.map(name)).toEqual(['app', 'db', 'net']);
+});
+
+test('an update whose state is damaged has no critical path; while the blob store is away, updates wait', async () => {
+  const done = { state: { app: [] }, steps: [['app', 'create', 100, 103]] } as const;
+  const damaged = await run(done);
+  const id = (path: string) => path.split('/').at(-1);
+  await query(
+    app,
+    `update checkpoints c set inline_bytes = '\\x00', damaged_at = now(), checked_at = now()
+     from updates u where u.id = $1 and c.stack_id = u.stack_id`,
+    [id(damaged)],
+  );
+  await pack();
+  expect(await statisticsOf(damaged)).toMatchObject({ isComplete: true, steps: { count: 1, criticalPath: null } });
+
+  const waiting = await run(done);
+  const away = new BlobStoreUnavailableError('timeout', 'away');
+  const fail = async () => Promise.reject(away);
+  const { blobs } = app.context;
+  const statistics = { keep: fail } as unknown as typeof app.context.statistics;
+  await expect(
+    archiveEvents({ ...app.context, statistics, blobs: { check: fail } as unknown as typeof blobs }),
+  ).rejects.toThrow('away');
+  // It is back meanwhile, or one object cannot be read.
+  await archiveEvents({ ...app.context, statistics });
+  expect(await statisticsOf(waiting)).toMatchObject({ isComplete: false });
+  await pack();
+  expect(await statisticsOf(waiting)).toMatchObject({ isComplete: true });
 });
 
 test('earlier updates of the last 90 days define the usual values, and users are informed of deviations', async () => {

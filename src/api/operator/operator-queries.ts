@@ -8,7 +8,7 @@ import { nextTime } from '../../shared/platform/config/schedule.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
-import { createStateIndexRepository } from '../../shared/search/state-index-repository.ts';
+import { createDueIndexRepository } from '../../shared/search/due-index-repository.ts';
 import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';
 import { createDeliveryRepository } from '../../shared/webhooks/delivery-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -191,7 +191,7 @@ export class OperatorQueries {
         createScheduledTaskRepository(db).list(),
         createArchivingRepository(db).countWaiting(),
         createVersionRepository(db).countDue(maxCounted),
-        createStateIndexRepository(db).countDue(),
+        createDueIndexRepository(db).countDue(),
         createDeliveryRepository(db).countDue(),
         createAuditChainRepository(db).readUnchainedSeconds(),
         isSent ? createAuditSendingRepository(db).readWaitingSeconds('sent') : null,

@@ -181,6 +181,11 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
       db.maybeOne(sql.rows(VersionRow)`
         /* policyPacks.findVersionById */ select ${columns} from policy_pack_versions v where v.id = ${id}`),
 
+    findOrganization: (versionId: string) =>
+      db.maybeOne(sql.rows(GroupNameRow)`
+        /* policyPacks.findOrganization */ select o.name from policy_pack_versions v join policy_packs p on p.id = v.pack_id
+        join organizations o on o.id = p.organization_id where v.id = ${versionId}`),
+
     /** The newest version that clients can use. */
     findNewest: (organization: string, pack: string) =>
       db.maybeOne(sql.rows(VersionRow)`

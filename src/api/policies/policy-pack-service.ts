@@ -40,7 +40,7 @@ export class PolicyPackService {
 
   /**
    * Begins a version. Its archive is uploaded to the returned address, and then `publish` is called. Throws InvalidRequestError,
-   * and ConflictError if the version exists, existed, or is being published.
+   * QuotaReachedError, and ConflictError if the version exists, existed, or is being published.
    */
   async begin(
     organization: string,
@@ -54,6 +54,7 @@ export class PolicyPackService {
     if (tag !== null) assertPolicyName('version', tag);
     const description = JSON.stringify(request);
     assertFieldSize('The description of the policy pack', description, this.#context.config.limits.maxFieldBytes);
+    await this.#context.quotas.assertMayKeepMore(organization);
     const begun = await this.#context.db.inTransaction(async (tx) => {
       await lockManagement(tx, organization, caller);
       const packs = packRepository(tx);
@@ -97,6 +98,9 @@ export class PolicyPackService {
     if (!version) throw new NotFoundError('This version of the policy pack is no longer being published');
     if (version.isPublished) throw new ConflictError('This version of the policy pack is already published');
     if (version.isAbandoned) throw addressExpired();
+    // Many may have been begun before one of them had its archive.
+    const organization = await this.#packs.findOrganization(versionId);
+    if (organization !== null) await this.#context.quotas.assertMayKeepMore(organization.name);
     await this.#context.policyArchives.receive(versionId, body);
   }
 

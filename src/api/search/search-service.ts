@@ -1,6 +1,6 @@
 import { isStatementTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { createStateIndexRepository, type IndexLag } from '../../shared/search/state-index-repository.ts';
+import { createDueIndexRepository, type IndexLag } from '../../shared/search/due-index-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -196,7 +196,7 @@ export class SearchService {
         db.inTransaction(async (tx) => {
           const rows = createSearchRepository(tx);
           await rows.begin(statementMs);
-          const behind = await createStateIndexRepository(tx).readLag(organizations.map(({ id }) => id));
+          const behind = await createDueIndexRepository(tx).readLag(organizations.map(({ id }) => id));
           return { ...(await work(rows, organizations)), behind };
         }),
       );

@@ -1,6 +1,6 @@
 import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import type { UnindexedStack } from '../../shared/search/state-index-repository.ts';
+import type { UnindexedStack } from '../../shared/search/due-index-repository.ts';
 import { assertImported } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { commitOf, headOf } from '../../shared/state/journal/change-limits/approvals.ts';

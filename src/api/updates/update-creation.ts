@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
-import type { UnindexedStack } from '../../shared/search/state-index-repository.ts';
+import type { UnindexedStack } from '../../shared/search/due-index-repository.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';

@@ -1,8 +1,10 @@
 import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
-import { createStateIndexRepository } from '../../shared/search/state-index-repository.ts';
+import { createDueIndexRepository } from '../../shared/search/due-index-repository.ts';
 import { formatStackRef, parseQualifiedName } from '../../shared/stacks/names.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+
+const stacksPerPage = 500;
 
 interface RebuildOptions {
   readonly all?: true;
@@ -32,8 +34,7 @@ async function rebuild(
   if ((name === undefined) === (all === undefined)) throw new CommandRefusedError('name a stack, or use --all');
   if (name === undefined) {
     if (versions) throw new CommandRefusedError('--versions is for one stack');
-    const rows = createStateIndexRepository(context.db);
-    console.log(`${await rows.noteAll()} stacks will be reindexed by workers.`);
+    console.log(`${await noteAll(context)} stacks will be reindexed by workers.`);
     return;
   }
   const ref = parseQualifiedName(name);
@@ -42,4 +43,15 @@ async function rebuild(
     throw new CommandRefusedError(`there is no stack ${JSON.stringify(name)}; name it as organization/project/stack`);
   const done = await context.indexer.rebuild(stack.id, { allVersions: versions === true });
   console.log(`${formatStackRef(stack)} is indexed: ${done.versions} versions, ${done.bytes} bytes read.`);
+}
+
+async function noteAll({ db }: AppContext): Promise<number> {
+  const rows = createDueIndexRepository(db);
+  let stacks = 0;
+  for (let after: string | null = null; ; ) {
+    const page: { readonly last: string; readonly stacks: number } | null = await rows.notePage(after, stacksPerPage);
+    if (page === null) return stacks;
+    stacks += page.stacks;
+    after = page.last;
+  }
 }

@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -28,7 +28,20 @@ interface Target {
 interface Found {
   readonly name: string;
   readonly socket: string;
+  /** Null: it does not answer. */
+  readonly status: DebugStatus | null;
 }
+
+interface Call {
+  readonly body: object | null;
+  /** How long the process may be silent. */
+  readonly waitSeconds: number;
+}
+
+const answerSeconds = 2;
+/** To write the profile, and to begin a heap snapshot of some GB. */
+const profileSeconds = 15;
+const snapshotSeconds = 600;
 
 const processOption = ['--process <name>', 'as `holdfast debug list` prints it'] as const;
 
@@ -46,10 +59,12 @@ makes the folder; API replicas and workers listen if it is there when they start
     .description('list the processes with their log levels')
     .option(...jsonOption)
     .action(async ({ json }: { readonly json?: true }) => {
-      const processes = [];
-      for (const { name, socket } of await findProcesses(folder())) processes.push({ name, ...(await status(socket)) });
+      const found = await findProcesses(folder());
+      const processes = found.flatMap(({ name, status }) => (status === null ? [] : [{ name, ...status }]));
+      const unanswered = found.flatMap(({ name, status }) => (status === null ? [name] : []));
       const lines = processes.map((each) => `${each.name}  up ${each.upSeconds} s  log level ${each.logLevel}`);
-      printResult('debug list', { processes }, { json, text: lines.join('\n') });
+      lines.push(...unanswered.map((name) => `${name}  does not answer`));
+      printResult('debug list', { processes, unanswered }, { json, text: lines.join('\n') });
     });
   debug
     .command('log-level')
@@ -58,10 +73,16 @@ makes the folder; API replicas and workers listen if it is there when they start
     .option('--for <time>', 'such as 90s, 10m or 2h', toSeconds, 600)
     .option(...processOption)
     .action(async (level: string, given: Target & { readonly for: number }) => {
-      for (const { name, socket } of await select(folder(), given)) {
-        await call(socket, 'POST /log-level', { level, seconds: given.for });
+      const unanswered: string[] = [];
+      for (const { name, socket, status } of await select(folder(), given)) {
+        if (status === null) {
+          unanswered.push(name);
+          continue;
+        }
+        await call(socket, 'POST /log-level', { body: { level, seconds: given.for }, waitSeconds: answerSeconds });
         console.log(`${name} logs ${level} for ${given.for} s.`);
       }
+      if (unanswered.length > 0) throw new DebugError(`no answer from ${unanswered.join(', ')}`);
     });
   debug
     .command('cpu-profile')
@@ -70,7 +91,11 @@ makes the folder; API replicas and workers listen if it is there when they start
     .option('--seconds <count>', 'how long', toProfileSeconds, 10)
     .option(...processOption)
     .action(async ({ output, seconds, ...target }: Target & { readonly output: string; readonly seconds: number }) =>
-      write(await selectOne(folder(), target), 'POST /cpu-profile', { output, body: { seconds } }),
+      write(await selectOne(folder(), target), 'POST /cpu-profile', {
+        output,
+        body: { seconds },
+        waitSeconds: seconds + profileSeconds,
+      }),
     );
   debug
     .command('heap-snapshot')
@@ -78,31 +103,35 @@ makes the folder; API replicas and workers listen if it is there when they start
     .requiredOption('-o, --output <file>', 'new file, such as api.heapsnapshot (required)')
     .option(...processOption)
     .action(async ({ output, ...target }: Target & { readonly output: string }) =>
-      write(await selectOne(folder(), target), 'POST /heap-snapshot', { output, body: null }),
+      write(await selectOne(folder(), target), 'POST /heap-snapshot', {
+        output,
+        body: null,
+        waitSeconds: snapshotSeconds,
+      }),
     );
 }
 
-/** Processes that answer; sockets of killed ones stay behind. */
-async function findProcesses(folder: string): Promise<Found[]> {
+/** Processes that listen, or one of them; sockets of killed ones stay behind. All are asked at once. */
+async function findProcesses(folder: string, only?: string): Promise<Found[]> {
   const names = await readdir(folder).catch(() => []);
-  const found: Found[] = [];
-  for (const name of names.filter((each) => each.endsWith('.sock')).sort()) {
-    const socket = path.join(folder, name);
-    const isAlive = await status(socket).then(
-      () => true,
-      (error: NodeJS.ErrnoException) => {
-        if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') return false;
-        throw error;
-      },
-    );
-    if (isAlive) found.push({ name: name.slice(0, -'.sock'.length), socket });
-  }
-  return found;
+  const sockets = names.filter((each) => each.endsWith('.sock') && (only === undefined || each === `${only}.sock`));
+  const found = await Promise.all(
+    sockets.sort().map(async (file): Promise<Found[]> => {
+      const socket = path.join(folder, file);
+      const name = file.slice(0, -'.sock'.length);
+      try {
+        return [{ name, socket, status: await ask(socket) }];
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        return code === 'ECONNREFUSED' || code === 'ENOENT' ? [] : [{ name, socket, status: null }];
+      }
+    }),
+  );
+  return found.flat();
 }
 
 async function select(folder: string, { process: name }: Target): Promise<Found[]> {
-  const all = await findProcesses(folder);
-  const found = all.filter((each) => name === undefined || each.name === name);
+  const found = await findProcesses(folder, name);
   if (found.length === 0)
     throw new DebugError(
       name === undefined ? `no process listens in ${folder}` : `no process ${name} listens in ${folder}`,
@@ -117,15 +146,16 @@ async function selectOne(folder: string, target: Target): Promise<Found> {
   return first;
 }
 
-async function status(socket: string): Promise<DebugStatus> {
-  return JSON.parse(await text(await call(socket, 'GET /', null))) as DebugStatus;
+async function ask(socket: string): Promise<DebugStatus> {
+  const answer = await call(socket, 'GET /', { body: null, waitSeconds: answerSeconds });
+  return JSON.parse(await text(answer)) as DebugStatus;
 }
 
 /** Nobody else may read the file: a heap has secrets. */
 async function write(
   { name, socket }: Found,
   what: string,
-  { body, output }: { readonly output: string; readonly body: object | null },
+  { output, ...request }: Call & { readonly output: string },
 ): Promise<void> {
   // First, so that a name that cannot be used is refused at once.
   const file = createWriteStream(output, { flags: 'wx', mode: 0o600 });
@@ -133,15 +163,22 @@ async function write(
     file.once('open', () => resolve());
     file.once('error', (error) => reject(new DebugError(`${output} cannot be written: ${error.message}`)));
   });
-  await pipeline(await call(socket, what, body), file);
+  try {
+    await pipeline(await call(socket, what, request), file);
+  } catch (error) {
+    file.destroy();
+    await rm(output, { force: true });
+    throw error;
+  }
   console.log(`${output} is of ${name}.`);
 }
 
-async function call(socketPath: string, what: string, body: object | null): Promise<IncomingMessage> {
+async function call(socketPath: string, what: string, { body, waitSeconds }: Call): Promise<IncomingMessage> {
   const [method, url] = what.split(' ');
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const sent = request({ socketPath, method, path: url }, resolve);
+    const sent = request({ socketPath, method, path: url, timeout: waitSeconds * 1_000 }, resolve);
     sent.once('error', reject);
+    sent.once('timeout', () => sent.destroy(new DebugError(`no answer from ${path.basename(socketPath, '.sock')}`)));
     sent.end(body === null ? '' : JSON.stringify(body));
   });
   if (response.statusCode !== 200) throw new DebugError(await text(response));

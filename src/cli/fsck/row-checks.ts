@@ -72,7 +72,7 @@ async function checkPages(run: FsckRun, table: string, list: RowPage, repairs: R
     for (const { id, object, problems } of wrong)
       for (const kind of problems.split(' ') as FindingKind[]) {
         const detail = failures.get(`${kind} ${id}`) ?? null;
-        run.report.add(kind, object, { detail, isFixed: !left.get(id)?.includes(kind) });
+        run.report.add(kind, object, { detail, isFixed: detail === null && !left.get(id)?.includes(kind) });
       }
     after = page.at(-1)?.id ?? null;
     if (after === null || page.length < rowsPerPage) return;

@@ -28,6 +28,8 @@ export const outputs = {
   ...movingOutputs,
   'debug list': Type.Object({
     processes: Type.Array(Type.Object({ name: Type.String(), ...DebugStatus.properties })),
+    /** Names of processes that do not answer. */
+    unanswered: Type.Array(Type.String()),
   }),
   plan: Plan,
   apply: Plan,

@@ -10,6 +10,10 @@ const WaitingRow = Type.Object({
   organizationId: Type.String(),
   kind: Type.String(),
   resourceChanges: Type.String(),
+  /** The stack has resources to compare. */
+  hasResources: Type.Boolean(),
+  /** It compared some of the resources only. */
+  isPartial: Type.Boolean(),
 });
 export type WaitingRun = Row<typeof WaitingRow>;
 
@@ -50,12 +54,14 @@ export function createDriftRepository(db: Queryable) {
       db.any(sql.rows(WaitingRow)`
         /* drift.listWaiting */
         select r.update_id as "updateId", r.number, r.stack_id as "stackId", p.organization_id as "organizationId", u.kind,
-          case when octet_length(u.resource_changes) <= 65536 then u.resource_changes else '{}' end as "resourceChanges"
+          case when octet_length(u.resource_changes) <= 65536 then u.resource_changes else '{}' end as "resourceChanges",
+          coalesce(s.resource_count, 0) > 0 as "hasResources",
+          coalesce(u.environment ~ '"pulumi\\.flag\\.(target|exclude)":"', false) as "isPartial"
         from drift_runs r join updates u on u.id = r.update_id join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
         where r.state = 'waiting' and ${after === null ? sql.fragment`true` : sql.fragment`(r.number, r.update_id) > (${after.number}, ${after.updateId}::uuid)`}
         order by r.number, r.update_id limit ${limit}`),
 
-    /** Removes a run that compared nothing. */
+    /** Removes a run that says nothing about the stack. */
     forget: (updateId: string) =>
       db.query(
         sql.nothing`/* drift.forget */ delete from drift_runs where update_id = ${updateId} and state = 'waiting'`,

@@ -1,7 +1,12 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 
-const DueRow = Type.Object({ id: Type.String(), endedAt: Type.String() });
+const DueRow = Type.Object({
+  id: Type.String(),
+  endedAt: Type.String(),
+  /** It ended more than a day ago. */
+  isOld: Type.Boolean(),
+});
 export type DueUpdate = Row<typeof DueRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -26,7 +31,7 @@ export function createArchivingRepository(db: Queryable) {
         order by u.ended_at, u.id limit ${limit}`;
       return db.any(sql.rows(DueRow)`
         /* archiving.listDue */
-        select d.id, d.ended_at::text as "endedAt" from (
+        select d.id, d.ended_at::text as "endedAt", d.ended_at < now() - interval '1 day' as "isOld" from (
           (${dueIn(sql.fragment`u.ended_at <= now() - make_interval(secs => ${delaySeconds})`)})
           union all
           (${dueIn(sql.fragment`u.ended_at > now()`)})

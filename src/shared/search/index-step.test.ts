@@ -97,3 +97,44 @@ test('of duplicate resources in a state, the last one counts, even if it is the 
     written: [digestOf(after)],
   });
 });
+
+test('resources beyond a bound are skipped, except references to stacks, and not taken for created or deleted ones', async () => {
+  const reference = Buffer.from(
+    JSON.stringify({
+      urn: 'urn:pulumi:prod::shop::pulumi:pulumi:StackReference::network',
+      type: 'pulumi:pulumi:StackReference',
+      inputs: { name: 'org/network/prod' },
+    }),
+  );
+  const first = new IndexStepBuilder(stack, new Map(), 3);
+  first.beginVersion(false);
+  for (let index = 0; index < 5; index++) await first.add(resourceOf(index, 'private'));
+  await first.add(reference);
+  const { changes, resourceCount, skipped, written } = first.finish();
+  expect({ counts: changes?.counts, resourceCount, skipped }).toMatchObject({
+    counts: { created: 4 },
+    resourceCount: 4,
+    skipped: 2,
+  });
+  const rows = [...written.batches()].flat();
+  expect(rows.map(({ reads }) => reads)).toEqual([null, null, null, 'org/network/prod']);
+
+  // The first one is gone, so that the fourth moves below the bound.
+  const next = new IndexStepBuilder(stack, new Map(rows.map(({ digest, key }) => [key, digest])), 3);
+  next.beginVersion(true);
+  for (let index = 1; index < 5; index++) await next.add(resourceOf(index, 'private'));
+  await next.add(reference);
+  for (let index = 0; index < 5; index++) await next.compare(resourceOf(index, 'private'));
+  expect(next.finish()).toMatchObject({
+    changes: { counts: { created: 0, updated: 0, replaced: 0, deleted: 0 } },
+    removed: [rows[0]?.key],
+    resourceCount: 4,
+    skipped: 1,
+  });
+
+  const read = new IndexStepBuilder(stack, new Map(), 3);
+  for (let index = 0; index < 5; index++) await read.addBase(resourceOf(index, 'private'));
+  read.beginVersion(false);
+  await read.add(resourceOf(4, 'private'));
+  expect(read.finish()).toMatchObject({ changes: { counts: { created: 0 } }, resourceCount: 1, skipped: 0 });
+});

@@ -8,6 +8,12 @@ import type { IndexStep } from './state-index-repository.ts';
 const maxKeptBytes = 32 * 1024 * 1024;
 /** Maximum number of property names recorded for one resource. */
 const maxPaths = 50;
+/**
+ * Maximum number of indexed resources of a state: each takes up to 800 bytes of memory here, and about 1 KB in Postgres. A state of 1 GiB may
+ * have 50 million. References to stacks have some more, because rules rely on them.
+ */
+const maxResources = 250_000;
+const moreReferences = 10_000;
 
 /** Resources by digest, to recognize a resource without reading its members. */
 function byDigest(digests: ReadonlyMap<string, string>): Map<string, string> {
@@ -34,9 +40,12 @@ export class IndexStepBuilder {
   /** Of resources that existed before the version. */
   readonly #changed = new PackedRows<ResourceChange>();
   readonly #counts = { updated: 0, replaced: 0, deleted: 0 };
+  readonly #limit: number;
   #keptBytes = 0;
+  #skipped = 0;
 
-  constructor(stack: StackRef, known: ReadonlyMap<string, string>) {
+  constructor(stack: StackRef, known: ReadonlyMap<string, string>, limit = maxResources) {
+    this.#limit = limit;
     this.#stack = stack;
     this.#known = known;
     this.#knownKeys = byDigest(known);
@@ -45,7 +54,8 @@ export class IndexStepBuilder {
   /** Takes a resource of the state before the version. */
   async addBase(text: Buffer): Promise<void> {
     const digest = digestOf(text);
-    this.#readBase.set(this.#knownKeys.get(digest) ?? (await viewResource(text)).key, digest);
+    const key = this.#knownKeys.get(digest) ?? (await viewResource(text)).key;
+    if (this.#readBase.size < this.#limit || this.#readBase.has(key)) this.#readBase.set(key, digest);
   }
 
   /** Call when the version has ended. With `isKnown`, the state before it is the one that is indexed so far. */
@@ -58,22 +68,38 @@ export class IndexStepBuilder {
   async add(text: Buffer): Promise<void> {
     const digest = digestOf(text);
     const known = this.#knownKeys.get(digest);
-    if (known !== undefined && (this.#base === null || this.#baseKeys.has(digest))) {
+    if (known !== undefined && this.#hasRoom(known) && (this.#base === null || this.#baseKeys.has(digest))) {
       this.#forget(known);
       return;
     }
     const facts = await readFacts(await viewResource(text), digest, this.#stack);
-    const { key, type, urn } = facts;
+    const { key, reads, type, urn } = facts;
+    if (!this.#hasRoom(key, reads !== null)) {
+      this.#skipped++;
+      return;
+    }
     this.#forget(key);
     if (known === undefined) this.#written.set(facts);
     if (this.#base === null || this.#base.get(key) === digest || facts.isDeleted) return;
     if (!this.#base.has(key)) {
-      this.#created.set({ key, urn, type, change: 'created', paths: [], pathCount: 0 });
+      // It may have been one of the skipped ones.
+      const isNew = this.#base.size < this.#limit;
+      if (isNew) this.#created.set({ key, urn, type, change: 'created', paths: [], pathCount: 0 });
       return;
     }
     const keeps = this.#keptBytes + text.length <= maxKeptBytes;
     if (keeps) this.#keptBytes += text.length;
     this.#differing.set(key, { urn, type, text: keeps ? Buffer.from(text) : null });
+  }
+
+  #hasRoom(key: string, isReference = false): boolean {
+    const { size } = this.#seen;
+    return size < this.#limit || this.#seen.has(key) || (isReference && size < this.#limit + moreReferences);
+  }
+
+  /** Resources that were not seen are gone: false if they may have been skipped. */
+  #seesAll(): boolean {
+    return this.#seen.size < this.#limit;
   }
 
   #forget(key: string): void {
@@ -87,6 +113,7 @@ export class IndexStepBuilder {
   needsBase(): boolean {
     if (this.#base === null) return false;
     if (this.#differing.size > 0) return true;
+    if (!this.#seesAll()) return false;
     for (const key of this.#base.keys()) if (!this.#seen.has(key)) return true;
     return false;
   }
@@ -97,7 +124,7 @@ export class IndexStepBuilder {
     const key = this.#baseKeys.get(digest);
     if (key === undefined || this.#base?.get(key) !== digest) return;
     const differing = this.#differing.get(key);
-    if (differing === undefined && this.#seen.has(key)) return;
+    if (differing === undefined && (this.#seen.has(key) || !this.#seesAll())) return;
     const before = await viewResource(text);
     if (before.isDeleted) return;
     if (differing === undefined) {
@@ -114,7 +141,8 @@ export class IndexStepBuilder {
     if (paths.length > 0 || change === 'replaced') this.#add({ key, urn, type }, change, paths);
   }
 
-  finish(): Pick<IndexStep, 'changes' | 'removed' | 'resourceCount' | 'written'> {
+  /** `skipped`: resources beyond the bound. */
+  finish(): Pick<IndexStep, 'changes' | 'removed' | 'resourceCount' | 'skipped' | 'written'> {
     const [changed, created] = [this.#changed, this.#created];
     const changes: VersionChanges = {
       counts: { ...this.#counts, created: created.size },
@@ -125,6 +153,7 @@ export class IndexStepBuilder {
     };
     return {
       resourceCount: this.#seen.size,
+      skipped: this.#skipped,
       written: this.#written,
       removed: [...this.#known.keys()].filter((key) => !this.#seen.has(key)),
       changes: this.#base === null ? null : changes,

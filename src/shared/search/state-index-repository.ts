@@ -5,12 +5,9 @@ import { type Batches, replaceChanges, type VersionChanges, writeResources } fro
 import type { ResourceFacts } from './resource-facts.ts';
 import { shortHashLength } from './resource-key.ts';
 
-const DueRow = Type.Object({ stackId: Type.String(), isBacklog: Type.Boolean() });
-export type DueStack = Row<typeof DueRow>;
-
 const IndexRow = Type.Object({
   edition: Type.Integer(),
-  /** Null before the first time. */
+  /** Null before the first time, and if all its rows are to be written anew. */
   version: Nullable(Type.Integer()),
   checkpointId: Nullable(Type.String()),
   isEnded: Type.Boolean(),
@@ -34,33 +31,7 @@ export const StateRow = Type.Object({
 /** The state of a version, or of the head of a stack without versions (version 0). */
 export type IndexedState = Row<typeof StateRow>;
 
-const UnindexedRow = Type.Object({
-  stackId: Type.String(),
-  /** Changes when the stack becomes due again. */
-  notedAt: Type.String(),
-  /** Something was saved since a worker began to index the stack, so that it becomes due again. */
-  isNotedAgain: Type.Boolean(),
-  /** When it was listed. */
-  now: Type.String(),
-  organization: Type.String(),
-  project: Type.String(),
-  stack: Type.String(),
-  tags: Type.String(),
-});
-/** A stack whose newest state is not indexed. */
-export type UnindexedStack = Row<typeof UnindexedRow>;
-
-const LagRow = Type.Object({
-  /** Stacks whose newest state is not indexed, counted up to 10,000. */
-  stacks: Type.Integer(),
-  /** Time since the first of them has changed. */
-  oldestSeconds: Type.Integer(),
-});
-/** The lag of the index. */
-export type IndexLag = Row<typeof LagRow>;
-
 const TextRow = Type.Object({ text: Type.String() });
-const CountRow = Type.Object({ count: Type.Integer() });
 export const IdRow = Type.Object({ id: Type.String() });
 
 /** One step of the index, from one state to the next. */
@@ -74,12 +45,9 @@ export interface IndexStep {
   readonly changes: VersionChanges | null;
 }
 
-/** Time between the failure of an attempt and the next one: this long at first, then doubled up to an hour. */
-const retrySeconds = 30;
-
 export type StateIndexRepository = ReturnType<typeof createStateIndexRepository>;
 
-/** The index of states: what is due, what is indexed, and the statements that write it. */
+/** The index of states: what is indexed, and the statements that write it. */
 export function createStateIndexRepository(db: Queryable) {
   /** The index of a live stack; null: there is none. */
   const find = (stackId: string): Promise<IndexRow | null> =>
@@ -92,106 +60,6 @@ export function createStateIndexRepository(db: Queryable) {
       where i.stack_id = ${stackId} and s.deleted_at is null`);
 
   return {
-    /** Claims stacks that are due, first stacks with new commits at least `delaySeconds` old. Safe in any number of processes. */
-    claim: (options: {
-      readonly claim: string;
-      readonly claimSeconds: number;
-      readonly delaySeconds: number;
-      readonly limit: number;
-      readonly withBacklog: boolean;
-    }) =>
-      db.any(sql.prepared('state_index_claim', DueRow)`
-        /* stateIndex.claim */
-        update state_index_due d set claim = ${options.claim}, claimed_until = clock_timestamp() + make_interval(secs => ${options.claimSeconds}),
-          is_noted_again = false
-        from (
-          select stack_id from state_index_due
-          where (claimed_until is null or claimed_until < clock_timestamp())
-            and noted_at <= clock_timestamp() - make_interval(secs => ${options.delaySeconds})
-            and (not is_backlog or ${options.withBacklog})
-          order by is_backlog, noted_at limit ${options.limit} for update skip locked
-        ) next
-        where d.stack_id = next.stack_id returning d.stack_id as "stackId", d.is_backlog as "isBacklog"`),
-
-    /** Ends a claim: the stack is no longer due, or due again because of a commit in between. */
-    release: async (stackId: string, claim: string): Promise<void> => {
-      await db.query(sql.command('state_index_release')`
-        /* stateIndex.release */
-        delete from state_index_due where stack_id = ${stackId} and claim = ${claim} and not is_noted_again`);
-      await db.query(sql.command('state_index_release_again')`
-        /* stateIndex.releaseAgain */
-        update state_index_due set claim = null, claimed_until = null, is_noted_again = false, is_backlog = false, failures = 0,
-          noted_at = clock_timestamp()
-        where stack_id = ${stackId} and claim = ${claim}`);
-    },
-
-    /** Ends a claim after a failure; the stack stays due, for later. */
-    postpone: (stackId: string, claim: string) =>
-      db.query(sql.nothing`
-        /* stateIndex.postpone */
-        update state_index_due set failures = failures + 1,
-          claimed_until = clock_timestamp() + make_interval(secs => least(3600, ${retrySeconds}::integer * 2 ^ least(failures, 10)))
-        where stack_id = ${stackId} and claim = ${claim}`),
-
-    /** Marks all stacks as due, and their indexes as outdated. Returns the number of stacks. */
-    noteAll: async (): Promise<number> => {
-      const row = await db.one(sql.rows(CountRow)`
-        /* stateIndex.noteAll */
-        with noted as (
-          insert into state_index_due (stack_id, is_backlog)
-          select id, true from stacks where deleted_at is null and checkpoint_id is not null
-          on conflict (stack_id) do update set is_noted_again = state_index_due.claim is not null returning 1
-        ),
-        outdated as (
-          update state_indexes set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false, known_from = null
-        )
-        select count(*)::integer as count from noted`);
-      return row.count;
-    },
-
-    /** Stacks that are due, counted up to 10,000. */
-    countDue: async (): Promise<number> => {
-      const row = await db.one(sql.rows(CountRow)`
-        /* stateIndex.countDue */
-        select count(*)::integer as count from (select 1 from state_index_due limit 10000) due`);
-      return row.count;
-    },
-
-    /**
-     * Other stacks of the same organization of which a state is not indexed; with `until`, one saved up to then, or any if the stack is one
-     * of `alsoOf`. Stacks that will be due again come first.
-     */
-    listUnindexed: (
-      { id, organization }: { readonly id: string; readonly organization: string },
-      {
-        alsoOf,
-        limit,
-        until,
-      }: { readonly alsoOf: readonly string[]; readonly limit: number; readonly until: string | null },
-    ) =>
-      db.any(sql.rows(UnindexedRow)`
-        /* stateIndex.listUnindexed */
-        select s.id as "stackId", d.noted_at::text as "notedAt", d.is_noted_again as "isNotedAgain", clock_timestamp()::text as now,
-          o.name as organization, p.name as project, s.name as stack, s.tags::text as tags
-        from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
-          join organizations o on o.id = p.organization_id
-        where o.name = ${organization} and s.id <> ${id} and s.deleted_at is null
-          and (${until}::timestamptz is null or d.noted_at <= ${until}::timestamptz or d.stack_id = any (${sql.array([...alsoOf], 'uuid')}))
-        order by d.is_noted_again desc, d.noted_at limit ${limit}`),
-
-    /** Null if the index shows the newest states of all stacks of these organizations. */
-    readLag: async (organizationIds: readonly string[]): Promise<IndexLag | null> => {
-      const row = await db.one(sql.rows(LagRow)`
-        /* stateIndex.readLag */
-        select count(*)::integer as stacks,
-          coalesce(ceil(extract(epoch from clock_timestamp() - min(noted_at))), 0)::integer as "oldestSeconds"
-        from (
-          select d.noted_at from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
-          where p.organization_id = any (${sql.array([...organizationIds], 'uuid')}) and s.deleted_at is null
-          order by d.noted_at limit 10000) due`);
-      return row.stacks === 0 ? null : row;
-    },
-
     /** The stack and the state that its index shows; null if the stack is gone. */
     open: async (stackId: string): Promise<IndexRow | null> => {
       await db.query(sql.command('state_index_open')`
@@ -238,8 +106,8 @@ export function createStateIndexRepository(db: Queryable) {
     },
 
     /**
-     * Clears the index of a stack, so that it is indexed anew. `keepsChanges` keeps the changes of versions, and `keepsKnown` their marks
-     * as known.
+     * Marks the index of a stack as outdated, so that all its rows are written anew. `keepsChanges` keeps the changes of versions, and
+     * `keepsKnown` their marks as known.
      */
     reset: (
       stackId: string,
@@ -248,20 +116,27 @@ export function createStateIndexRepository(db: Queryable) {
       db.query(sql.nothing`
         /* stateIndex.reset */
         with reset as (
-          update state_indexes set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false, resource_count = 0,
-            skipped = 0, indexed_at = null, referring_in = null, known_from = case when ${keepsKnown} then known_from end
+          update state_indexes i set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false,
+            known_from = case when ${keepsKnown} then known_from end,
+            referring_in = (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = i.stack_id and exists (
+              select 1 from stack_resources r where r.stack_id = i.stack_id and r.reads is not null))
           where stack_id = ${stackId} returning stack_id
-        ), forgotten as (
-          delete from version_changes v using reset r where v.stack_id = r.stack_id and not ${keepsChanges}
         )
-        delete from stack_resources s using reset r where s.stack_id = r.stack_id`),
+        delete from version_changes v using reset r where v.stack_id = r.stack_id and not ${keepsChanges}`),
 
     /**
      * Writes one step, in a transaction of the caller. Returns false if the stack is gone, or if another process has written since
-     * `edition` was read; nothing is written then.
+     * the index was read; nothing is written then.
      */
-    write: async (stackId: string, edition: number, step: IndexStep): Promise<boolean> => {
+    write: async (
+      stackId: string,
+      { edition, version }: Pick<IndexRow, 'edition' | 'version'>,
+      step: IndexStep,
+    ): Promise<boolean> => {
       if (!(await fence(stackId, edition, step))) return false;
+      if (version === null)
+        await db.query(sql.command('state_index_delete_all')`
+          /* stateIndex.deleteAll */ delete from stack_resources where stack_id = ${stackId}`);
       await writeResources(db, stackId, step);
       const { changes, resourceCount, state } = step;
       if (changes !== null) await replaceChanges(db, stackId, { version: state.version, resourceCount, changes });

@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import type { Database } from '../platform/db/database.ts';
 import { TimeSlices } from '../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
 import { DocumentMissingError } from '../state/checkpoints/document-store.ts';
-import type { DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
+import { DocumentDamagedError, type DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
+import { createDueIndexRepository, type DueIndexRepository, indexClaimSeconds } from './due-index-repository.ts';
 import { createFormerVersionsRepository } from './former-versions-repository.ts';
 import { IndexStepBuilder } from './index-step.ts';
 import { scanResources } from './scan-resources.ts';
@@ -32,6 +34,7 @@ export class StateIndexer {
   readonly #checkpoints: CheckpointRepository;
   readonly #verifier: DocumentVerifier;
   readonly #rows: StateIndexRepository;
+  readonly #due: DueIndexRepository;
   readonly #slices = new TimeSlices();
 
   constructor(parts: { db: Database; checkpoints: CheckpointRepository; verifier: DocumentVerifier }) {
@@ -39,6 +42,7 @@ export class StateIndexer {
     this.#checkpoints = parts.checkpoints;
     this.#verifier = parts.verifier;
     this.#rows = createStateIndexRepository(parts.db);
+    this.#due = createDueIndexRepository(parts.db);
   }
 
   /** Brings the index to the newest state, version by version. Stops early, between two of them, when the signal fires. */
@@ -50,10 +54,10 @@ export class StateIndexer {
       const next = index && (await this.#findNext(stackId, index));
       if (!next) break;
       try {
-        const step = await this.#computeStep(index, next, await this.#rows.readDigests(stackId));
+        const step = await this.#computeNext(stackId, index, next);
         bytes += step.bytes;
         const isWritten = await this.#db.inTransaction((tx) =>
-          createStateIndexRepository(tx).write(stackId, index.edition, step),
+          createStateIndexRepository(tx).write(stackId, index, step),
         );
         if (isWritten) versions++;
         attempt = isWritten ? 1 : attempt + 1;
@@ -80,8 +84,23 @@ export class StateIndexer {
 
   /**
    * Indexes the stack anew. With `allVersions`, also recomputes the changes of each version, from the oldest one on; all their documents are read.
+   * Until then, the stack is due, so that workers finish what has failed.
    */
   async rebuild(stackId: string, { allVersions }: { readonly allVersions: boolean }): Promise<IndexProgress> {
+    const claim = randomUUID();
+    await this.#due.take(stackId, claim, indexClaimSeconds);
+    try {
+      const progress = await this.#rebuild(stackId, allVersions);
+      await this.#due.release(stackId, claim);
+      return progress;
+    } catch (error) {
+      // Otherwise the claim lapses.
+      await this.#due.postpone(stackId, claim).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #rebuild(stackId: string, allVersions: boolean): Promise<IndexProgress> {
     const shown = await this.#rows.open(stackId);
     const head = await this.#rows.findHead(stackId);
     // Otherwise versions in between would appear to have changed nothing.
@@ -93,9 +112,9 @@ export class StateIndexer {
       if (!oldest || !index) return this.index(stackId);
       const base = { checkpointId: oldest.baseCheckpointId, baseCheckpointId: oldest.baseCheckpointId };
       const before = oldest.isBaseDeleted ? oldest : { ...oldest, ...base, version: oldest.baseVersion, isEnded: true };
-      const step = await this.#computeStep(index, before, await this.#rows.readDigests(stackId));
+      const step = await this.#computeStep(index, before, await this.#readKnown(stackId, index));
       await this.#db.inTransaction((tx) =>
-        createStateIndexRepository(tx).write(stackId, index.edition, { ...step, changes: null }),
+        createStateIndexRepository(tx).write(stackId, index, { ...step, changes: null }),
       );
     }
     return this.index(stackId);
@@ -139,6 +158,27 @@ export class StateIndexer {
     return null;
   }
 
+  /** The digests of the indexed resources, by key; none if all rows are to be written anew. */
+  async #readKnown(stackId: string, { version }: IndexRow): Promise<ReadonlyMap<string, string>> {
+    return version === null ? new Map() : this.#rows.readDigests(stackId);
+  }
+
+  /** A damaged state counts as deleted: the step passes it over, and what the version after it has changed is not known. */
+  async #computeNext(stackId: string, index: IndexRow, next: IndexedState): Promise<IndexStep & { bytes: number }> {
+    const known = await this.#readKnown(stackId, index);
+    for (let state = next; ; ) {
+      try {
+        return await this.#computeStep(index, state, known);
+      } catch (error) {
+        if (!(error instanceof DocumentDamagedError)) throw error;
+        // Without the state before it, its own is damaged.
+        const usable = state.isBaseDeleted ? (await this.#rows.listStates(stackId, state.version + 1, 1))[0] : state;
+        if (!usable) throw error;
+        state = { ...usable, isBaseDeleted: true };
+      }
+    }
+  }
+
   /** `known`: the digests of the indexed resources, by key. */
   async #computeStep(
     index: IndexRow,
@@ -162,6 +202,7 @@ export class StateIndexer {
     }
     const skipped = await read(state.checkpointId, (text) => step.add(text));
     if (step.needsBase()) await read(state.baseCheckpointId, (text) => step.compare(text));
-    return { state, skipped, ...step.finish(), bytes };
+    const found = step.finish();
+    return { state, ...found, skipped: skipped + found.skipped, bytes };
   }
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Config } from '../platform/config/config.ts';
 import { repeatAtStart } from '../platform/db/postgres-start.ts';
 import { codeOf } from '../platform/errors/causes.ts';
-import { type Kms, type KmsAccess, KmsError } from '../platform/kms/kms.ts';
+import { type Kms, type KmsAccess, KmsError, VaultTokenMissingError } from '../platform/kms/kms.ts';
 import { openKms } from '../platform/kms/open-kms.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../platform/lifecycle/start-wait.ts';
 import { KeyRing, MasterKeyError } from './key-ring.ts';
@@ -163,11 +163,15 @@ const otherKey = (id: string): MasterKeyError =>
 
 function readVaultToken({ kms, secrets }: Pick<Config, 'kms' | 'secrets'>): string | null {
   if (kms.vaultTokenFile === null) return secrets.vaultToken;
+  let token: string;
   try {
-    return readFileSync(kms.vaultTokenFile, 'utf8').trim() || null;
+    token = readFileSync(kms.vaultTokenFile, 'utf8').trim();
   } catch (error) {
-    throw new MasterKeyError(`HOLDFAST_VAULT_TOKEN_FILE cannot be read: ${codeOf(error) ?? 'unknown error'}`, {
-      cause: error,
-    });
+    const code = codeOf(error) ?? 'unknown error';
+    const message = `HOLDFAST_VAULT_TOKEN_FILE cannot be read: ${code}`;
+    if (code === 'ENOENT') throw new VaultTokenMissingError(message, { cause: error });
+    throw new MasterKeyError(message, { cause: error });
   }
+  if (token === '') throw new VaultTokenMissingError('HOLDFAST_VAULT_TOKEN_FILE is empty');
+  return token;
 }

@@ -3,7 +3,7 @@ import { textOf } from '../events/event-text.ts';
 import type { Database } from '../platform/db/database.ts';
 import { inSlices } from '../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
-import type { DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
+import { DocumentDamagedError, type DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 import { commitOf } from '../state/journal/change-limits/approvals.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
@@ -66,14 +66,19 @@ export class StatisticsRecorder {
     return { times, retries };
   }
 
-  /** Dependencies in the state after the update and, if it has deleted something, in the state before. Null if there is nothing to compare. */
+  /** Dependencies in the state after the update and, if it has deleted something, in the state before. Null if there is nothing to compare, or a state is damaged. */
   async #dependencies(update: EndedUpdate, { isCut, steps }: StepTimes): Promise<Dependencies | null> {
     if (update.isPreview || isCut || steps.length === 0) return null;
     const scanner = new DependencyScanner(new Set(steps.map(({ urn }) => urnKey(urn))));
     const before = steps.some(isDelete) ? [update.baseCheckpointId] : [];
     for (const id of new Set([update.checkpointId, ...before])) {
       const checkpoint = id === null ? null : await this.#checkpoints.find(id);
-      if (checkpoint) await scanner.scan(inSlices(this.#verifier.open(checkpoint)));
+      try {
+        if (checkpoint) await scanner.scan(inSlices(this.#verifier.open(checkpoint)));
+      } catch (error) {
+        if (error instanceof DocumentDamagedError) return null;
+        throw error;
+      }
     }
     return scanner.found;
   }

@@ -13,19 +13,20 @@ export async function measureStorage(
 ): Promise<number> {
   const storage = createStorageRepository(db);
   let measured = 0;
-  const failed: string[] = [];
+  // Once each, even if its clock makes it due again.
+  const tried: string[] = [];
   const faults: unknown[] = [];
   for (;;) {
-    const due = await storage.listDue(organizationsAtOnce, failed);
+    const due = await storage.listDue(organizationsAtOnce, tried);
     for (const organizationId of due) {
       if (signal?.aborted) return measured;
+      tried.push(organizationId);
       try {
         await storage.measure(organizationId, signal);
         measured++;
       } catch (error) {
         if (signal?.aborted) return measured;
         logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
-        failed.push(organizationId);
         faults.push(error);
       }
     }

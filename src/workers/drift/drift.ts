@@ -4,12 +4,16 @@ export type DriftCounts = Readonly<Record<string, number>>;
 /** Operations by which a refresh reports that a resource matches the state, or that it was not compared. */
 const unchanged = new Set(['same', 'refresh', 'read', 'discard']);
 
-/** The drift in the summary of a refresh. Anything that is not a count is left out: a client sent the text. */
-export function driftOfSummary(resourceChanges: string): DriftCounts {
-  const entries = Object.entries(parsed(resourceChanges) ?? {}).filter(
-    ([operation, count]) => /^[a-z-]{1,40}$/.test(operation) && !unchanged.has(operation) && isCount(count),
+/**
+ * The drift in the summary of a refresh; null if it counts nothing, as one that was lost. Anything that is not a count is left out: a client sent
+ * the text.
+ */
+export function driftOfSummary(resourceChanges: string): DriftCounts | null {
+  const counts = Object.entries(parsed(resourceChanges) ?? {}).filter(
+    ([operation, count]) => /^[a-z-]{1,40}$/.test(operation) && isCount(count),
   );
-  return Object.fromEntries(entries) as DriftCounts;
+  if (counts.length === 0) return null;
+  return Object.fromEntries(counts.filter(([operation]) => !unchanged.has(operation))) as DriftCounts;
 }
 
 function isCount(value: unknown): boolean {

@@ -40,8 +40,13 @@ export async function evaluateDrift(parts: Parts, signal: AbortSignal): Promise<
 
 async function evaluate(parts: Parts, run: WaitingRun): Promise<void> {
   const { organizationId, stackId, updateId } = run;
-  const found = run.kind === 'refresh' ? driftOfSummary(run.resourceChanges) : await driftInEvents(parts, updateId);
-  if (found === null) {
+  const found =
+    run.kind === 'refresh'
+      ? (driftOfSummary(run.resourceChanges) ?? (run.hasResources ? null : {}))
+      : await driftInEvents(parts, updateId);
+  // The other resources may have drifted.
+  const isInconclusive = run.isPartial && found !== null && Object.keys(found).length === 0;
+  if (found === null || isInconclusive) {
     await createDriftRepository(parts.db).forget(updateId);
     return;
   }

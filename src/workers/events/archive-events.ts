@@ -1,5 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createArchivingRepository, type DueUpdate } from '../../shared/events/archiving-repository.ts';
+import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import { type ArchivedSegment, EventArchiver, type SegmentLimits } from './event-archiver.ts';
 
@@ -25,12 +26,18 @@ export async function archiveEvents(context: Parts, signal?: AbortSignal, limits
         metrics.eventBytesArchived.labels('raw').inc(rawBytes);
         metrics.eventBytesArchived.labels('stored').inc(storedBytes);
       };
-      // Nothing depends on them: events are archived anyway.
-      await statistics
-        .keep(update.id)
-        .catch((error: unknown) =>
-          logger.warn({ updateId: update.id, err: error }, 'task: the statistics of an ended update are missing'),
-        );
+      last = update;
+      try {
+        await statistics.keep(update.id);
+      } catch (error) {
+        // Once its events are archived, nobody looks at it again.
+        await assertStoreReachable(context.blobs, error);
+        logger.warn({ updateId: update.id, err: error }, 'task: the statistics of an ended update are missing');
+        if (error instanceof BlobStoreUnavailableError && !update.isOld) {
+          metrics.maintenancePostponed.labels('archive-events').inc();
+          continue;
+        }
+      }
       try {
         if (await archiver.pack(update.id, onSegment, signal)) archived++;
       } catch (error) {
@@ -39,7 +46,6 @@ export async function archiveEvents(context: Parts, signal?: AbortSignal, limits
         logger.error({ updateId: update.id, err: error }, 'task: events of an ended update could not be archived');
       }
       if (signal?.aborted) return archived;
-      last = update;
     }
     if (due.length < batchSize) return archived;
   }

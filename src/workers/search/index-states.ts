@@ -3,14 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
 import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
 import { BytePace } from '../../shared/platform/slices/byte-pace.ts';
+import {
+  createDueIndexRepository,
+  type DueStack,
+  indexClaimSeconds,
+} from '../../shared/search/due-index-repository.ts';
 import { createFormerVersionsRepository } from '../../shared/search/former-versions-repository.ts';
-import { createStateIndexRepository, type DueStack } from '../../shared/search/state-index-repository.ts';
+import { assertStoreReachable } from '../platform/item-failures.ts';
 
 const pollMs = 1_000;
 /** A stack that commits all the time is indexed about this often. */
 const delaySeconds = 2;
-/** Longer than a step usually takes. If it takes longer, another process may begin, and one of the two writes nothing. */
-const claimSeconds = 120;
 const stacksAtOnce = 20;
 /**
  * Indexing takes at most a quarter of the time of a process, so that it does not delay a burst of saved states. The pause after a
@@ -26,7 +29,7 @@ const backlogBytesPerSecond = 4 * 1024 * 1024;
 /** Charge for each stack of the backlog, to account for the fixed cost of its statements, in bytes. */
 const minChargeBytes = 16 * 1024;
 
-type Parts = Pick<AppContext, 'db' | 'indexer' | 'logger' | 'metrics'>;
+type Parts = Pick<AppContext, 'blobs' | 'db' | 'indexer' | 'logger' | 'metrics'>;
 
 /**
  * Indexes due stacks, as `indexDue`, until the process stops, but not once another site has taken over. Safe in any number of processes.
@@ -88,7 +91,7 @@ export class HistoryRound {
  * pace of `backlog`, and stops after a second. Returns the number of versions.
  */
 export async function fillHistory(
-  { db, indexer, logger, metrics }: Parts,
+  { blobs, db, indexer, logger, metrics }: Parts,
   { backlog, history, signal }: { signal?: AbortSignal; backlog: BytePace; history: HistoryRound },
 ): Promise<number> {
   let versions = 0;
@@ -105,6 +108,7 @@ export async function fillHistory(
       backlog.spend(Math.max(progress?.bytes ?? 0, minChargeBytes));
     } catch (error) {
       logger.warn({ stackId, err: error }, 'the history of a stack could not be indexed; tried again later');
+      if (await isStoreAway(blobs, error)) break;
       history.fail(stackId);
     }
   }
@@ -113,10 +117,10 @@ export async function fillHistory(
 
 /** Indexes stacks that have had no index for their newest state for `delaySeconds`. Returns how many. */
 export async function indexDue(
-  { db, indexer, logger, metrics }: Parts,
+  { blobs, db, indexer, logger, metrics }: Parts,
   { backlog, delaySeconds: delay, signal }: { signal?: AbortSignal; delaySeconds: number; backlog: BytePace },
 ): Promise<number> {
-  const rows = createStateIndexRepository(db);
+  const rows = createDueIndexRepository(db);
   let indexed = 0;
   const run = async (stack: DueStack, claim: string): Promise<void> => {
     try {
@@ -132,13 +136,20 @@ export async function indexDue(
         { stackId: stack.stackId, err: error },
         'the state of a stack could not be indexed; tried again later',
       );
-      await rows.postpone(stack.stackId, claim);
+      if (await isStoreAway(blobs, error)) await rows.giveBack(stack.stackId, claim);
+      else await rows.postpone(stack.stackId, claim);
     }
   };
   for (let count = 0; count < stacksAtOnce && !signal?.aborted; count++) {
     if (signal) await yieldToCalls(db, signal);
     const claim = randomUUID();
-    const options = { claim, claimSeconds, delaySeconds: delay, limit: 1, withBacklog: backlog.isReady };
+    const options = {
+      claim,
+      claimSeconds: indexClaimSeconds,
+      delaySeconds: delay,
+      limit: 1,
+      withBacklog: backlog.isReady,
+    };
     const [stack] = await rows.claim(options);
     if (!stack) break;
     const began = performance.now();
@@ -147,6 +158,14 @@ export async function indexDue(
     if (signal) await sleep(pauseMs, undefined, { signal }).catch(() => {});
   }
   return indexed;
+}
+
+/** Whether it would have failed for any stack with its state in the blob store. */
+async function isStoreAway(blobs: Parts['blobs'], error: unknown): Promise<boolean> {
+  return assertStoreReachable(blobs, error).then(
+    () => false,
+    () => true,
+  );
 }
 
 /** Waits while updates begin and end in this process: each stack takes tens of ms of the event loop and of Postgres. */

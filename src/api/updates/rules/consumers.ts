@@ -4,7 +4,7 @@ import type { LockedAccess } from '../../../shared/identity/identity-repository.
 import { permissionsOn } from '../../../shared/identity/locked-rights.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
-import { createStateIndexRepository, type UnindexedStack } from '../../../shared/search/state-index-repository.ts';
+import { createDueIndexRepository, type UnindexedStack } from '../../../shared/search/due-index-repository.ts';
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
 import {
@@ -46,8 +46,8 @@ interface Consumers {
   /** Names those that the caller may read, and counts the others. */
   readonly named: string;
   readonly counted: string;
-  /** False: the newest states of these stacks are not indexed, and may have a reference or not. */
-  readonly isCertain: boolean;
+  /** Null unless the newest states of these stacks are not indexed, and may have a reference or not: why. */
+  readonly doubt: string | null;
 }
 
 /** Outputs that another update removes, according to its preview. */
@@ -181,7 +181,10 @@ function describeUnindexed(
   unindexed: readonly UnindexedStack[],
 ): Consumers | null {
   const described = describe(stack, access, unindexed);
-  return described && { ...described, isCertain: false };
+  const doubt = unindexed.some(({ isFailing }) => isFailing)
+    ? 'cannot be indexed (the log of the workers says why)'
+    : 'is not indexed yet (try again in a minute)';
+  return described && { ...described, doubt };
 }
 
 function describe(
@@ -198,13 +201,11 @@ function describe(
     )
     .map(formatStackRef)
     .slice(0, maxNames);
-  return { named: durationText(stacks.length, names), counted: durationText(stacks.length, []), isCertain: true };
+  return { named: durationText(stacks.length, names), counted: durationText(stacks.length, []), doubt: null };
 }
 
-function isReadBy({ isCertain }: Consumers, names: string): string {
-  return isCertain
-    ? `is read by ${names}`
-    : `may be read by ${names}, of which the newest state is not indexed yet (try again in a minute)`;
+function isReadBy({ doubt }: Consumers, names: string): string {
+  return doubt === null ? `is read by ${names}` : `may be read by ${names}, of which the newest state ${doubt}`;
 }
 
 function durationText(count: number, names: readonly string[]): string {
@@ -226,7 +227,7 @@ async function awaitIndex(
   db: Queryable,
   stack: { readonly id: string; readonly organization: string },
 ): Promise<readonly UnindexedStack[]> {
-  const rows = createStateIndexRepository(db);
+  const rows = createDueIndexRepository(db);
   const deadline = performance.now() + waitMs;
   let left = await rows.listUnindexed(stack, { alsoOf: [], limit: maxStacks, until: null });
   const until = left[0]?.now ?? null;

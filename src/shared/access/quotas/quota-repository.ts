@@ -33,9 +33,12 @@ export function createQuotaRepository(db: Queryable) {
   const columns = sql.fragment`
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
     q.requests_per_second as "requestsPerSecond"`;
+  const packBytes = sql.fragment`coalesce((
+    select sum(coalesce(v.stored_bytes, 0) + pg_column_size(v.description))
+    from policy_packs p join policy_pack_versions v on v.pack_id = p.id where p.organization_id = o.id), 0)::bigint`;
   const measured = sql.fragment`
     left join lateral (
-      select m.state_bytes + m.journal_bytes + m.event_bytes as kept_bytes, m.measured_at from organization_storage m
+      select m.state_bytes + m.journal_bytes + m.event_bytes + ${packBytes} as kept_bytes, m.measured_at from organization_storage m
       where m.organization_id = o.id order by m.day desc limit 1) w on true`;
   const stackCount = countStacks(sql.fragment`o.id`);
   // The deletion of a stack ends its updates.
@@ -84,7 +87,7 @@ export function createQuotaRepository(db: Queryable) {
       return row.used;
     },
 
-    /** Returns the bytes kept as of the last measurement; 0 if never measured. */
+    /** Returns the bytes kept as of the last measurement, and those of policy packs now; 0 if never measured. */
     findKeptBytes: async (organization: string): Promise<number> => {
       const row = await db.maybeOne(sql.rows(KeptRow)`
         /* quotas.findKeptBytes */

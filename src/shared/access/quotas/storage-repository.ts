@@ -94,7 +94,8 @@ export function createStorageRepository(db: Queryable) {
     measure: async (organizationId: string, signal?: AbortSignal, isWhole = false): Promise<void> => {
       const last = isWhole
         ? sql.fragment`null::timestamptz`
-        : sql.fragment`(select max(measured_at) from organization_storage where organization_id = ${organizationId})`;
+        : sql.fragment`(
+            select max(measured_at) from organization_storage where organization_id = ${organizationId} and measured_at <= clock_timestamp())`;
       const { at, kept, tookMs } = await createKeptBytesRepository(db).measure(organizationId, last, signal);
       await db.query(sql.nothing`
         /* storage.measure */
@@ -106,7 +107,9 @@ export function createStorageRepository(db: Queryable) {
       await db.query(sql.nothing`
         /* storage.deleteOld */
         delete from organization_storage where organization_id = ${organizationId}
-          and day < (clock_timestamp() at time zone 'UTC')::date - ${keptDays}::int`);
+          and (day < (clock_timestamp() at time zone 'UTC')::date - ${keptDays}::int
+            -- Of a clock that was ahead.
+            or day > (clock_timestamp() at time zone 'UTC')::date)`);
     },
 
     /** The last measurements of all organizations, or of one, after which nothing has changed what they keep. */

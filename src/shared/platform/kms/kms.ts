@@ -30,9 +30,14 @@ export class KmsError extends OperatorError {
   }
 }
 
+/** The file with the token of Vault is not there yet, or empty. */
+export class VaultTokenMissingError extends OperatorError {
+  override readonly name = 'VaultTokenMissingError';
+}
+
 /** Options that the services need besides their URLs. */
 export interface KmsAccess {
-  /** Reads the token of Vault; called for each request, because agents renew it. Null: none is set. */
+  /** Reads the token of Vault; called for each request, because agents renew it. Null: none is set. Throws VaultTokenMissingError. */
   readonly readVaultToken: () => string | null;
   /** Maximum time of one request, in ms. */
   readonly timeoutMs: number;

@@ -1,4 +1,4 @@
-import { type Kms, type KmsAccess, KmsError, type KmsFault } from './kms.ts';
+import { type Kms, type KmsAccess, KmsError, type KmsFault, VaultTokenMissingError } from './kms.ts';
 import { bytesOf, faultOfStatus, type KmsResponse, postJson, shortReason } from './kms-requests.ts';
 import type { KmsKey } from './kms-url.ts';
 
@@ -10,7 +10,7 @@ const mismatch = /message authentication failed|invalid ciphertext|wrong key|dec
 export function openVaultTransit(vault: Extract<KmsKey, { kind: 'vault' }>, access: KmsAccess): Kms {
   const kms = { name: `Vault key ${vault.mount}/${vault.key} on ${new URL(vault.server).host}` };
   const call = async (verb: 'encrypt' | 'decrypt', body: object): Promise<Record<string, unknown>> => {
-    const token = access.readVaultToken();
+    const token = tokenOf(kms, access);
     if (token === null)
       throw new KmsError(kms, 'refused', 'HOLDFAST_VAULT_TOKEN or HOLDFAST_VAULT_TOKEN_FILE is not set');
     const path = [...vault.mount.split('/'), verb, vault.key].map(encodeURIComponent).join('/');
@@ -40,6 +40,16 @@ export function openVaultTransit(vault: Extract<KmsKey, { kind: 'vault' }>, acce
     unwrap: async (wrapped, context) =>
       required(bytesOf((await call('decrypt', { ciphertext: wrapped.toString(), ...boundTo(context) }))['plaintext'])),
   };
+}
+
+function tokenOf(kms: Pick<Kms, 'name'>, access: KmsAccess): string | null {
+  try {
+    return access.readVaultToken();
+  } catch (error) {
+    // An agent writes it.
+    if (error instanceof VaultTokenMissingError) throw new KmsError(kms, 'passing', error.message, { cause: error });
+    throw error;
+  }
 }
 
 function kmsErrorOf(kms: Pick<Kms, 'name'>, { json, status }: KmsResponse, token: string): KmsError {

@@ -1,0 +1,185 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, type SqlFragment, sql } from '../platform/db/sql.ts';
+
+const DueRow = Type.Object({ stackId: Type.String(), isBacklog: Type.Boolean() });
+export type DueStack = Row<typeof DueRow>;
+
+const UnindexedRow = Type.Object({
+  stackId: Type.String(),
+  /** Changes when the stack becomes due again. */
+  notedAt: Type.String(),
+  /** Something was saved since a worker began to index the stack, so that it becomes due again. */
+  isNotedAgain: Type.Boolean(),
+  /** Indexing it has failed, and is tried again later. */
+  isFailing: Type.Boolean(),
+  /** When it was listed. */
+  now: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tags: Type.String(),
+});
+/** A stack whose newest state is not indexed. */
+export type UnindexedStack = Row<typeof UnindexedRow>;
+
+const LagRow = Type.Object({
+  /** Stacks whose newest state is not indexed, counted up to 10,000. */
+  stacks: Type.Integer(),
+  /** Time since the first of them has changed. */
+  oldestSeconds: Type.Integer(),
+});
+/** The lag of the index. */
+export type IndexLag = Row<typeof LagRow>;
+
+/** Stacks that became due, and the last of them. */
+const PageRow = Type.Object({ last: Type.String(), stacks: Type.Integer() });
+
+const CountRow = Type.Object({ count: Type.Integer() });
+
+/** Longer than a step usually takes. If it takes longer, another process may begin, and one of the two writes nothing. */
+export const indexClaimSeconds = 120;
+
+/** Time between the failure of an attempt and the next one: this long at first, then doubled up to an hour. */
+const retrySeconds = 30;
+
+/** Of an attempt that failed after this many others. */
+const retryPause = (failures: SqlFragment) =>
+  sql.fragment`least(3600, ${retrySeconds}::integer * 2 ^ least(greatest(${failures}, 0), 10))`;
+
+export type DueIndexRepository = ReturnType<typeof createDueIndexRepository>;
+
+/** The stacks whose index is due. */
+export function createDueIndexRepository(db: Queryable) {
+  return {
+    /**
+     * Claims stacks that are due, first stacks with new commits at least `delaySeconds` old. Safe in any number of processes. A claim counts as
+     * a failure until it is released: a stack that ends the process has longer claims each time.
+     */
+    claim: (options: {
+      readonly claim: string;
+      readonly claimSeconds: number;
+      readonly delaySeconds: number;
+      readonly limit: number;
+      readonly withBacklog: boolean;
+    }) =>
+      db.any(sql.prepared('state_index_claim', DueRow)`
+        /* stateIndex.claim */
+        update state_index_due d set claim = ${options.claim}, is_noted_again = false, failures = d.failures + 1,
+          claimed_until = clock_timestamp()
+            + make_interval(secs => greatest(${options.claimSeconds}, ${retryPause(sql.fragment`d.failures`)}))
+        from (
+          select stack_id from state_index_due
+          where (claimed_until is null or claimed_until < clock_timestamp())
+            and noted_at <= clock_timestamp() - make_interval(secs => ${options.delaySeconds})
+            and (not is_backlog or ${options.withBacklog})
+          order by is_backlog, noted_at limit ${options.limit} for update skip locked
+        ) next
+        where d.stack_id = next.stack_id returning d.stack_id as "stackId", d.is_backlog as "isBacklog"`),
+
+    /** Ends a claim: the stack is no longer due, or due again because of a commit in between. */
+    release: async (stackId: string, claim: string): Promise<void> => {
+      await db.query(sql.command('state_index_release')`
+        /* stateIndex.release */
+        delete from state_index_due where stack_id = ${stackId} and claim = ${claim} and not is_noted_again`);
+      await db.query(sql.command('state_index_release_again')`
+        /* stateIndex.releaseAgain */
+        update state_index_due set claim = null, claimed_until = null, is_noted_again = false, is_backlog = false, failures = 0,
+          noted_at = clock_timestamp()
+        where stack_id = ${stackId} and claim = ${claim}`);
+    },
+
+    /** Ends a claim after a failure; the stack stays due, for later, or until something is committed. */
+    postpone: (stackId: string, claim: string) =>
+      db.query(sql.nothing`
+        /* stateIndex.postpone */
+        update state_index_due set claim = null, is_noted_again = false,
+          claimed_until = clock_timestamp() + make_interval(secs => case when is_noted_again then ${retrySeconds}::integer
+            else ${retryPause(sql.fragment`failures - 1`)} end)
+        where stack_id = ${stackId} and claim = ${claim}`),
+
+    /** Ends a claim that has failed for a reason that is not the stack's. */
+    giveBack: (stackId: string, claim: string) =>
+      db.query(sql.nothing`
+        /* stateIndex.giveBack */
+        update state_index_due set claim = null, is_noted_again = false, failures = greatest(failures - 1, 0),
+          claimed_until = clock_timestamp() + make_interval(secs => ${retrySeconds}::integer)
+        where stack_id = ${stackId} and claim = ${claim}`),
+
+    /** Claims a stack, whether it is due or not, and whatever has failed or another process has claimed. */
+    take: (stackId: string, claim: string, claimSeconds: number) =>
+      db.query(sql.nothing`
+        /* stateIndex.take */
+        insert into state_index_due (stack_id, claim, claimed_until, failures)
+        select id, ${claim}, clock_timestamp() + make_interval(secs => ${claimSeconds}), 1 from stacks
+        where id = ${stackId} and deleted_at is null
+        on conflict (stack_id) do update set claim = excluded.claim, claimed_until = excluded.claimed_until, is_noted_again = false,
+          failures = state_index_due.failures + 1`),
+
+    /**
+     * Marks the stacks after this one as due, and their indexes as outdated: until they are written anew, they show what they showed. Null if
+     * there are none.
+     */
+    notePage: (after: string | null, limit: number) =>
+      db.maybeOne(sql.rows(PageRow)`
+        /* stateIndex.notePage */
+        with page as (
+          select id from stacks where (${after}::uuid is null or id > ${after}::uuid) and deleted_at is null and checkpoint_id is not null
+          order by id limit ${limit}
+        ),
+        noted as (
+          insert into state_index_due (stack_id, is_backlog) select id, true from page
+          on conflict (stack_id) do update set is_noted_again = state_index_due.claim is not null
+        ),
+        outdated as (
+          update state_indexes i set edition = edition + 1, version = null, is_ended = false, known_from = null
+          from page where i.stack_id = page.id
+        )
+        select id as last, (select count(*)::integer from page) as stacks from page order by id desc limit 1`),
+
+    /** Stacks that are due, counted up to 10,000. */
+    countDue: async (): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* stateIndex.countDue */
+        select count(*)::integer as count from (select 1 from state_index_due limit 10000) due`);
+      return row.count;
+    },
+
+    /**
+     * Other stacks of the same organization of which a state is not indexed, except in an index that is only outdated; with `until`, one saved up to then, or any if the stack is one
+     * of `alsoOf`. Stacks that will be due again come first.
+     */
+    listUnindexed: (
+      { id, organization }: { readonly id: string; readonly organization: string },
+      {
+        alsoOf,
+        limit,
+        until,
+      }: { readonly alsoOf: readonly string[]; readonly limit: number; readonly until: string | null },
+    ) =>
+      db.any(sql.rows(UnindexedRow)`
+        /* stateIndex.listUnindexed */
+        select s.id as "stackId", d.noted_at::text as "notedAt", d.is_noted_again as "isNotedAgain",
+          d.failures > 0 and d.claim is null as "isFailing", clock_timestamp()::text as now,
+          o.name as organization, p.name as project, s.name as stack, s.tags::text as tags
+        from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
+          join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and s.id <> ${id} and s.deleted_at is null
+          and not (d.is_backlog and exists (
+            select 1 from state_indexes i where i.stack_id = s.id and i.checkpoint_id = s.checkpoint_id))
+          and (${until}::timestamptz is null or d.noted_at <= ${until}::timestamptz or d.stack_id = any (${sql.array([...alsoOf], 'uuid')}))
+        order by d.is_noted_again desc, d.noted_at limit ${limit}`),
+
+    /** Null if the index shows the newest states of all stacks of these organizations. */
+    readLag: async (organizationIds: readonly string[]): Promise<IndexLag | null> => {
+      const row = await db.one(sql.rows(LagRow)`
+        /* stateIndex.readLag */
+        select count(*)::integer as stacks,
+          coalesce(ceil(extract(epoch from clock_timestamp() - min(noted_at))), 0)::integer as "oldestSeconds"
+        from (
+          select d.noted_at from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
+          where p.organization_id = any (${sql.array([...organizationIds], 'uuid')}) and s.deleted_at is null
+          order by d.noted_at limit 10000) due`);
+      return row.stacks === 0 ? null : row;
+    },
+  };
+}
