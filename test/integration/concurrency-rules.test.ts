@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
@@ -170,4 +171,27 @@ test('in an emergency an admin passes a limit, which is on record', async () => 
     ({ action }) => action === 'update.break-glass',
   );
   expect(events).toMatchObject([{ details: { reason: 'fire', rules: [id] } }]);
+});
+
+test('a change of rules notifies waiting calls of its organization alone, once for each statement', async () => {
+  const stack = await createStack(apps[0]);
+  const notified: (string | undefined)[] = [];
+  await using client = Object.assign(new pg.Client({ connectionString: apps[0].database.ownerUrl }), {
+    [Symbol.asyncDispose]: () => client.end(),
+  });
+  await client.connect();
+  client.on('notification', ({ payload }) => notified.push(payload));
+  await client.query('listen holdfast_update_queue');
+  await setRule(apps[0], stack, most(2));
+  await query(
+    apps[0],
+    'delete from update_rules where organization_id = (select id from organizations where name = $1)',
+    [stack.organization],
+  );
+  await client.query(`notify holdfast_update_queue, 'end'`);
+  await until(() => notified.includes('end'), 'all notifications are there');
+  const [row] = await query<{ id: string }>(apps[0], 'select id from organizations where name = $1', [
+    stack.organization,
+  ]);
+  expect(notified).toEqual([`rules:${row?.id}`, `rules:${row?.id}`, 'end']);
 });

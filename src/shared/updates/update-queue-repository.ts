@@ -39,8 +39,8 @@ const PositionRow = Type.Object({ position: Type.Integer() });
 
 /** The channel on which the database notifies calls that may continue: ids of queue entries. */
 export const updateQueueChannel = 'holdfast_update_queue';
-/** On the same channel: rules for updates have changed. */
-export const rulesMessage = 'rules';
+/** On the same channel, before the id of an organization: its rules for updates have changed. */
+export const rulesMessage = 'rules:';
 /** On the same channel: fewer updates run in an organization in which a limit defers calls. */
 export const heldMessage = 'held';
 /** On the same channel, before the id of a queue entry: a newer run has taken its position. */

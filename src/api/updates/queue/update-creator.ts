@@ -127,6 +127,7 @@ export class UpdateCreator {
     }
     using _held = this.#memory.hold(creation.organization, creation.chars);
     const entry = await this.#queue.enter(creation.stackId, {
+      organizationId: creation.organizationId,
       tokenId: caller.tokenId,
       id: waiting.entryId,
       isUrgent: creation.isUrgent,

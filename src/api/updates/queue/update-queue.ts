@@ -30,6 +30,7 @@ const checksPerLimit = 5;
 
 /** The caller that takes a position. */
 interface Entering {
+  readonly organizationId: string;
   readonly tokenId: string;
   /** Of its earlier position; null: none. */
   readonly id: string | null;
@@ -89,9 +90,9 @@ export class UpdateQueue {
   }
 
   /** Takes a position at the end of the queue, or the one with this id if it is still the caller's. */
-  async enter(stackId: string, { alertSeconds, id, isUrgent, run, shown, tokenId }: Entering): Promise<QueueEntry> {
+  async enter(stackId: string, { alertSeconds, id, organizationId, ...waiter }: Entering): Promise<QueueEntry> {
     await this.#renewal.renew();
-    const owner = { stackId, tokenId, processId: this.#processId };
+    const owner = { stackId, tokenId: waiter.tokenId, processId: this.#processId };
     const newId = randomUUID();
     const own = [newId, ...(id === null ? [] : [id])];
     for (const each of own) this.#entering.add(each);
@@ -99,8 +100,8 @@ export class UpdateQueue {
       const row =
         (id === null ? null : await this.#entries.resume(id, owner)) ??
         // A call that has lost its position may be older than later arrivals.
-        (await this.#entries.join({ ...owner, id: newId, isUrgent, run, shown, supersedes: id === null }));
-      return this.#occupy(waitingCall({ ...row, stackId, tokenId, isUrgent, run, shown }, alertSeconds));
+        (await this.#entries.join({ ...owner, ...waiter, id: newId, supersedes: id === null }));
+      return this.#occupy(waitingCall({ ...row, ...waiter, stackId }, { alertSeconds, organizationId }));
     } finally {
       for (const each of own) this.#entering.delete(each);
     }
@@ -252,8 +253,8 @@ export class UpdateQueue {
   }
 
   #hear(message: string): void {
-    if (message === rulesMessage) {
-      for (const call of this.#waiting.values()) call.deferredUntil = 0;
+    if (message.startsWith(rulesMessage)) {
+      for (const call of this.#waiting.values()) if (message.endsWith(call.organizationId)) call.deferredUntil = 0;
       this.#beginCheck();
     } else if (message === heldMessage) {
       this.#mayGo = true;

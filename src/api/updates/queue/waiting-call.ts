@@ -14,6 +14,7 @@ export interface QueueEntry {
 
 /** A call that waits at its position. */
 export interface WaitingCall extends QueueEntry {
+  readonly organizationId: string;
   /** Its entry, to be restored if the database loses it. */
   readonly entry: LostEntry;
   /** It waits to be woken, and changes nothing meanwhile. */
@@ -36,10 +37,11 @@ export interface WaitingCall extends QueueEntry {
 /** A call that begins to wait at an entry. */
 export function waitingCall(
   { supersededBy, waitedSeconds, ...entry }: QueueEntryRow & LostEntry,
-  alertSeconds: number,
+  { alertSeconds, organizationId }: Pick<WaitingCall, 'alertSeconds' | 'organizationId'>,
 ): WaitingCall {
   return {
     id: entry.id,
+    organizationId,
     stackId: entry.stackId,
     since: performance.now() - waitedSeconds * 1000,
     entry,
