@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createUpdateQueueRepository } from '../../src/shared/updates/update-queue-repository.ts';
 import { query } from '../support/database.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -185,4 +186,38 @@ test('the tag must have a meaning', async () => {
     body: { supersede: 'all' },
   });
   expect(status).toBe(400);
+});
+
+test('an evicted run stays evicted while its process cannot reach the database, and when it restores its entries', async () => {
+  const { first, stack } = await heldStack('nothing');
+  const entries = createUpdateQueueRepository(apps[0].context.db);
+  const rows = await query<{ stack_id: string; token_id: string }>(
+    apps[0],
+    'select stack_id, token_id from updates where id = $1',
+    [first],
+  );
+  const { stack_id: stackId, token_id: tokenId } = rows[0] as (typeof rows)[number];
+  const processId = crypto.randomUUID();
+  const lost = [];
+  await entries.renewProcess(processId, 60);
+  for (const id of [crypto.randomUUID(), crypto.randomUUID()]) {
+    const shown = { kind: 'update', commit: null, branch: null, url: null };
+    const entry = { id, stackId, tokenId, isUrgent: false, run: null, shown };
+    const { number } = await entries.join({ ...entry, processId, supersedes: false });
+    lost.push({ ...entry, number, waitedSeconds: 1, isLateNotified: false });
+  }
+  const [evicted, other] = lost.map(({ id }) => id) as [string, string];
+  expect(await entries.evict(evicted, stackId, { login: 'ada', reason: 'outdated' })).toBe(true);
+  const listed = async () =>
+    Object.fromEntries((await entries.listOf(processId)).map((row) => [row.id, row.isSuperseded]));
+  await entries.renewProcess(processId, -60);
+  await entries.removeGone();
+  expect(await listed()).toEqual({ [evicted]: true });
+  await entries.renewProcess(processId, 60);
+  await entries.restore(processId, lost);
+  expect(await listed()).toEqual({ [evicted]: true, [other]: false });
+  await entries.renewProcess(processId, -601);
+  await entries.removeGone();
+  expect(await listed()).toEqual({});
+  await cancelById(stack, first);
 });

@@ -3,6 +3,8 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 /** A process that died keeps the queue positions of its calls for this time, in seconds. */
 const keptAfterDeathSeconds = 10;
+/** A position that a newer run or a user has taken from a call is kept for longer, so that a process that returns does not restore it. */
+const evictedSeconds = 600;
 
 const EntryRow = Type.Object({ id: Type.String(), isSuperseded: Type.Boolean() });
 const LostRow = Type.Object({ id: Type.String(), isElsewhere: Type.Boolean() });
@@ -51,11 +53,17 @@ export function createUpdateQueueProcessRepository(db: Queryable) {
       db.query(sql.nothing`
         /* updateQueue.removeGone */
         with dead as (
-          delete from update_queue_processes where alive_until < clock_timestamp() - make_interval(secs => ${keptAfterDeathSeconds}) returning id)
+          delete from update_queue_processes p
+          where alive_until < clock_timestamp() - make_interval(secs => ${keptAfterDeathSeconds})
+            and (alive_until < clock_timestamp() - make_interval(secs => ${evictedSeconds})
+              or not exists (select 1 from update_queue_waiters w where w.process_id = p.id and w.superseded_by is not null))
+          returning id)
         delete from update_queue_waiters w
         where w.process_id is null and w.kept_until <= clock_timestamp()
           or w.process_id is not null and (w.process_id in (select id from dead)
-            or not exists (select 1 from update_queue_processes p where p.id = w.process_id))`),
+            or not exists (
+              select 1 from update_queue_processes p where p.id = w.process_id
+                and (w.superseded_by is not null or p.alive_until >= clock_timestamp() - make_interval(secs => ${keptAfterDeathSeconds}))))`),
 
     /** The queue entries of this process, and whether newer runs have superseded them: notifications may have been lost. */
     listOf: (processId: string) =>
