@@ -12,6 +12,7 @@ import {
   type ApprovalFilter,
   createApprovalQueryRepository,
 } from '../../src/api/updates/approvals/approval-query-repository.ts';
+import { createUpdateQueryRepository } from '../../src/api/updates/update-query-repository.ts';
 import { createGrantRepository, type GrantCursor } from '../../src/shared/access/grant-repository.ts';
 import { createKeptBytesRepository } from '../../src/shared/access/quotas/kept-bytes-repository.ts';
 import { createDriftRepository } from '../../src/shared/drift/drift-repository.ts';
@@ -198,6 +199,19 @@ describe('a page of the history reads what it returns', () => {
       createUpdateRepository(db).findLatestPreviews(deepStack, { limit: 3, offset: 0 }),
     );
     expect(plan).toMatchObject({ returned: 3, read: 3 });
+  });
+
+  test('an update that has waited looks for the ones before it among the newest', async () => {
+    const last = '(select id from updates where stack_id = $1 and not dry_run order by number desc limit 1)';
+    const { rows } = await client.query<{ id: string }>(
+      `update updates set waited_ms = 1000 where id = ${last} returning id`,
+      [deepStack],
+    );
+    const { id } = rows[0] as { id: string };
+    const plan = await planOf(client, (db) => createUpdateQueryRepository(db).find(deepStack, { id }));
+    await client.query('update updates set waited_ms = null where id = $1', [id]);
+    expect(plan.returned).toBe(1);
+    expect(plan.read).toBeLessThanOrEqual(600);
   });
 });
 

@@ -87,6 +87,8 @@ const maxText = 262_144;
 const maxMessage = 2_000;
 const maxListMessage = 300;
 const maxBehind = 5;
+/** Of the updates before it, so many of the newest are looked through for them. */
+const maxBefore = 500;
 
 /** Updates and waiting runs, for the dashboard. */
 export function createUpdateQueryRepository(db: Queryable) {
@@ -183,10 +185,11 @@ export function createUpdateQueryRepository(db: Queryable) {
             select json_agg(json_build_object('updateId', h.id, 'version', h.stack_version, 'kind', h.kind, 'by', h.by) order by h.number)
             from (
               select e.id, e.stack_version, e.kind, e.number, coalesce(ea.login, et.kind || ':' || et.name) as by
-              from updates e left join users ea on ea.id = e.requested_by
+              from (
+                select * from updates e where e.stack_id = u.stack_id and e.number < u.number order by e.number desc limit ${maxBefore}) e
+              left join users ea on ea.id = e.requested_by
               left join api_tokens et on et.id = e.token_id and e.requested_by is null
-              where e.stack_id = u.stack_id and e.number < u.number and e.exclusive
-                and e.ended_at > u.created_at - make_interval(secs => u.waited_ms / 1000.0)
+              where e.exclusive and e.ended_at > u.created_at - make_interval(secs => u.waited_ms / 1000.0)
               order by e.number desc limit ${maxBehind}) h)::text end as behind
         from updates u ${owners}
         where u.stack_id = ${stackId} and ${'id' in selector ? sql.fragment`u.id = ${selector.id}` : sql.fragment`u.stack_version = ${selector.version}`}`),
