@@ -596,6 +596,9 @@ test('a destroy is refused for a consumer that was saved while it waited, and is
   const first = await startUpdate(apps[0], stack);
   const waits = apps[0].call('POST', `${stack.path}/destroy`, { auth, body: {} });
   await untilWaiting(1);
+  // What was checked a second ago is not checked again.
+  const checkedAt = performance.now();
+  await until(() => performance.now() - checkedAt > 1_100, 'the checks are no longer fresh');
   await ok(apps[0].call('POST', `/api/stacks/${organization}/apps`, { auth, body: { stackName: 'shop' } }));
   const body = stateOf({ ...stack, project: 'apps', stack: 'shop' }, [
     { name: 'network', type: 'pulumi:pulumi:StackReference', inputs: { name: `${organization}/proj/dev` } },
