@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
-import { startWebhooks, WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
 import { explainingPool } from '../../testkit/query-plan.ts';
 import { query } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
@@ -162,24 +162,14 @@ test('what waits behind the limit of its own webhook is not overdue', async () =
   expect((await deliveries.countDue()).seconds).toBeGreaterThan(0);
 });
 
-test('a fast receiver gets its next events once it has answered, not a second later', async () => {
+test('a fast receiver gets its next events once it has answered, not with the next poll', async () => {
   const stack = await createStack(app);
   await addHook(stack, 'fast', '/fast');
-  await notify(stack, 200);
+  await notify(stack, 40);
   receiver.answer = () => 200;
-  let stop = async (): Promise<void> => {};
-  const lifecycle = {
-    onClose: (_phase: string, _name: string, close: () => Promise<void>) => {
-      stop = close;
-    },
-  };
-  const begun = performance.now();
-  startWebhooks({ ...app.context, lifecycle: lifecycle as never }, 'all');
-  try {
-    await until(() => receiver.received.length === 200, 'all events arrive');
-  } finally {
-    await stop();
-  }
-  // Four a second would take 50 s.
-  expect(performance.now() - begun).toBeLessThan(40_000);
+  const worker = new WebhookDispatcher(app.context, 'all');
+  await worker.deliver(new AbortController().signal, () => false);
+  await worker.settle();
+  // A claim takes four of one webhook.
+  expect(receiver.received.length).toBeGreaterThan(4);
 });
