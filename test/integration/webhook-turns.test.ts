@@ -162,6 +162,28 @@ test('what waits behind the limit of its own webhook is not overdue', async () =
   expect((await deliveries.countDue()).seconds).toBeGreaterThan(0);
 });
 
+test('many deliveries of one slow webhook do not hide what stands still', async () => {
+  const [busy, other] = [await createStack(app), await createStack(app)];
+  await addHook(busy, 'slow', '/slow');
+  await notify(busy, 1);
+  await query(
+    app,
+    `insert into webhook_deliveries (webhook_id, event_id, next_at)
+     select webhook_id, event_id, next_at - interval '1 hour' from webhook_deliveries, generate_series(1, 10000)`,
+  );
+  expect(await claim()).toHaveLength(4);
+  const deliveries = createDeliveryRepository(app.context.db);
+  expect(await deliveries.countDue()).toMatchObject({ count: 10_000, seconds: 0 });
+  await addHook(other, 'other', '/other');
+  await notify(other, 1);
+  await query(
+    app,
+    `update webhook_deliveries set next_at = now() - interval '10 minutes'
+     where webhook_id = (select id from webhooks where name = 'other')`,
+  );
+  expect((await deliveries.countDue()).seconds).toBeGreaterThan(500);
+});
+
 test('a fast receiver gets its next events once it has answered, not with the next poll', async () => {
   const stack = await createStack(app);
   await addHook(stack, 'fast', '/fast');

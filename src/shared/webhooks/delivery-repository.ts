@@ -86,6 +86,15 @@ const attemptsPerWebhook = 4;
 /** Any number, the same in each release: claims are made one after another. */
 const claimLock = 5_641_377;
 
+/** Webhooks for which something waits, and when the first of it is due: by one descent of the index each, so that others are not read. */
+const busyWebhooks = sql.fragment`busy as (
+  (select webhook_id, next_at from webhook_deliveries where state = 'waiting' order by webhook_id, next_at limit 1)
+  union all
+  select n.webhook_id, n.next_at from busy b cross join lateral (
+    select d.webhook_id, d.next_at from webhook_deliveries d where d.state = 'waiting' and d.webhook_id > b.webhook_id
+    order by d.webhook_id, d.next_at limit 1) n
+)`;
+
 /** Deliveries of events: what is due, which process attempts it, and the results. All times are the database's. */
 export function createDeliveryRepository(db: Queryable) {
   const claimedColumns = sql.fragment`d.id, d.webhook_id as "webhookId", d.event_id as "eventId", e.update_id as "updateId", e.event,
@@ -120,14 +129,7 @@ export function createDeliveryRepository(db: Queryable) {
       return db.any(sql.rows(ClaimedRow)`
         /* webhookDeliveries.claim */
         with recursive now as (select clock_timestamp() as at),
-        -- Webhooks for which something waits, by one descent of the index each: the others are not read.
-        busy as (
-          (select webhook_id from webhook_deliveries where state = 'waiting' order by webhook_id, next_at limit 1)
-          union all
-          select n.webhook_id from busy b cross join lateral (
-            select d.webhook_id from webhook_deliveries d where d.state = 'waiting' and d.webhook_id > b.webhook_id
-            order by d.webhook_id, d.next_at limit 1) n
-        ),
+        ${busyWebhooks},
         claimed as materialized (
           select w.organization_id, o.webhook_id, count(*) as count
           from now cross join webhook_deliveries o join webhooks w on w.id = o.webhook_id
@@ -272,16 +274,19 @@ export function createDeliveryRepository(db: Queryable) {
     countDue: () =>
       db.one(sql.rows(WaitingRow)`
         /* webhookDeliveries.countDue */
-        with full_webhooks as materialized (
+        with recursive ${busyWebhooks},
+        full_webhooks as materialized (
           select webhook_id from webhook_deliveries where claimed_until > clock_timestamp()
           group by webhook_id having count(*) >= ${attemptsPerWebhook}
         )
-        select count(*)::integer as count, coalesce(extract(epoch from clock_timestamp() - min(next_at) filter (
-            where (claimed_until is null or claimed_until <= clock_timestamp())
-              and webhook_id not in (select webhook_id from full_webhooks))), 0)::float8 as seconds
-        from (
-          select webhook_id, next_at, claimed_until from webhook_deliveries
-          where state = 'waiting' and next_at <= clock_timestamp() order by next_at limit 10000
-        ) due`),
+        select (select count(*)::integer from (
+            select 1 from webhook_deliveries where state = 'waiting' and next_at <= clock_timestamp() limit 10000) due) as count,
+          coalesce(extract(epoch from clock_timestamp() - min(o.next_at)), 0)::float8 as seconds
+        from busy b join webhooks w on w.id = b.webhook_id cross join lateral (
+          select d.next_at from webhook_deliveries d
+          where d.webhook_id = b.webhook_id and d.state = 'waiting' and d.next_at <= clock_timestamp()
+            and (d.claimed_until is null or d.claimed_until <= clock_timestamp())
+          order by d.next_at limit 1) o
+        where b.next_at <= clock_timestamp() and b.webhook_id not in (select webhook_id from full_webhooks)`),
   };
 }
