@@ -112,7 +112,7 @@ export function createDeliveryRepository(db: Queryable) {
           and (claimed_until is null or claimed_until <= (select clock_timestamp())) and ${mayBeSent} limit 1`),
 
     /**
-     * Takes up to `limit` deliveries that are due, for `seconds`. Call it in a transaction of its own.
+     * Takes up to `limit` deliveries that are due, for `seconds`; none while another process claims. Call it in a transaction of its own.
      * - Claims: no other process gets these deliveries meanwhile.
      * - Order: nor does any get other deliveries about the same update to the same webhook, so an update's end overtakes its start only while
      *   the start waits for its retry.
@@ -125,7 +125,10 @@ export function createDeliveryRepository(db: Queryable) {
         signed: sql.fragment`w.secret is not null`,
         unsigned: sql.fragment`w.secret is null`,
       }[options.share];
-      await db.query(sql.nothing`/* webhookDeliveries.lockClaims */ select pg_advisory_xact_lock(${claimLock})`);
+      // Waiting for it would keep a connection per process.
+      const isFree = await db.exists(sql.rows(Type.Object({}))`
+        /* webhookDeliveries.lockClaims */ select 1 where pg_try_advisory_xact_lock(${claimLock})`);
+      if (!isFree) return [];
       return db.any(sql.rows(ClaimedRow)`
         /* webhookDeliveries.claim */
         with recursive now as (select clock_timestamp() as at),
@@ -153,7 +156,7 @@ export function createDeliveryRepository(db: Queryable) {
               ) of_update
               order by next_at, number limit greatest(0, ${attemptsPerWebhook} - coalesce(c.count, 0))
             ) d
-          where ${ofShare} and ${mayBeSent}
+          where b.next_at <= now.at and ${ofShare} and ${mayBeSent}
         ),
         chosen as (
           select d.id from (
