@@ -271,8 +271,22 @@ test('a stack that could not be indexed is tried again as soon as something is c
   expect(await due()).toBe(0);
   await query(app, `update state_index_due set failures = 9, claimed_until = now() + interval '1 hour'`, []);
   await up([{ name: 'b' }]);
+  // Nobody has tried the new state.
+  expect(await dueRow()).toMatchObject({ failures: 0, isClaimed: false });
   expect(await due()).toBe(1);
   expect((await indexedRows(app, stack)).map(({ name }) => name)).toEqual(['b']);
+});
+
+test('a failure does not count if something was committed during the attempt', async () => {
+  await up([{ name: 'a' }]);
+  const id = await stackId(app, stack);
+  const rows = createDueIndexRepository(app.context.db);
+  const claim = randomUUID();
+  await rows.claim({ claim, claimSeconds: 120, delaySeconds: 0, limit: 1, withBacklog: true });
+  await query(app, `update state_index_due set failures = 9`, []);
+  await up([{ name: 'b' }]);
+  await rows.postpone(id, claim);
+  expect(await dueRow()).toMatchObject({ failures: 0, isClaimed: false });
 });
 
 test('a stack that ends each process that indexes it has ever longer claims, whatever is committed', async () => {

@@ -92,7 +92,7 @@ export function createDueIndexRepository(db: Queryable) {
     postpone: (stackId: string, claim: string) =>
       db.query(sql.nothing`
         /* stateIndex.postpone */
-        update state_index_due set claim = null, is_noted_again = false,
+        update state_index_due set claim = null, is_noted_again = false, failures = case when is_noted_again then 0 else failures end,
           claimed_until = clock_timestamp() + make_interval(secs => case when is_noted_again then ${retrySeconds}::integer
             else ${retryPause(sql.fragment`failures - 1`)} end)
         where stack_id = ${stackId} and claim = ${claim}`),
