@@ -289,6 +289,25 @@ test('a failure does not count if something was committed during the attempt', a
   expect(await dueRow()).toMatchObject({ failures: 0, isClaimed: false });
 });
 
+test('a worker that is stopped while it indexes a stack gives it back, without a failure', async () => {
+  const stops = {
+    'between two versions': async () => ({ versions: 0, bytes: 0 }),
+    'during a statement': () => Promise.reject(new Error('aborted')),
+  };
+  for (const end of Object.values(stops)) {
+    await query(app, 'delete from state_index_due', []);
+    await up([{ name: 'a' }]);
+    const stop = new AbortController();
+    const index = () => {
+      stop.abort();
+      return end();
+    };
+    const context = { ...app.context, indexer: { index } as unknown as typeof app.context.indexer };
+    expect(await indexDue(context, { signal: stop.signal, delaySeconds: 0, backlog: new BytePace(0) })).toBe(0);
+    expect(await dueRow()).toMatchObject({ failures: 0, isClaimed: false });
+  }
+});
+
 test('a stack that ends each process that indexes it has ever longer claims, whatever is committed', async () => {
   await up([{ name: 'a' }]);
   const rows = createDueIndexRepository(app.context.db);

@@ -97,13 +97,14 @@ export function createDueIndexRepository(db: Queryable) {
             else ${retryPause(sql.fragment`failures - 1`)} end)
         where stack_id = ${stackId} and claim = ${claim}`),
 
-    /** Ends a claim that has failed for a reason that is not the stack's. */
-    giveBack: (stackId: string, claim: string) =>
-      db.query(sql.nothing`
+    /** Ends a claim that has ended early for a reason that is not the stack's. */
+    giveBack: async (stackId: string, claim: string): Promise<void> => {
+      await db.query(sql.nothing`
         /* stateIndex.giveBack */
         update state_index_due set claim = null, is_noted_again = false, failures = greatest(failures - 1, 0),
           claimed_until = clock_timestamp() + make_interval(secs => ${retrySeconds}::integer)
-        where stack_id = ${stackId} and claim = ${claim}`),
+        where stack_id = ${stackId} and claim = ${claim}`);
+    },
 
     /** Claims a stack, whether it is due or not, and whatever has failed or another process has claimed. */
     take: (stackId: string, claim: string, claimSeconds: number) =>

@@ -127,8 +127,8 @@ export async function indexDue(
       const { bytes, versions } = await indexer.index(stack.stackId, signal);
       metrics.versionsIndexed.inc(versions);
       if (stack.isBacklog) backlog.spend(Math.max(bytes, minChargeBytes));
-      // The rest is indexed after the claim ends.
-      if (signal?.aborted) return;
+      // Another process indexes the rest.
+      if (signal?.aborted) return await rows.giveBack(stack.stackId, claim);
       await rows.release(stack.stackId, claim);
       indexed++;
     } catch (error) {
@@ -136,7 +136,7 @@ export async function indexDue(
         { stackId: stack.stackId, err: error },
         'the state of a stack could not be indexed; tried again later',
       );
-      if (await isStoreAway(blobs, error)) await rows.giveBack(stack.stackId, claim);
+      if (signal?.aborted || (await isStoreAway(blobs, error))) await rows.giveBack(stack.stackId, claim);
       else await rows.postpone(stack.stackId, claim);
     }
   };
