@@ -22,3 +22,13 @@ begin
       or (state_index_due.claim is null and state_index_due.claimed_until is not null);
   return null;
 end $$;
+
+-- Indexes with more resources than the bound, which is new, are written anew; until then they show what they showed. An index that a worker
+-- will bring further may show an earlier version, so the changes of versions before it are computed again.
+with cut as (
+  update state_indexes i set edition = edition + 1, version = null, is_ended = false,
+    known_from = case when not exists (select 1 from state_index_due d where d.stack_id = i.stack_id) then known_from end
+  where resource_count > 260000 returning stack_id
+)
+insert into state_index_due (stack_id, is_backlog) select stack_id, true from cut
+on conflict (stack_id) do update set is_noted_again = state_index_due.claim is not null;

@@ -276,3 +276,35 @@ test('0061_abandoned_updates corrects the stacks whose last update ended without
   // What was right already is not written again.
   expect(await versions()).toEqual(before);
 });
+
+test('0064_due_again makes stacks due whose index has more resources than the bound, and outdates their indexes', async () => {
+  await using database = await createTestDatabase();
+  await using client = await connect(database.ownerUrl);
+  await client.query(manyStacks);
+  await client.query(`insert into state_indexes (stack_id, version, known_from, is_ended, resource_count)
+    select id, 3, 1, true, case when name in ('s1', 's2', 's3') then 300000 else 250000 end from stacks`);
+  await client.query('delete from state_index_due');
+  // One that a worker is indexing, and whose index may show an earlier version.
+  await client.query(`insert into state_index_due (stack_id, claim, claimed_until)
+    select id, gen_random_uuid(), now() from stacks where name = 's2'`);
+  await using folder = await MigrationFolder.create();
+  for (const statement of (await readMigration(folder.pathOf('0064_due_again'))).statements)
+    await client.query(statement);
+  const { rows } =
+    await client.query(`select s.name, i.version, i.known_from, i.is_ended, i.edition::int, d.is_backlog, d.is_noted_again
+    from stacks s join state_indexes i on i.stack_id = s.id left join state_index_due d on d.stack_id = s.id
+    where i.version is null or d.stack_id is not null order by s.name`);
+  const outdated = {
+    version: null,
+    known_from: 1,
+    is_ended: false,
+    edition: 1,
+    is_backlog: true,
+    is_noted_again: false,
+  };
+  expect(rows).toEqual([
+    { name: 's1', ...outdated },
+    { name: 's2', ...outdated, known_from: null, is_backlog: false, is_noted_again: true },
+    { name: 's3', ...outdated },
+  ]);
+});

@@ -308,6 +308,27 @@ test('a worker that is stopped while it indexes a stack gives it back, without a
   }
 });
 
+test('an index with more resources than the bound, of an earlier release, is not read, and written anew', async () => {
+  await up([{ name: 'a' }, { name: 'b' }]);
+  await index();
+  const id = await stackId(app, stack);
+  await query(app, 'update state_indexes set resource_count = 300000 where stack_id = $1', [id]);
+  // As one that was never written.
+  expect(await app.context.indexer.isRight(id)).toBeNull();
+  const writtenIn = async () =>
+    (await query(app, `select xmin::text from stack_resources where stack_id = $1 and name = 'a'`, [id]))[0];
+  const before = await writtenIn();
+  await up([{ name: 'a' }, { name: 'c' }]);
+  await index();
+  expect(await writtenIn()).not.toEqual(before);
+  expect((await indexedRows(app, stack)).map(({ name }) => name).toSorted()).toEqual(['a', 'c']);
+  expect((await indexedChanges(app, stack)).filter(({ version }) => version === 2)).toMatchObject([
+    { name: 'b', change: 'deleted' },
+    { name: 'c', change: 'created' },
+  ]);
+  expect(await app.context.indexer.isRight(id)).toBe(true);
+});
+
 test('a stack that ends each process that indexes it has ever longer claims, whatever is committed', async () => {
   await up([{ name: 'a' }]);
   const rows = createDueIndexRepository(app.context.db);

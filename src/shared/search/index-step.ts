@@ -14,6 +14,8 @@ const maxPaths = 50;
  */
 const maxResources = 250_000;
 const moreReferences = 10_000;
+/** Indexes of releases without the bound may have more, too many to be read. */
+export const maxIndexed = maxResources + moreReferences;
 
 /** Resources by digest, to recognize a resource without reading its members. */
 function byDigest(digests: ReadonlyMap<string, string>): Map<string, string> {

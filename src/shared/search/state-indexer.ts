@@ -6,7 +6,7 @@ import { DocumentMissingError } from '../state/checkpoints/document-store.ts';
 import { DocumentDamagedError, type DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
 import { createDueIndexRepository, type DueIndexRepository, indexClaimSeconds } from './due-index-repository.ts';
 import { createFormerVersionsRepository } from './former-versions-repository.ts';
-import { IndexStepBuilder } from './index-step.ts';
+import { IndexStepBuilder, maxIndexed } from './index-step.ts';
 import { scanResources } from './scan-resources.ts';
 import {
   createStateIndexRepository,
@@ -51,6 +51,11 @@ export class StateIndexer {
     let bytes = 0;
     for (let attempt = 1; attempt <= attempts && !signal?.aborted; ) {
       const index = await this.#rows.open(stackId);
+      if (index && !isReadable(index)) {
+        await this.#outdate(stackId, index, { keepsChanges: true });
+        attempt++;
+        continue;
+      }
       const next = index && (await this.#findNext(stackId, index));
       if (!next) break;
       try {
@@ -101,11 +106,7 @@ export class StateIndexer {
   }
 
   async #rebuild(stackId: string, allVersions: boolean): Promise<IndexProgress> {
-    const shown = await this.#rows.open(stackId);
-    const head = await this.#rows.findHead(stackId);
-    // Otherwise versions in between would appear to have changed nothing.
-    const keepsKnown = !allVersions && (shown?.version ?? -1) >= (head?.baseVersion ?? 0);
-    await this.#rows.reset(stackId, { keepsChanges: !allVersions, keepsKnown });
+    await this.#outdate(stackId, await this.#rows.open(stackId), { keepsChanges: !allVersions });
     if (allVersions) {
       const [oldest] = await this.#rows.listStates(stackId, 0, 1);
       const index = await this.#rows.open(stackId);
@@ -120,13 +121,24 @@ export class StateIndexer {
     return this.index(stackId);
   }
 
+  async #outdate(
+    stackId: string,
+    shown: IndexRow | null,
+    { keepsChanges }: { readonly keepsChanges: boolean },
+  ): Promise<void> {
+    const head = await this.#rows.findHead(stackId);
+    // Otherwise versions in between would appear to have changed nothing.
+    const keepsKnown = keepsChanges && (shown?.version ?? -1) >= (head?.baseVersion ?? 0);
+    await this.#rows.reset(stackId, { keepsChanges, keepsKnown });
+  }
+
   /**
-   * Whether the indexed resources are those of the state that the index shows. Changes nothing. Null: the index was written meanwhile, or
-   * shows no state yet.
+   * Whether the indexed resources are those of the state that the index shows. Changes nothing. Null: the index was written meanwhile, shows
+   * no state yet, or is to be written anew.
    */
   async isRight(stackId: string): Promise<boolean | null> {
     const index = await this.#rows.find(stackId);
-    if (!index || index.version === null) return null;
+    if (!index || index.version === null || !isReadable(index)) return null;
     const { checkpointId, resourceCount, version } = index;
     const state = {
       version,
@@ -205,4 +217,9 @@ export class StateIndexer {
     const found = step.finish();
     return { state, ...found, skipped: skipped + found.skipped, bytes };
   }
+}
+
+/** Unless its rows are to be written anew, they are read. */
+function isReadable({ resourceCount, version }: IndexRow): boolean {
+  return version === null || resourceCount <= maxIndexed;
 }
