@@ -54,7 +54,8 @@ export async function dropOldAudit(
   // Before the batches, which say that there is something to delete: to list all heads takes long.
   for (const { baseBatch, organizationId } of await listDropped()) {
     try {
-      if (!(await ownsStore({ blobs, db }))) break;
+      // The batches stay until it does.
+      if (!(await ownsStore({ blobs, db }))) return dropped;
       for await (const { batch, key } of listHeads(blobs, organizationId)) {
         if (signal?.aborted) return dropped;
         if (batch < baseBatch) await blobs.delete(key);
