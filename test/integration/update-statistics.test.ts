@@ -3,6 +3,7 @@ import pg from 'pg';
 import { registerDeliveryGauges } from '../../src/api/statistics/delivery-metrics.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
+import { DocumentMissingError } from '../../src/shared/state/checkpoints/document-store.ts';
 import { findUnusualOfUpdate } from '../../src/shared/statistics/update-counts.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { query } from '../support/database.ts';
@@ -167,6 +168,16 @@ test('an update whose state is damaged has no critical path; while the blob stor
   expect(await statisticsOf(waiting)).toMatchObject({ isComplete: false });
   await pack();
   expect(await statisticsOf(waiting)).toMatchObject({ isComplete: true });
+});
+
+test('an update whose state is replaced while it is read is looked at again', async () => {
+  const path = await run({ state: { app: [] }, steps: [['app', 'create', 100, 103]] });
+  const keep = async () => Promise.reject(new DocumentMissingError('The state was replaced'));
+  const statistics = { keep } as unknown as typeof app.context.statistics;
+  await archiveEvents({ ...app.context, statistics });
+  expect(await statisticsOf(path)).toMatchObject({ isComplete: false });
+  await pack();
+  expect(await statisticsOf(path)).toMatchObject({ isComplete: true });
 });
 
 test('earlier updates of the last 90 days define the usual values, and users are informed of deviations', async () => {

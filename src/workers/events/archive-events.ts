@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createArchivingRepository, type DueUpdate } from '../../shared/events/archiving-repository.ts';
-import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
+import { UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import { type ArchivedSegment, EventArchiver, type SegmentLimits } from './event-archiver.ts';
 
@@ -33,7 +33,7 @@ export async function archiveEvents(context: Parts, signal?: AbortSignal, limits
         // Once its events are archived, nobody looks at it again.
         await assertStoreReachable(context.blobs, error);
         logger.warn({ updateId: update.id, err: error }, 'task: the statistics of an ended update are missing');
-        if (error instanceof BlobStoreUnavailableError && !update.isOld) {
+        if (error instanceof UnavailableError && !update.isOld) {
           metrics.maintenancePostponed.labels('archive-events').inc();
           continue;
         }
