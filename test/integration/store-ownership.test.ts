@@ -187,11 +187,16 @@ test('a clone writes no audit events and heads among those of the original', asy
     await chainAll(app);
     const written = async () => (await app.context.blobs.list('audit/')).blobs.map(({ key }) => key).toSorted();
     const before = await written();
-    expect([(await exportAudit(app.context)) > 0, (await storeAuditHeads(app.context)) > 0]).toEqual([
+    const warnings: unknown[] = [];
+    const logger = { warn: (text: unknown) => warnings.push(text) } as unknown as typeof app.context.logger;
+    expect([(await exportAudit({ ...app.context, logger })) > 0, (await storeAuditHeads(app.context)) > 0]).toEqual([
       isOwner,
       isOwner,
     ]);
     if (!isOwner) expect(await written()).toEqual(before);
+    expect(warnings).toEqual(
+      isOwner ? [] : [expect.stringContaining('another copy of this database owns the blob store')],
+    );
   }
 });
 

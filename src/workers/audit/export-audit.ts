@@ -58,7 +58,10 @@ export async function exportAudit(
       ...{ after, except, limit: batchesAtOnce },
     });
     // A copy of the database, such as one for tests, must not write its events among those of the other one.
-    if (batches.length > 0 && !(await ownsStore({ blobs, db }))) break;
+    if (batches.length > 0 && !(await ownsStore({ blobs, db }))) {
+      logger.warn('audit events are not exported: another copy of this database owns the blob store');
+      break;
+    }
     const chains = [...Map.groupBy(batches, ({ organizationId }) => organizationId).values()];
     await inParallel(chains, undefined, writeChain, chainsAtOnce);
     if (signal?.aborted) return exported;
