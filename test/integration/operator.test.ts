@@ -217,3 +217,65 @@ test('an organization that cannot be deleted keeps the log of its webhooks', asy
   expect((await call('DELETE', `organizations/${organization}`)).status).toBe(409);
   expect(await query(app, 'select 1 from webhook_events where organization = $1', [organization])).toHaveLength(1);
 });
+
+test('an operator who loses the right meanwhile deletes nothing of an organization', async () => {
+  const leaving = await person(app, 'leaving', 'admin');
+  await query(app, 'update users set site_admin = true where id = $1', [leaving.userId]);
+  await query(
+    app,
+    `insert into api_tokens (kind, organization_id, role, token_hash, name, expires_at, policy_id)
+     select 'organization', id, 'member', sha256('ended run'), 'ended run', now() - interval '1 hour', gen_random_uuid()
+     from organizations where name = 'leaving'`,
+  );
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  try {
+    await client.query('begin');
+    await client.query('select lock_exclusive(place_of_user($1))', [leaving.userId]);
+    await client.query('update users set site_admin = false where id = $1', [leaving.userId]);
+    const deleting = app.call('DELETE', '/api/operator/organizations/leaving', { auth: leaving.auth });
+    await until(
+      async () =>
+        (
+          await query(
+            app,
+            `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%/* identity.%'
+               and pid <> pg_backend_pid()`,
+          )
+        ).length > 0,
+      'the deletion waits',
+    );
+    await client.query('commit');
+    expect((await deleting).status).toBe(403);
+  } finally {
+    await client.end();
+  }
+  expect(await query(app, `select name from api_tokens where name = 'ended run'`)).toHaveLength(1);
+});
+
+test('a deletion that ends because of a new stack says that the log of webhooks is gone', async () => {
+  await ok(call('POST', 'organizations', { name: 'revived' }));
+  await query(
+    app,
+    `insert into webhook_events (organization_id, organization, event)
+     select id, name, 'update_succeeded' from organizations where name = 'revived'`,
+  );
+  await query(
+    app,
+    `create function revive() returns trigger language plpgsql as $$ begin
+       with p as (insert into projects (organization_id, name) select id, 'proj' from organizations where name = 'revived' returning id)
+       insert into stacks (project_id, name) select id, 'new' from p; return null; end $$`,
+  );
+  await query(
+    app,
+    'create trigger revived after delete on webhook_events for each statement execute function revive()',
+  );
+  try {
+    expect(await call('DELETE', 'organizations/revived')).toMatchObject({
+      status: 409,
+      json: { message: expect.stringMatching(/still has 1 stacks.*; the log of its webhooks was deleted$/) },
+    });
+  } finally {
+    await query(app, 'drop function revive cascade');
+  }
+});

@@ -60,31 +60,19 @@ export class OrganizationDirectory {
    * NotFoundError, ForbiddenError, ConflictError.
    */
   async delete(caller: Caller, name: string, audit: AuditTrail): Promise<void> {
-    await this.#deleteEndedTokens(name);
     const { db } = this.#context;
-    // The log of webhooks may have millions of events, too many for the transaction that locks the organization.
     const emptyId = await db.inTransaction((tx) => lockEmpty(tx, caller, name));
+    // Too many for the transaction that deletes the organization: ended tokens of CI runs, and millions of events of webhooks.
+    const tokens = createTokenRepository(db);
+    while ((await tokens.deleteEndedOfRuns(emptyId, tokensAtOnce)) === tokensAtOnce);
     const events = createWebhookEventRepository(db);
     while ((await events.deleteOfOrganization(emptyId, eventsAtOnce)) === eventsAtOnce);
     await db.inTransaction(async (tx) => {
-      const id = await lockEmpty(tx, caller, name);
+      const id = await lockEmpty(tx, caller, name, '; the log of its webhooks was deleted');
       const identity = createIdentityRepository(tx);
       await audit.record(tx, { organization: null, object: name });
       await identity.removeOrganization(id);
     });
-  }
-
-  /** Of CI runs, of which there may be too many for the transaction that deletes the organization. */
-  async #deleteEndedTokens(name: string): Promise<void> {
-    const { db } = this.#context;
-    const identity = createIdentityRepository(db);
-    const organization = isOrganizationName(name) ? await identity.findOrganization(name) : null;
-    if (!organization) return;
-    const { packs, stacks } = await identity.countKept(organization.id);
-    if (stacks + packs > 0) return;
-    const tokens = createTokenRepository(db);
-    let deleted = tokensAtOnce;
-    while (deleted === tokensAtOnce) deleted = await tokens.deleteEndedOfRuns(organization.id, tokensAtOnce);
   }
 
   /** The limits that an operator has set. Throws NotFoundError. */
@@ -119,8 +107,8 @@ export class OrganizationDirectory {
   }
 }
 
-/** Locks an organization that has no stacks and policy packs. Throws NotFoundError, ForbiddenError, ConflictError. */
-async function lockEmpty(tx: Queryable, caller: Caller, name: string): Promise<string> {
+/** Locks an organization that has no stacks and policy packs; `lost` ends the message of the ConflictError. Throws NotFoundError, ForbiddenError, ConflictError. */
+async function lockEmpty(tx: Queryable, caller: Caller, name: string, lost = ''): Promise<string> {
   await lockOperator(tx, caller);
   const identity = createIdentityRepository(tx);
   const id = isOrganizationName(name) ? await identity.lockOrganization(name) : null;
@@ -128,7 +116,7 @@ async function lockEmpty(tx: Queryable, caller: Caller, name: string): Promise<s
   const { packs, stacks } = await identity.countKept(id);
   if (stacks + packs > 0)
     throw new ConflictError(
-      `Organization ${name} still has ${stacks} stacks, with deleted ones whose data is kept, and ${packs} policy packs`,
+      `Organization ${name} still has ${stacks} stacks, with deleted ones whose data is kept, and ${packs} policy packs${lost}`,
     );
   return id;
 }
