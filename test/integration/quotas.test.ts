@@ -143,7 +143,21 @@ test('bytes stored: the archives of policy packs count, and cannot be published 
   await ok(calls.upload(begun[0] as TestResponse, archive));
   await ok(calls.complete({ tag: '1.0.0' }));
   for (const refused of [await calls.upload(begun[1] as TestResponse, archive), await calls.begin({ tag: '3.0.0' })])
-    expect([refused.status, refused.json.message]).toEqual([409, expect.stringContaining('may store 100000 bytes')]);
+    expect([refused.status, refused.json.message]).toEqual([
+      409,
+      expect.stringMatching(/may store 100000 bytes.*: remove stacks or versions of policy packs for good/),
+    ]);
+  const storage = createStorageRepository(app.context.db);
+  const [most] = await storage.list(null, 1);
+  expect(most).toMatchObject({ organization: stack.organization, packBytes: expect.any(Number) });
+  expect(most?.packBytes).toBeGreaterThan(100_000);
+  expect(most?.bytes).toBe(
+    (most?.stateBytes ?? 0) + (most?.journalBytes ?? 0) + (most?.eventBytes ?? 0) + (most?.packBytes ?? 0),
+  );
+  const [{ packBytes = 0 } = {}] = await storage.listNewest(1);
+  expect(packBytes).toBe(most?.packBytes);
+  const place = most && { bytes: most.bytes, organization: most.organization };
+  expect((await storage.list(place ?? null, 1))[0]?.organization).not.toBe(stack.organization);
   expect((await addStack(app, stack, 'more')).status).toBe(409);
   await ok(calls.call('DELETE', 'policypacks/pack/versions/1.0.0'));
   await ok(calls.upload(begun[1] as TestResponse, archive));

@@ -97,7 +97,7 @@ test('over seven days of the same work, what is stored stays the same', async ()
 
 async function storageMetrics({ organization }: TestStack): Promise<Record<string, number>> {
   const text = await app.context.metrics.registry.metrics();
-  const line = new RegExp(`^holdfast_storage_bytes{organization="${organization}",kind="(\\w+)"} (\\d+)$`, 'gm');
+  const line = new RegExp(`^holdfast_storage_bytes{organization="${organization}",kind="([\\w-]+)"} (\\d+)$`, 'gm');
   return Object.fromEntries([...text.matchAll(line)].map(([, kind, bytes]) => [kind, Number(bytes)]));
 }
 
@@ -121,7 +121,7 @@ test('an estimate is what the rule then frees, and the metric shows what is kept
        (select sum(g.stored_bytes) from event_segments g join updates u on u.id = g.update_id where u.stack_id = $1)::float8 as events`,
     [id],
   );
-  expect(before).toEqual({ states: truth?.states, events: truth?.events, journals: 0 });
+  expect(before).toEqual({ states: truth?.states, events: truth?.events, journals: 0, 'policy-packs': 0 });
 
   const rules = [
     { kind: 'keep-versions', settings: { newest: 3 } },

@@ -123,7 +123,7 @@ export const grantTexts = {
 
 export const limitTexts = {
   atMost: (limit: string) => `at most ${limit}`,
-  byDay: 'Storage by day',
+  byDay: 'Storage by day, without policy packs',
   byUser: 'By one user',
   fromAddress: 'From one address',
   inFlight: 'In flight',

@@ -109,6 +109,7 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
     cell: ({ journalBytes }) => byteText(journalBytes),
   },
   { name: storagePageTexts.events, align: 'right', isMinor: true, cell: ({ eventBytes }) => byteText(eventBytes) },
+  { name: storagePageTexts.packs, align: 'right', isMinor: true, cell: ({ packBytes }) => byteText(packBytes) },
   { name: storagePageTexts.total, align: 'right', cell: ({ bytes }) => byteText(bytes) },
   {
     name: storagePageTexts.change,

@@ -176,7 +176,7 @@ export const serverAuditTexts = {
 } as const;
 
 export const storagePageTexts = {
-  allOrganizations: 'All organizations',
+  allOrganizations: 'All organizations, without policy packs',
   allVersions: 'all versions',
   change: 'Change in 30 days',
   database: 'Database',
@@ -191,6 +191,7 @@ export const storagePageTexts = {
   notMeasuredHint: 'A worker measures each organization within the next hour.',
   organization: 'Organization',
   organizations: 'Organizations',
+  packs: 'Policy packs',
   rows: 'Rows',
   size: 'Size',
   stacks: 'Stacks',

@@ -13,14 +13,15 @@ const maxOrganizations = 200;
 export function registerStorageGauge(metrics: Metrics, db: Database): void {
   metrics.gaugeByLabels(
     'holdfast_storage_bytes',
-    'Bytes that the stacks of an organization keep, as last measured: states, journals and events, as stored. Every process reports the same.',
+    'Bytes that an organization keeps, as stored: states, journals and events as last measured, and policy packs. Every process reports the same.',
     ['organization', 'kind'],
     async () =>
       (await createStorageRepository(db).listNewest(maxOrganizations)).flatMap(
-        ({ eventBytes, journalBytes, organization, stateBytes }) => [
+        ({ eventBytes, journalBytes, organization, packBytes, stateBytes }) => [
           { labels: { organization, kind: 'states' }, value: stateBytes },
           { labels: { organization, kind: 'journals' }, value: journalBytes },
           { labels: { organization, kind: 'events' }, value: eventBytes },
+          { labels: { organization, kind: 'policy-packs' }, value: packBytes },
         ],
       ),
   );

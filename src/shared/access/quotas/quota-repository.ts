@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
-import { countStacks } from './storage-repository.ts';
+import { countStacks, packVersionBytes } from './storage-repository.ts';
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -34,7 +34,7 @@ export function createQuotaRepository(db: Queryable) {
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
     q.requests_per_second as "requestsPerSecond"`;
   const packBytes = sql.fragment`coalesce((
-    select sum(coalesce(v.stored_bytes, 0) + pg_column_size(v.description))
+    select sum(${packVersionBytes})
     from policy_packs p join policy_pack_versions v on v.pack_id = p.id where p.organization_id = o.id), 0)::bigint`;
   const measured = sql.fragment`
     left join lateral (

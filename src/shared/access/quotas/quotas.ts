@@ -69,7 +69,7 @@ export function tooManyUpdates(organization: string, limit: number, used: number
 
 export function tooManyBytes(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
-    `Organization ${organization} may store ${limit} bytes, and you are using ${used}: remove stacks for good, or ${whoToAsk(organization, 'keptBytes')}`,
+    `Organization ${organization} may store ${limit} bytes, and you are using ${used}: remove stacks or versions of policy packs for good, or ${whoToAsk(organization, 'keptBytes')}`,
   );
 }
 

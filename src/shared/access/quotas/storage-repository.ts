@@ -10,6 +10,7 @@ const StorageRow = Type.Object({
   stateBytes: Type.Number(),
   journalBytes: Type.Number(),
   eventBytes: Type.Number(),
+  packBytes: Type.Number(),
   bytes: Type.Number(),
   measuredAt: Timestamp,
   /** About 30 days before; null: it was not measured then. */
@@ -22,6 +23,7 @@ const NewestRow = Type.Object({
   stateBytes: Type.Number(),
   journalBytes: Type.Number(),
   eventBytes: Type.Number(),
+  packBytes: Type.Number(),
 });
 
 const SettledRow = Type.Object({
@@ -55,6 +57,15 @@ type Fragment = ReturnType<typeof sql.fragment>;
 export const countStacks = (organizationId: Fragment): Fragment => sql.fragment`
   coalesce((select sum(n.stacks) from stack_counts n where n.organization_id = ${organizationId}), 0)::integer`;
 
+/** What a version of a policy pack `v` keeps, in bytes. */
+export const packVersionBytes = sql.fragment`coalesce(v.stored_bytes, 0) + pg_column_size(v.description)`;
+
+/** The bytes of the policy packs of the organization `o`, in one pass over all packs. */
+const packs = sql.fragment`
+  left join (
+    select p.organization_id, sum(${packVersionBytes})::bigint as bytes
+    from policy_packs p join policy_pack_versions v on v.pack_id = p.id group by 1) k on k.organization_id = o.id`;
+
 /** Whether nothing has changed what the organization `o` keeps since it was measured, nor does in the background. */
 export const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
   not exists (select 1 from updates u where u.organization_id = o.id and u.status in ('not started', 'running'))
@@ -66,8 +77,8 @@ export const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
 export function createStorageRepository(db: Queryable) {
   const total = (row: 'n' | 'b') =>
     row === 'n'
-      ? sql.fragment`n.state_bytes + n.journal_bytes + n.event_bytes`
-      : sql.fragment`b.state_bytes + b.journal_bytes + b.event_bytes`;
+      ? sql.fragment`(n.state_bytes + n.journal_bytes + n.event_bytes + coalesce(k.bytes, 0))`
+      : sql.fragment`(b.state_bytes + b.journal_bytes + b.event_bytes + coalesce(k.bytes, 0))`;
   return {
     /** Organizations, without the skipped ones, that are due for measurement. */
     listDue: async (limit: number, skipped: readonly string[] = []): Promise<string[]> => {
@@ -124,18 +135,19 @@ export function createStorageRepository(db: Queryable) {
           and ${isSettled(sql.fragment`n.measured_at`)}
         order by o.name`),
 
-    /** Organizations by what they keep, the most first. */
+    /** Organizations by what they keep, the most first; policy packs as they are now. */
     list: (after: { readonly bytes: number; readonly organization: string } | null, limit: number) =>
       db.any(sql.rows(StorageRow)`
         /* storage.list */
         select o.name as organization,
           ${countStacks(sql.fragment`o.id`)} as stacks,
           n.state_bytes::float8 as "stateBytes", n.journal_bytes::float8 as "journalBytes", n.event_bytes::float8 as "eventBytes",
-          (${total('n')})::float8 as bytes, n.measured_at as "measuredAt",
-          (select (${total('b')})::float8 from organization_storage b
+          coalesce(k.bytes, 0)::float8 as "packBytes", ${total('n')}::float8 as bytes, n.measured_at as "measuredAt",
+          (select ${total('b')}::float8 from organization_storage b
            where b.organization_id = o.id and b.day <= n.day - ${comparedDays}::int order by b.day desc limit 1) as "bytesBefore"
         from organizations o cross join lateral (
           select * from organization_storage s where s.organization_id = o.id order by s.day desc limit 1) n
+          ${packs}
         where ${
           after === null
             ? sql.fragment`true`
@@ -148,9 +160,10 @@ export function createStorageRepository(db: Queryable) {
       db.any(sql.rows(NewestRow)`
         /* storage.listNewest */
         select o.name as organization, n.state_bytes::float8 as "stateBytes", n.journal_bytes::float8 as "journalBytes",
-          n.event_bytes::float8 as "eventBytes"
+          n.event_bytes::float8 as "eventBytes", coalesce(k.bytes, 0)::float8 as "packBytes"
         from organizations o cross join lateral (
           select * from organization_storage s where s.organization_id = o.id order by s.day desc limit 1) n
+          ${packs}
         order by ${total('n')} desc, o.name limit ${limit}`),
 
     /** All organizations together on each of the last days. */
