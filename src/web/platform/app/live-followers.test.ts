@@ -118,6 +118,23 @@ test('a stream that is refused again and again is opened more and more rarely, u
   expect(tab.streams).toHaveLength(length + 1);
 });
 
+test('a stream that ends while the server is away is opened again as soon as the server allows', () => {
+  const tab = new Tab();
+  tab.follow('stack:a/b/c');
+  for (let at = 0; at < 300; at++) {
+    if (tab.newest.isOpen) {
+      tab.newest.isOpen = false;
+      tab.newest.listener.onEnd(10_000);
+    }
+    jest.advanceTimersByTime(1_000);
+  }
+  const { length } = tab.streams;
+  tab.newest.isOpen = false;
+  tab.newest.listener.onEnd(10_000);
+  jest.advanceTimersByTime(10_000);
+  expect(tab.streams).toHaveLength(length + 1);
+});
+
 test('a stream that has ended is opened again later, and says nothing any more', () => {
   const tab = new Tab();
   tab.follow('stack:a/b/c');
