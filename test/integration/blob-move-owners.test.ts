@@ -102,7 +102,7 @@ test('a copy of the database that moves away from a shared store cannot empty it
     await expect(finish(app)).rejects.toThrow('Another copy of this database');
     expect(await absentFrom(shared())).toEqual([]);
     await moving(app, (parts) => finishMove(parts));
-    expect(await ownsStore(app.context)).toBe(true);
+    await until(() => ownsStore(app.context), 'the server uses the new location');
   }
   await using app = await openApp(original);
   expect(await ownsStore(app.context)).toBe(true);
