@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
+import { WaitingMemory } from '../../src/api/updates/queue/waiting-memory.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createUpdateQueueRepository } from '../../src/shared/updates/update-queue-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
@@ -250,6 +251,22 @@ test('a wait ends with a redirect that keeps the queue position', async () => {
   expect(json.messages[0].message).toMatch(/; 1 more waits for it$/);
   await cancel(stack, json.updateID);
   await cancel(stack, (await later).json.updateID);
+});
+
+test('a call for whose next wait there is no memory gives up its queue position', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '1' } });
+  const { location } = await create(await WireServer.listen(short), stack);
+  const holding = jest.spyOn(WaitingMemory.prototype, 'hold').mockImplementationOnce(() => {
+    throw new UnavailableError('Too many runs wait');
+  });
+  expect((await create(servers[0], stack, { query: location as string })).status).toBe(503);
+  holding.mockRestore();
+  expect(
+    await query(apps[0], `select id from update_queue_waiters where id = $1`, [location?.match(/entry=([^&]*)/)?.[1]]),
+  ).toEqual([]);
+  await cancel(stack, first.id);
 });
 
 test('the queue entry of another caller, and a lost one, become new entries', async () => {

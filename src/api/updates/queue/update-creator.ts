@@ -125,7 +125,8 @@ export class UpdateCreator {
           throw isContract || !(error instanceof StackBusyError) ? error : await this.#refusal(creation, null);
       }
     }
-    using _held = this.#memory.hold(creation.organization, creation.chars);
+    const { chars, organization } = creation;
+    using _new = waiting.entryId === null ? this.#memory.hold(organization, chars, { isNew: true }) : null;
     const entry = await this.#queue.enter(creation.stackId, {
       organizationId: creation.organizationId,
       tokenId: caller.tokenId,
@@ -138,6 +139,8 @@ export class UpdateCreator {
     wait.since = entry.since;
     let isWaiting = true;
     try {
+      const isNew = entry.id !== waiting.entryId;
+      using _again = waiting.entryId === null ? null : this.#memory.hold(organization, chars, { isNew });
       const outcome = await this.#wait(creation, entry, { audit, waiting, ref, caller });
       isWaiting = 'updateId' in outcome ? false : !outcome.isKept;
       return outcome;
