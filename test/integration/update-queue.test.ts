@@ -626,6 +626,23 @@ test('a destroy is refused for a consumer that was saved while it waited, and is
   expect([status, json.message]).toEqual([409, expect.stringContaining(`may be read by ${organization}/apps/shop`)]);
 });
 
+test('a call gets its redirect in time, even if the checks before its turn last longer', async () => {
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '3' } });
+  const stack = await createStack(apps[0]);
+  const { auth, organization } = stack;
+  await setRule(apps[0], stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  const first = await startUpdate(apps[0], stack);
+  const waits = short.call('POST', `${stack.path}/destroy`, { auth, body: {} });
+  await until(() => waitingIn(short.context.metrics.registry) === 1, 'the call waits');
+  const checkedAt = performance.now();
+  await ok(apps[0].call('POST', `/api/stacks/${organization}/apps`, { auth, body: { stackName: 'shop' } }));
+  const body = stateOf({ ...stack, project: 'apps', stack: 'shop' }, []);
+  await ok(apps[0].call('POST', `/api/stacks/${organization}/apps/shop/import`, { auth, body }));
+  await until(() => performance.now() - checkedAt > 1_100, 'the checks are no longer fresh');
+  await cancel(stack, first.id);
+  expect((await waits).status).toBe(307);
+});
+
 async function sqlClient(): Promise<AsyncDisposable & { query(text: string, values?: unknown[]): Promise<unknown> }> {
   const { default: pg } = await import('pg');
   const client = new pg.Client({ connectionString: database.ownerUrl });

@@ -139,13 +139,14 @@ async function create(
   request: NewUpdateRequest,
   reply: FastifyReply,
 ): Promise<Created | null> {
+  const until = updateCreator.responseTime();
   const inform = async () => ({
     requiredPolicies: dialect === 'contract' ? [] : await policyPacks.listRequired(params),
-    warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [],
+    warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller, until) : [],
   });
   // First, because a client without a response would not know of a created update.
   const before = await inform();
-  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone };
+  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone, until };
   const created = await updateCreator.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
     audit.settle();
