@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
 import { WaitingMemory } from '../../src/api/updates/queue/waiting-memory.ts';
+import { UpdateService } from '../../src/api/updates/update-service.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createUpdateQueueRepository } from '../../src/shared/updates/update-queue-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
@@ -604,6 +605,29 @@ test('a call whose policies cannot be read at its turn leaves no update', async 
   expect((await waits).status).toBe(503);
   expect((await create(servers[0], stack)).status).toBe(200);
   listing.mockRestore();
+});
+
+test('an outage at the turn of a call leaves no update that its client does not know', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const outage = Object.assign(new Error('the disk is full'), { code: '53100' });
+  const listing = jest.spyOn(PolicyPackService.prototype, 'listRequired');
+  const short = create(servers[0], stack);
+  await untilWaiting(1);
+  listing.mockRejectedValueOnce(outage);
+  await cancel(stack, first.id);
+  const { json, status } = await short;
+  expect(status).toBe(200);
+  const long = create(servers[0], stack);
+  await untilWaiting(1);
+  listing.mockRejectedValueOnce(new UnavailableError('The database is not available'));
+  const withdrawing = jest.spyOn(UpdateService.prototype, 'withdraw').mockRejectedValueOnce(outage);
+  await cancel(stack, json.updateID);
+  expect((await long).status).toBe(503);
+  listing.mockRestore();
+  withdrawing.mockRestore();
+  const left = `select from updates where status = 'not started' and stack_id = (select stack_id from updates where id = $1)`;
+  await until(async () => (await query(apps[0], left, [first.id])).length === 0, 'the update has ended');
 });
 
 test('a destroy is refused for a consumer that was saved while it waited, and is not indexed', async () => {
