@@ -334,6 +334,25 @@ describe('groups', () => {
     expect(await accessOf(login)).toEqual({ role: 'member', teams: ['web'] });
   });
 
+  test('bring back a member whom they removed, although another provider knows the person', async () => {
+    const { login, sub } = newcomer();
+    await signIn(sub);
+    await query(
+      app,
+      `insert into scim_users (organization_id, user_id)
+       select o.id, u.id from organizations o, users u where o.name = 'acme' and u.login = $1`,
+      [login],
+    );
+    for (const [groups, role] of [
+      [[], null],
+      [['dev'], 'member'],
+    ] as const) {
+      provider.people.set(sub, { preferred_username: login, groups });
+      await signIn(sub);
+      expect((await accessOf(login)).role).toBe(role);
+    }
+  });
+
   test('do not change grants made by hand', async () => {
     const { login, sub } = newcomer();
     await signIn(sub);
