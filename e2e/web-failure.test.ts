@@ -77,6 +77,11 @@ await suite('a failed run in the web UI', { ownServer: true, tools: ['chromium']
       expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(
         /^\[Update 2 of .*\/failing\/dev\]\(http.*- Last success: Update 1, aaaa.*```text\nAccessDenied: no public buckets\nrequest 7\n```$/s,
       );
+      await page.evaluate(
+        'navigator.clipboard.writeText = () => Promise.reject(new Error("refused")), document.execCommand = () => false, 0',
+      );
+      await errors.getByRole('button', { name: 'Copy as Markdown' }).click();
+      await errors.getByText('The browser does not permit copying').waitFor();
 
       await errors.getByRole('link', { name: 'View in messages: logs' }).click();
       const current = page.locator('#content [aria-current="true"]');

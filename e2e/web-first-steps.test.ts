@@ -3,10 +3,14 @@ import { runAdmin } from '../testkit/admin-command.ts';
 import { startChromium } from '../testkit/chromium.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { buildWeb } from '../testkit/web-build.ts';
 import { findBarriers } from '../testkit/web-session.ts';
 
 await suite('the first minutes of a server', { ownServer: true, tools: ['pulumi-3.276', 'chromium'] }, () => {
-  const server = fileServer(() => startOwnHoldfast());
+  const server = fileServer(async () => {
+    await buildWeb();
+    return startOwnHoldfast();
+  });
 
   test(
     'three clicks lead from the link to a token, and the page greets the first stack',

@@ -14,6 +14,7 @@ import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { seedBlobs, smallBlobs } from '../support/blob-move.ts';
 import { query } from '../support/database.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 // An installation and a copy of its database. No move may delete the blobs that the other one uses.
 
@@ -101,13 +102,13 @@ test('a copy of the database that moves away from a shared store cannot empty it
     await expect(finish(app)).rejects.toThrow('Another copy of this database');
     expect(await absentFrom(shared())).toEqual([]);
     await moving(app, (parts) => finishMove(parts));
-    expect(await ownsStore(app.context)).toBe(true);
+    await until(() => ownsStore(app.context), 'the server uses the new location');
   }
   await using app = await openApp(original);
   expect(await ownsStore(app.context)).toBe(true);
   await copy(app, at('new'));
   await verifyAndSwitch(app);
-  expect(await ownsStore(app.context)).toBe(true);
+  await until(() => ownsStore(app.context), 'the server uses the new location');
   expect(await finish(app)).toMatchObject({ deleted: expect.any(Number), left: 0 });
   expect(filesIn(shared())).toEqual([]);
   expect(await absentFrom(at('new'))).toEqual([]);

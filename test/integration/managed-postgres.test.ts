@@ -182,6 +182,21 @@ describe.each(Object.entries(servers))('on %s, an owner without rights beyond it
     expect(await migrate(start('restored'), { appRole })).toEqual([]);
   });
 
+  test('notices a table with another owner, which backups would take for somebody else’s', async () => {
+    await asSuperuser('fresh', 'alter table updates owner to current_user');
+    const message = expect.stringMatching(
+      new RegExp(`The table updates belongs to \\w+, .* alter table updates owner to ${owner}$`, 'm'),
+    );
+    await expect(assertMigrated({ ...start('fresh'), url: asApp(asOwner('fresh')) })).rejects.toMatchObject({
+      message,
+    });
+    const from = { databaseUrl: asOwner('fresh'), dataDir: path.join(home, 'fresh') };
+    const made = await runBackup(from, 'create', '--to', path.join(home, 'incomplete'));
+    expect(made).toMatchObject({ code: 1, stderr: message });
+    await asSuperuser('fresh', `alter table updates owner to ${owner}`);
+    await assertMigrated(start('fresh'));
+  });
+
   test('migrates a filled database of the baseline', async () => {
     const { auth, masterKeys, migrations, paths, responses } = await readFixture();
     const old = Object.keys(migrations);

@@ -65,6 +65,11 @@ test('test files of one process leave nothing to each other, and none fails unno
     expect(Object.fromEntries(files)).toEqual({
       one: passed,
       another: passed,
+      'failing-disposal': {
+        status: 'failed',
+        failed: ['fails, and so does its disposal'],
+        message: expect.stringMatching(/The test fails.*The disposal fails/s),
+      },
       'failing-hook': { status: 'failed', failed: [], message: expect.stringContaining('The hook fails') },
       'failing-setup': { status: 'failed', failed: ['passes'], message: expect.stringContaining('The setup fails') },
       'late-rejection': {

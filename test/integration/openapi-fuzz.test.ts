@@ -50,8 +50,8 @@ beforeAll(async () => {
   }
   directory = mkdtempSync(path.join(tmpdir(), 'holdfast-fuzz-'));
   app = await createTestApp({
-    // Waits for events would outlast the leases of the updates.
-    settings: { HOLDFAST_DELETED_STACK_DAYS: '7', eventHoldMs: 0 },
+    // The leases of the updates last longer than the test, which waits for no events.
+    settings: { HOLDFAST_DELETED_STACK_DAYS: '7', eventHoldMs: 0, leaseSeconds: 3_600 },
     log: {
       write: (line) => {
         if (line.includes('"level":"error"')) faults.push(line);

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { ModernFakeTimers } from '@jest/fake-timers';
 import { ModuleMocker } from 'jest-mock';
 
@@ -49,6 +50,11 @@ export default class NativeEnvironment {
     Error.prepareStackTrace = prepareStackTrace;
   }
 
+  /** Jest prints message and stack. Those of a test that fails, and then in `await using`, too, name neither failure. */
+  handleTestEvent({ error }: { readonly error?: unknown }): void {
+    if (error instanceof SuppressedError) Object.assign(error, { message: '', stack: describe(error) });
+  }
+
   async teardown(): Promise<void> {
     this.fakeTimersModern.dispose();
     try {
@@ -94,6 +100,12 @@ export default class NativeEnvironment {
       if (!parentEvents.has(String(event)))
         for (const listener of this.#addedListeners(event)) process.off(event, listener);
   }
+}
+
+/** The first failure first. */
+function describe(error: unknown): string {
+  if (!(error instanceof SuppressedError)) return error instanceof Error && error.stack ? error.stack : inspect(error);
+  return `${describe(error.suppressed)}\n\nThen, its disposal failed:\n${describe(error.error)}`;
 }
 
 function restoreGlobals(): void {

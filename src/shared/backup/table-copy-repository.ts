@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { isOurs } from '../platform/db/app-role.ts';
 import { isHiddenFunction } from '../platform/db/sqlstate.ts';
+import { assertOneOwner } from '../platform/db/table-owners.ts';
 import { isReferenced } from '../state/checkpoints/blob-repository.ts';
 import type { SequenceValue, TableCopy } from './manifest.ts';
 
@@ -79,16 +80,18 @@ export function createTableCopyRepository(client: pg.Client) {
       return (await run<{ name: string }>(`select name from ${migrationsTable} order by id`)).map(({ name }) => name);
     },
 
-    /** All tables that a backup has; with `withLocations` also where the blobs are. */
-    listTables: ({ withLocations = false } = {}) =>
-      run<TableShape>(`
+    /** All tables that a backup has; with `withLocations` also where the blobs are. Throws AppRoleError if one has another owner. */
+    listTables: async ({ withLocations = false } = {}) => {
+      await assertOneOwner(client);
+      return run<TableShape>(`
         /* tableCopies.listTables */
         select quote_ident(c.relname) as name,
           (select json_agg(quote_ident(a.attname) order by a.attnum) from pg_attribute a
             where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
           coalesce((select json_agg(json_build_object('name', quote_ident(p.relname), 'bounds', pg_get_expr(p.relpartbound, p.oid)) order by p.relname)
             from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = c.oid), '[]') as partitions
-        ${tables} ${withLocations ? '' : `and c.relname <> '${locationsTable}'`} order by c.relname`),
+        ${tables} ${withLocations ? '' : `and c.relname <> '${locationsTable}'`} order by c.relname`);
+    },
 
     /** About how large the compressed copy may be. */
     estimateBytes: async ({ name }: TableShape): Promise<number> => {

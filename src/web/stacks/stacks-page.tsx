@@ -21,7 +21,11 @@ import { StackTable, StackTableSkeleton } from './stack-table.tsx';
 import styles from './stacks-page.module.css';
 import { stacksTexts } from './texts.tsx';
 
-const FirstSteps = lazyPart(async () => (await import('./first-steps.tsx')).FirstSteps);
+const FirstSteps = lazyPart(async () => {
+  // It takes the place of the steps at once: the token is shown only once, and is the draft that keeps the page.
+  FirstTokenNotice.preload();
+  return (await import('./first-steps.tsx')).FirstSteps;
+});
 const FirstStackNotice = lazyPart(async () => (await import('./first-steps.tsx')).FirstStackNotice);
 const FirstTokenNotice = lazyPart(async () => (await import('./first-steps.tsx')).FirstTokenNotice);
 

@@ -1,11 +1,11 @@
 import { Link } from '@tanstack/react-router';
 import { Check, CircleX, Copy } from 'lucide-react';
-import { useState } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Clamped } from '../platform/ui/clamped.tsx';
-import { copyText } from '../platform/ui/copy-text.ts';
+import { useCopied } from '../platform/ui/copy-text.ts';
+import { copyTexts } from '../platform/ui/texts.tsx';
 import { Colored } from './colored.tsx';
 import { listErrors } from './error-list.ts';
 import styles from './error-summary.module.css';
@@ -17,7 +17,6 @@ import type { UpdateProgress } from './update-progress.ts';
 import { viewKind } from './update-status.ts';
 
 const maxListed = 5;
-const copiedMs = 1_500;
 
 interface ErrorSummaryProps {
   readonly stack: StackRef;
@@ -98,15 +97,14 @@ export function ErrorSummary({ progress, stack, update }: ErrorSummaryProps) {
 }
 
 function CopyMarkdown({ report }: { readonly report: () => string }) {
-  const [isCopied, setIsCopied] = useState(false);
-  const copy = async (button: HTMLElement): Promise<void> => {
-    setIsCopied(await copyText(report(), button));
-    setTimeout(() => setIsCopied(false), copiedMs);
-  };
+  const [isCopied, copy] = useCopied();
   return (
-    <Button size="small" onClick={({ currentTarget }) => void copy(currentTarget)}>
-      {isCopied ? <Check size={15} aria-hidden="true" /> : <Copy size={15} aria-hidden="true" />}
-      {isCopied ? errorSummaryTexts.copied : errorSummaryTexts.copyAsMarkdown}
-    </Button>
+    <div>
+      {isCopied === false ? <p role="alert">{copyTexts.refused}</p> : null}
+      <Button size="small" onClick={({ currentTarget }) => void copy(report(), currentTarget)}>
+        {isCopied === true ? <Check size={15} aria-hidden="true" /> : <Copy size={15} aria-hidden="true" />}
+        {isCopied === true ? errorSummaryTexts.copied : errorSummaryTexts.copyAsMarkdown}
+      </Button>
+    </div>
   );
 }

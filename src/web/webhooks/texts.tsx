@@ -66,7 +66,7 @@ export const webhookDialogTexts = {
   codeHostToken: 'Code host token',
   signingSecret: 'Signing secret',
   secretIsSet:
-    'The secret is set and never shown. Leave empty to keep it. A different server needs a new one; commit status, for any new URL or format.',
+    'The secret is set and never shown. Leave empty to keep it. A different server needs a new one. A commit status needs it again for any other URL or format.',
   neverShownAgain: 'Never shown again.',
   removeTheSecret: 'Remove the secret',
   active: 'Active',

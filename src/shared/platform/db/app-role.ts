@@ -6,11 +6,12 @@ export class AppRoleError extends OperatorError {
   override readonly name = 'AppRoleError';
 }
 
-const migrationsOwner = `(select relowner from pg_class where oid = to_regclass('holdfast_migrations'))`;
+/** The role that owns the tables. */
+export const migrationsOwner = `(select relowner from pg_class where oid = to_regclass('holdfast_migrations'))`;
 
 /**
  * Whether a table, sequence or function is Holdfast's and not of a monitoring tool, an extension or a person. `migrate` keeps one owner for
- * all of them.
+ * all of them, and `assertOneOwner` finds tables that have got another one.
  */
 export function isOurs(alias: string, catalog: 'pg_class' | 'pg_proc' = 'pg_class'): string {
   return `(${alias}.${catalog === 'pg_class' ? 'relowner' : 'proowner'} = ${migrationsOwner} and not exists (

@@ -1,18 +1,16 @@
 import { existsSync, readdirSync } from 'node:fs';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { installationRoot } from '../config/installation.ts';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 import { actAsOwner, assertGranted, grantToApp } from './app-role.ts';
 import { type LockPatience, LockWaits, lockPatience } from './lock-waits.ts';
-import { loadMigrationFiles } from './migration-files.ts';
+import { loadMigrationFiles, migrationsDir } from './migration-files.ts';
 import { isPooled, liftLimits } from './postgres-connector.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
+import { assertOneOwner } from './table-owners.ts';
 
 const migrationsTable = 'holdfast_migrations';
-const migrationsDir = path.join(installationRoot, 'migrations');
 
 /** The database lacks migrations that this release needs. */
 export class PendingMigrationsError extends OperatorError {
@@ -189,7 +187,10 @@ function assertNone(pending: readonly string[], fix: string): void {
 
 async function appliedNames(client: pg.Client): Promise<string[]> {
   const names = await readApplied(client);
-  if (names.length > 0) await assertGranted(client);
+  if (names.length > 0) {
+    await assertOneOwner(client);
+    await assertGranted(client);
+  }
   return names;
 }
 

@@ -1,7 +1,12 @@
 import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import type { RunnerOption } from 'node-pg-migrate';
+import { installationRoot } from '../config/installation.ts';
 
 type Loader = Exclude<NonNullable<RunnerOption['migrationLoaderStrategies']>[number]['loader'], string>;
+
+/** The migrations of this release. */
+export const migrationsDir = path.join(installationRoot, 'migrations');
 
 const withoutTransaction = /^-- Without a transaction$/m;
 const nextStatement = /^-- Next statement$/m;

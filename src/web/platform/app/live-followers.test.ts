@@ -102,19 +102,36 @@ test('a stream that is refused again and again is opened more and more rarely, u
   for (let at = 0; at < 600; at++) {
     if (tab.newest.isOpen) {
       tab.newest.isOpen = false;
-      tab.newest.listener.onEnd(0);
+      tab.newest.listener.onEnd(false);
     }
     jest.advanceTimersByTime(1_000);
   }
   expect(tab.streams.length).toBeLessThan(9);
   tab.follow('update:1');
   expect(tab.newest.topics).toHaveLength(3);
-  tab.newest.listener.onEnd(0);
+  tab.newest.listener.onEnd(false);
   jest.advanceTimersByTime(6_000);
   const { length } = tab.streams;
   tab.begin();
-  tab.newest.listener.onEnd(0);
+  tab.newest.listener.onEnd(false);
   jest.advanceTimersByTime(6_000);
+  expect(tab.streams).toHaveLength(length + 1);
+});
+
+test('a stream that ends while the server is away is opened again as soon as the server allows', () => {
+  const tab = new Tab();
+  tab.follow('stack:a/b/c');
+  for (let at = 0; at < 300; at++) {
+    if (tab.newest.isOpen) {
+      tab.newest.isOpen = false;
+      tab.newest.listener.onEnd(10_000);
+    }
+    jest.advanceTimersByTime(1_000);
+  }
+  const { length } = tab.streams;
+  tab.newest.isOpen = false;
+  tab.newest.listener.onEnd(10_000);
+  jest.advanceTimersByTime(10_000);
   expect(tab.streams).toHaveLength(length + 1);
 });
 

@@ -9,7 +9,7 @@ export interface LiveMessage {
 const maxTopics = 10;
 /** On navigation, topics come and go together: one new stream covers both changes. */
 const settleMs = 50;
-/** A stream ends when the viewer's rights change, and may be refused: then it is asked for more and more rarely. */
+/** A stream ends when the viewer's rights change, and may be refused for good: then it is asked for more and more rarely. */
 const retryMs = 5_000;
 const maxRetryMs = 300_000;
 
@@ -25,8 +25,8 @@ interface Listener {
   readonly onConnected: () => void;
   /** The connection was cut: the browser tries to connect again. */
   readonly onCut: () => void;
-  /** The stream has ended. `afterMs`: when the server allows another one. */
-  readonly onEnd: (afterMs: number) => void;
+  /** The stream has ended. `afterMs`: when the server allows another one; false: it refuses it. */
+  readonly onEnd: (afterMs: number | false) => void;
 }
 
 /** Opens a stream; returns a function that ends it. */
@@ -99,9 +99,10 @@ export class LiveFollowers {
         this.#stream = null;
         this.#publish();
         const name = topics.join();
-        const count = stream.hasBegun ? 0 : this.#refused.topics === name ? this.#refused.count + 1 : 1;
+        const isRefused = afterMs === false && !stream.hasBegun;
+        const count = isRefused ? (this.#refused.topics === name ? this.#refused.count + 1 : 1) : 0;
         this.#refused = { topics: name, count };
-        this.#restart(Math.max(Math.min(retryMs * 2 ** Math.max(0, count - 1), maxRetryMs), afterMs));
+        this.#restart(Math.max(Math.min(retryMs * 2 ** Math.max(0, count - 1), maxRetryMs), Number(afterMs)));
       },
     });
   }

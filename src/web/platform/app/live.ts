@@ -8,7 +8,7 @@ const followers = new LiveFollowers((topics, { onConnected, onCut, onEnd, onMess
     { topics },
     {
       onData: ({ data }) => onMessage(data),
-      onError: (error) => onEnd(repeatAfter(error) || 0),
+      onError: (error) => onEnd(repeatAfter(error)),
       onComplete: () => onEnd(0),
       // The browser connects again by itself. Nothing else may ask the server for a long time.
       onConnectionStateChange: ({ error, state }) => {

@@ -94,10 +94,11 @@ export function watchServer(): () => void {
   const beat = async (): Promise<void> => {
     if (document.visibilityState !== 'visible' || isAsking || probe !== undefined) return;
     isAsking = true;
-    if (!(await isThere(beatPath))) {
-      // A proxy may answer or refuse the one path itself.
-      if (beatPath !== probePath && (await isThere(probePath))) beatPath = probePath;
-      else noteAway();
+    const answer = await ask(beatPath).catch(() => null);
+    if (answer === null || !isJson(answer)) {
+      if (beatPath === probePath || !(await isThere(probePath))) noteAway();
+      // A proxy may answer or refuse the one path itself. A fault, such as of a replica that restarts, passes.
+      else if (answer !== null && answer.status < 500) beatPath = probePath;
     }
     isAsking = false;
   };

@@ -8,12 +8,28 @@ const asked = jest.fn((path: string) => (answers.get(path) as () => Promise<Resp
 const reread = jest.spyOn(queryClient, 'refetchQueries');
 
 beforeEach(() => {
+  asked.mockClear();
   jest.useFakeTimers();
   Object.assign(globalThis, { document: { visibilityState: 'visible' }, fetch: asked });
 });
 afterEach(() => {
   jest.useRealTimers();
   Reflect.deleteProperty(globalThis, 'document');
+});
+
+test('a fault of a moment does not make the tab ask for more from then on', async () => {
+  const faults = [() => Promise.reject(new TypeError('away')), async () => new Response('<html>', { status: 502 })];
+  const end = watchServer();
+  for (const fault of faults) {
+    answers.set('/healthz', fault).set('/trpc/me.get', json);
+    await jest.advanceTimersByTimeAsync(2_000);
+    answers.set('/healthz', json);
+    asked.mockClear();
+    await jest.advanceTimersByTimeAsync(20_000);
+    expect(new Set(asked.mock.calls.map(([path]) => path))).toEqual(new Set(['/healthz']));
+  }
+  expect(reread).toHaveBeenCalledTimes(0);
+  end();
 });
 
 test('a proxy that keeps /healthz to itself is not taken for a server that is away', async () => {

@@ -1,8 +1,7 @@
 import { Check, Copy } from 'lucide-react';
-import { useState } from 'react';
 import { Button } from './button.tsx';
 import styles from './code.module.css';
-import { copyText } from './copy-text.ts';
+import { useCopied } from './copy-text.ts';
 import { copyTexts } from './texts.tsx';
 
 /** A command or a value, with a button that copies it. */
@@ -16,12 +15,7 @@ export function Code({ children }: { readonly children: string }) {
 }
 
 export function CopyButton({ label = copyTexts.copy, text }: { readonly text: string; readonly label?: string }) {
-  const [isCopied, setIsCopied] = useState<boolean | null>(null);
-  const copy = async (button: HTMLElement): Promise<void> => {
-    const copied = await copyText(text, button);
-    setIsCopied(copied);
-    if (copied) setTimeout(() => setIsCopied(null), 1500);
-  };
+  const [isCopied, copy] = useCopied();
   return (
     <>
       {isCopied === false ? <span role="alert">{copyTexts.refused}</span> : null}
@@ -30,7 +24,7 @@ export function CopyButton({ label = copyTexts.copy, text }: { readonly text: st
         size="icon"
         aria-label={isCopied === true ? copyTexts.copied : label}
         title={label}
-        onClick={({ currentTarget }) => void copy(currentTarget)}
+        onClick={({ currentTarget }) => void copy(text, currentTarget)}
       >
         {isCopied === true ? <Check size={15} /> : <Copy size={15} />}
       </Button>

@@ -1,5 +1,20 @@
+import { useState } from 'react';
+
+const copiedMs = 1_500;
+
+/** For a button that copies: whether it has, for a moment; false: the browser does not permit it. */
+export function useCopied(): [boolean | null, (text: string, button: HTMLElement) => Promise<void>] {
+  const [isCopied, setIsCopied] = useState<boolean | null>(null);
+  const copy = async (text: string, button: HTMLElement): Promise<void> => {
+    const copied = await copyText(text, button);
+    setIsCopied(copied);
+    if (copied) setTimeout(() => setIsCopied(null), copiedMs);
+  };
+  return [isCopied, copy];
+}
+
 /** Copies a text for a pressed button. Returns false if the browser does not permit it. */
-export async function copyText(text: string, button: HTMLElement): Promise<boolean> {
+async function copyText(text: string, button: HTMLElement): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
