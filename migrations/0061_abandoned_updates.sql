@@ -24,12 +24,15 @@ begin
 end $$;
 
 -- Next statement
--- As updates_history, with the columns that distinguish them: pages of histories are counted in the index alone.
+-- In place of updates_history, with the columns that distinguish them: pages of histories are counted in the index alone.
 drop index concurrently if exists updates_listed;
 
 -- Next statement
 create index concurrently updates_listed on updates (stack_id, number desc) include (started_at, ended_at)
   where not dry_run and kind <> 'preview';
+
+-- Next statement
+drop index concurrently if exists updates_history;
 
 -- Next statement
 -- The lock on the stacks keeps out the triggers, whose newer values would be overwritten. Repeated, it begins behind what it has committed.

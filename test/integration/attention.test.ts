@@ -182,6 +182,11 @@ describe('what needs attention', () => {
     await request(of, 120, '1 day');
     const seen = async () => (await ask(app, reviewer.token, 'stacks.attention')).data;
     expect(await seen()).toMatchObject({ approvals: { count: 1, items: [{ stack: 'own' }] }, isPartial: false });
+    const caller = await callerOf(app, { ...of, auth: `token ${reviewer.token}` });
+    const among = (scanned: number) =>
+      new AttentionQueries(app.context, { scanned, searched: 1_000 }).list(caller, organization, async () => caller);
+    expect(await among(121)).toMatchObject({ approvals: { count: 1 }, isPartial: false });
+    expect(await among(120)).toMatchObject({ approvals: { count: 0 }, isPartial: true });
     // Requests of their own.
     await request(own, 120, '1 hour', reviewer.userId);
     expect(await seen()).toMatchObject({ approvals: { count: 1, items: [{ stack: 'own' }] }, isPartial: false });
@@ -195,6 +200,22 @@ describe('what needs attention', () => {
       [reviewer.userId],
     );
     expect(await seen()).toMatchObject({ approvals: { count: 0 }, isPartial: true });
+  });
+
+  test('misses no approval for a reader whose role admits none', async () => {
+    const of = await createStack(app);
+    await query(
+      app,
+      `insert into update_approvals (stack_id, kind, commit_id, asked_by, request)
+       select l.stack_id, 'update', lpad(n::text, 40, 'a'), 'someone', ''
+       from stack_listings l join organizations o on o.id = l.organization_id, generate_series(1, 600) n
+       where o.name = $1 and l.tag_name = ''`,
+      [of.organization],
+    );
+    const viewer = await person(app, of.organization, 'viewer');
+    expect((await ask(app, viewer.token, 'stacks.attention')).data).toMatchObject({
+      ...{ approvals: { count: 0 }, isPartial: false },
+    });
   });
 
   test('has runs that have waited for long, the longest first', async () => {

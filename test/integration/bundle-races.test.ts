@@ -7,8 +7,8 @@ import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
 import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
-import { query } from '../support/database.ts';
-import { createStack, type TestStack } from '../support/state.ts';
+import { holdInserts, query } from '../support/database.ts';
+import { createStack, ok, type TestStack } from '../support/state.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';
 
 const app = testApp();
@@ -50,6 +50,14 @@ function returnFrom(directory: string, ...options: string[]) {
     HOLDFAST_BUNDLE_URL: `file://${directory}`,
   };
   return runHoldfast(env, 'bundle', 'return', ...options);
+}
+
+/** Locks the stack as the CLI does; returns the folder of its locks. */
+async function lockInBundle(directory: string, { organization, project, stack }: TestStack): Promise<string> {
+  const locks = path.join(directory, organization, '.pulumi/locks/organization', project, stack);
+  await mkdir(locks, { recursive: true });
+  await writeFile(path.join(locks, 'x.json'), '{}');
+  return locks;
 }
 
 /** What a return would do with the stack, and why. */
@@ -97,11 +105,10 @@ test('a version that ends while its stack is written is in the history once', as
 
 test('a stack that is locked in the bundle while a worker writes it keeps its state and history', async () => {
   const { directory, run, resources, stack, versions } = await outdated();
-  const locks = path.join(directory, stack.organization, '.pulumi/locks/organization/proj/dev');
+  let locks = '';
   await run(
     afterBegin(async () => {
-      await mkdir(locks, { recursive: true });
-      await writeFile(path.join(locks, 'x.json'), '{}');
+      locks = await lockInBundle(directory, stack);
     }),
   );
   expect([await errorOf(stack), await versions(), await resources()]).toEqual(['it is locked in the bundle', [1], 1]);
@@ -140,4 +147,48 @@ test('a return of a stack that there is not fails, and one that is no longer in 
   rmSync(path.join(directory, stack.organization, '.pulumi/stacks/proj/dev.json'));
   const removed = await returnFrom(directory, '--stack', 'proj/dev');
   expect([removed.code, removed.stdout]).toEqual([1, expect.stringContaining('it is no longer in the bundle')]);
+});
+
+test('a return sees what was done in the bundle while it imported other stacks', async () => {
+  const directory = path.join(home, String(++folders));
+  const stacks = [await createStack(app), await createStack(app), await createStack(app)];
+  for (const stack of stacks) await importState(app, stack, 1);
+  await runBundle(app, `file://${directory}`);
+  for (const stack of stacks) await updateInBundle(directory, stack, 'first');
+  const inOrder = stacks.toSorted((a, b) => (a.organization < b.organization ? -1 : 1));
+  const [held, locked, updated] = inOrder as [TestStack, TestStack, TestStack];
+  await using gate = await holdInserts(app, 'imported_versions');
+  const running = returnFrom(directory, '--apply', '--json');
+  await gate.reached(1);
+  await lockInBundle(directory, locked);
+  await updateInBundle(directory, updated, 'second');
+  await gate.release();
+  const found = JSON.parse((await running).stdout).stacks as { stack: string; action: string; reason: string }[];
+  const of = (stack: TestStack) => found.find((each) => each.stack === `${stack.organization}/proj/dev`);
+  expect(of(held)).toMatchObject({ action: 'returned' });
+  expect(of(locked)).toMatchObject({
+    action: 'refused',
+    reason: expect.stringContaining('it is locked in the bundle'),
+  });
+  const { updates } = (await ok(app.call('GET', `${updated.path}/updates`, { auth: updated.auth }))).json;
+  expect(updates.map(({ message }: { message: string }) => message).slice(0, 2)).toEqual(['second', 'first']);
+});
+
+test('a return sees a lock of a stack that comes while it imports another one of the organization', async () => {
+  const directory = path.join(home, String(++folders));
+  const first = await createStack(app);
+  const second = { ...first, stack: 'later', path: first.path.replace(/dev$/, 'later') };
+  await ok(
+    app.call('POST', `/api/stacks/${first.organization}/proj`, { auth: first.auth, body: { stackName: 'later' } }),
+  );
+  for (const stack of [first, second]) await importState(app, stack, 1);
+  await runBundle(app, `file://${directory}`);
+  for (const stack of [first, second]) await updateInBundle(directory, stack, 'emergency');
+  await using gate = await holdInserts(app, 'imported_versions');
+  const running = returnFrom(directory, '--apply', '--json');
+  await gate.reached(1);
+  await lockInBundle(directory, second);
+  await gate.release();
+  const { stacks } = JSON.parse((await running).stdout) as { stacks: { stack: string; action: string }[] };
+  expect(stacks.find(({ stack }) => stack === `${first.organization}/proj/later`)).toMatchObject({ action: 'refused' });
 });

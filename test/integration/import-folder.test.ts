@@ -243,3 +243,14 @@ test('a rollback keeps a stack without a history whose state came from another s
   ]);
   expect((await source.run('--rollback', '--apply')).text).toContain('Deleted 1 stack with 1 imported version');
 });
+
+test('a rollback of a stack without a history whose source was updated since says what helps', async () => {
+  const stack = { project: 'proj', stack: 'dev' };
+  const source = await sourceOf('updated', [{ ...stack, versions: 0 }]);
+  await source.run('--apply');
+  await writeDiyFolder(source.directory, [{ ...stack, versions: 1 }]);
+  const kept = await source.run('--rollback', '--apply');
+  expect([kept.code, kept.text]).toEqual([1, expect.stringMatching(/was updated there since, import it again first/)]);
+  expect((await source.run('--apply')).code).toBe(0);
+  expect((await source.run('--rollback', '--apply')).text).toContain('Deleted 1 stack with 2 imported versions');
+});

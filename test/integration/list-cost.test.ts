@@ -321,6 +321,7 @@ describe('a page of approvals reads what it returns', () => {
     ['a later page', later, 51],
     ['of those that were given', () => ({ isGiven: true }), 51],
     ['of those that were not', () => ({ isGiven: false }), 51],
+    ['of a number of those that were not', () => ({ isGiven: false, maxScanned: 5_000 }), 51],
     ['of a stack with many', () => busy, 51],
     ['of those of a stack that were not given', () => ({ ...busy, isGiven: false }), 51],
     ['of a stack without any', () => ({ project: 'project-01', stack: 'none' }), 0],

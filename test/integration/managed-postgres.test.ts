@@ -77,7 +77,7 @@ describe.each(Object.entries(servers))('on %s, an owner without rights beyond it
     await asSuperuser(
       'postgres',
       `create role ${owner} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls password '${password}'`,
-      ...['fresh', 'filled', 'later', 'restored'].map((name) => `create database ${name} owner ${owner}`),
+      ...['fresh', 'filled', 'later', 'joined', 'restored'].map((name) => `create database ${name} owner ${owner}`),
     );
     expect(await migrate(start('fresh'), { appRole })).toEqual(await MigrationFolder.listBaseline());
   }, 240_000);
@@ -121,6 +121,31 @@ describe.each(Object.entries(servers))('on %s, an owner without rights beyond it
     await assertMigrated(app);
     const { rows } = await asSuperuser(
       'later',
+      `select relname from pg_class where relnamespace = 'public'::regnamespace and relowner <> '${owner}'::regrole`,
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test('owns what its members migrate, with or without inheritance; one that may not act as it is refused', async () => {
+    await using next = await MigrationFolder.create();
+    await next.putNext();
+    await migrate(start('joined'));
+    const { password } = new URL(postgres.url);
+    const migrateAs = async (user: string, ...grants: string[]) => {
+      await asSuperuser('postgres', `create role "${user}" login noinherit password '${password}'`, ...grants);
+      const url = new URL(asOwner('joined'));
+      url.username = encodeURIComponent(user);
+      return migrate({ ...start('joined'), url: url.toString() }, { directory: next.directory });
+    };
+    const { rows: versions } = await asSuperuser('postgres', 'show server_version_num');
+    if (Number(versions[0].server_version_num) >= 160_000)
+      await expect(migrateAs('heir', `grant ${owner} to heir with inherit true, set false`)).rejects.toThrow(
+        'grant "plain_owner" to "heir" with set true',
+      );
+    const user = 'Ann@Example.com';
+    expect(await migrateAs(user, `grant ${owner} to "${user}"`)).toHaveLength(3);
+    const { rows } = await asSuperuser(
+      'joined',
       `select relname from pg_class where relnamespace = 'public'::regnamespace and relowner <> '${owner}'::regrole`,
     );
     expect(rows).toEqual([]);

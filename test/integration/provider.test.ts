@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { listEvents } from '../support/audit.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
@@ -334,6 +335,25 @@ describe('groups', () => {
     expect(await accessOf(login)).toEqual({ role: 'member', teams: ['web'] });
   });
 
+  test('bring back a member whom they removed, although another provider knows the person', async () => {
+    const { login, sub } = newcomer();
+    await signIn(sub);
+    await query(
+      app,
+      `insert into scim_users (organization_id, user_id)
+       select o.id, u.id from organizations o, users u where o.name = 'acme' and u.login = $1`,
+      [login],
+    );
+    for (const [groups, role] of [
+      [[], null],
+      [['dev'], 'member'],
+    ] as const) {
+      provider.people.set(sub, { preferred_username: login, groups });
+      await signIn(sub);
+      expect((await accessOf(login)).role).toBe(role);
+    }
+  });
+
   test('do not change grants made by hand', async () => {
     const { login, sub } = newcomer();
     await signIn(sub);
@@ -384,6 +404,20 @@ describe('the policy', () => {
       settings: provider.settings({ HOLDFAST_OIDC_CREATE_USERS: 'none' }),
     });
     expect((await signIn(newcomer().sub, { on: closed })).answer.status).toBe(403);
+  });
+
+  test('gives the reason of a refusal although the database no longer answers', async () => {
+    const { maybeOne } = app.context.db;
+    const spy = jest.spyOn(app.context.db, 'maybeOne').mockImplementation(async (statement) => {
+      if (statement.sql.includes('providers.findIdentity')) throw new UnavailableError('The database is unavailable');
+      return maybeOne.call(app.context.db, statement) as never;
+    });
+    try {
+      const { answer } = await signIn(newcomer({ groups: ['another'] }).sub);
+      expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('You have no account here')]);
+    } finally {
+      spy.mockRestore();
+    }
   });
 
   test('admits only verified addresses of its domains', async () => {

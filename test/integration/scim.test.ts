@@ -149,6 +149,25 @@ describe('accounts', () => {
       expect([table, await query(app, `select 1 from ${table} where user_id = $1`, [id])]).toEqual([table, []]);
   });
 
+  test('of people who are no members can be suspended, too, and are only if the provider says so', async () => {
+    const { at, by } = await newOrganization();
+    const suspendedRole = async (id: string) =>
+      (await query(app, 'select suspended_role as role from scim_users where user_id = $1', [id]))[0]?.['role'];
+    const { json: created } = await by.call('POST', 'Users', { userName: 'later@example.test', active: false });
+    expect(await suspendedRole(created.id)).toBe('member');
+
+    const id = await by.addUser('removed@example.test');
+    await ok(app.call('DELETE', `/api/orgs/${at.organization}/members/removed@example.test`, { auth: at.auth }));
+    await ok(by.patch(`Users/${id}`, { op: 'replace', path: 'displayName', value: 'Removed' }));
+    expect(await suspendedRole(id)).toBe(null);
+    for (let call = 1; call <= 2; call++) await ok(setActive(by, id, false));
+    expect(await suspendedRole(id)).toBe('member');
+    const [user] = await query(app, 'select deactivated_at is null as active from users where id = $1', [id]);
+    expect(user).toEqual({ active: false });
+    await ok(setActive(by, id, true));
+    expect(await membersOf(app, at.organization)).toContain('removed@example.test member');
+  });
+
   test('that were there before are no provider’s: they lose their membership only', async () => {
     const { at, by } = await newOrganization();
     const member = await person(app, at.organization, 'member');

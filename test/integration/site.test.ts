@@ -128,6 +128,12 @@ test('a site whose Postgres was promoted uses its own store, not where the other
   newDatabase = await createTestDatabase(oldDatabase);
   // Its servers do not start before.
   const promoted = { database: newDatabase, dataDir: dataDirOf('new') } as TestApp;
+  // Where its own store is away, nobody knows who has moved the blobs.
+  renameSync(secondStoreOf('old'), path.join(folder, 'away'));
+  const unknown = await runSite(promoted, 'new', 'promote', '--yes');
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringMatching(/does not answer.*--own-store/) });
+  expect(await query(promoted, 'select phase from blob_places')).toEqual([{ phase: 'settled' }]);
+  renameSync(path.join(folder, 'away'), secondStoreOf('old'));
   const refused = await runSite(promoted, 'new', 'promote', '--yes');
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('--own-store') });
   expect((await runSite(promoted, 'new', 'promote', '--yes', '--own-store')).code).toBe(0);

@@ -4,6 +4,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
+import { WaitingMemory } from '../../src/api/updates/queue/waiting-memory.ts';
+import { UpdateService } from '../../src/api/updates/update-service.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createUpdateQueueRepository } from '../../src/shared/updates/update-queue-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
@@ -250,6 +252,22 @@ test('a wait ends with a redirect that keeps the queue position', async () => {
   expect(json.messages[0].message).toMatch(/; 1 more waits for it$/);
   await cancel(stack, json.updateID);
   await cancel(stack, (await later).json.updateID);
+});
+
+test('a call for whose next wait there is no memory gives up its queue position', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '1' } });
+  const { location } = await create(await WireServer.listen(short), stack);
+  const holding = jest.spyOn(WaitingMemory.prototype, 'hold').mockImplementationOnce(() => {
+    throw new UnavailableError('Too many runs wait');
+  });
+  expect((await create(servers[0], stack, { query: location as string })).status).toBe(503);
+  holding.mockRestore();
+  expect(
+    await query(apps[0], `select id from update_queue_waiters where id = $1`, [location?.match(/entry=([^&]*)/)?.[1]]),
+  ).toEqual([]);
+  await cancel(stack, first.id);
 });
 
 test('the queue entry of another caller, and a lost one, become new entries', async () => {
@@ -589,6 +607,29 @@ test('a call whose policies cannot be read at its turn leaves no update', async 
   listing.mockRestore();
 });
 
+test('an outage at the turn of a call leaves no update that its client does not know', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const outage = Object.assign(new Error('the disk is full'), { code: '53100' });
+  const listing = jest.spyOn(PolicyPackService.prototype, 'listRequired');
+  const short = create(servers[0], stack);
+  await untilWaiting(1);
+  listing.mockRejectedValueOnce(outage);
+  await cancel(stack, first.id);
+  const { json, status } = await short;
+  expect(status).toBe(200);
+  const long = create(servers[0], stack);
+  await untilWaiting(1);
+  listing.mockRejectedValueOnce(new UnavailableError('The database is not available'));
+  const withdrawing = jest.spyOn(UpdateService.prototype, 'withdraw').mockRejectedValueOnce(outage);
+  await cancel(stack, json.updateID);
+  expect((await long).status).toBe(503);
+  listing.mockRestore();
+  withdrawing.mockRestore();
+  const left = `select from updates where status = 'not started' and stack_id = (select stack_id from updates where id = $1)`;
+  await until(async () => (await query(apps[0], left, [first.id])).length === 0, 'the update has ended');
+});
+
 test('a destroy is refused for a consumer that was saved while it waited, and is not indexed', async () => {
   const stack = await createStack(apps[0]);
   const { auth, organization } = stack;
@@ -607,6 +648,23 @@ test('a destroy is refused for a consumer that was saved while it waited, and is
   await cancel(stack, first.id);
   const { json, status } = await waits;
   expect([status, json.message]).toEqual([409, expect.stringContaining(`may be read by ${organization}/apps/shop`)]);
+});
+
+test('a call gets its redirect in time, even if the checks before its turn last longer', async () => {
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_LONG_POLL_SECONDS: '3' } });
+  const stack = await createStack(apps[0]);
+  const { auth, organization } = stack;
+  await setRule(apps[0], stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  const first = await startUpdate(apps[0], stack);
+  const waits = short.call('POST', `${stack.path}/destroy`, { auth, body: {} });
+  await until(() => waitingIn(short.context.metrics.registry) === 1, 'the call waits');
+  const checkedAt = performance.now();
+  await ok(apps[0].call('POST', `/api/stacks/${organization}/apps`, { auth, body: { stackName: 'shop' } }));
+  const body = stateOf({ ...stack, project: 'apps', stack: 'shop' }, []);
+  await ok(apps[0].call('POST', `/api/stacks/${organization}/apps/shop/import`, { auth, body }));
+  await until(() => performance.now() - checkedAt > 1_100, 'the checks are no longer fresh');
+  await cancel(stack, first.id);
+  expect((await waits).status).toBe(307);
 });
 
 async function sqlClient(): Promise<AsyncDisposable & { query(text: string, values?: unknown[]): Promise<unknown> }> {

@@ -187,10 +187,10 @@ await describeWithTools('the chart', ['chart-tools'], () => {
     ).toEqual(wanted);
   });
 
-  test('lets the last call of a run wait for its stack as long as it may', () => {
+  test('lets the last call of a run wait for its stack, behind nginx for as long as a call to a lost node may hang', () => {
     const [ingress] = ofKind(of('everything behind an ingress').manifests, 'Ingress');
     const { annotations } = ingress?.metadata ?? {};
-    expect(annotations?.['nginx.ingress.kubernetes.io/proxy-read-timeout']).toBe('86400');
+    expect(annotations?.['nginx.ingress.kubernetes.io/proxy-read-timeout']).toBe('1800');
     const [route] = ofKind(of('a gateway, with one process of each role').manifests, 'HTTPRoute');
     for (const { timeouts } of route?.['spec'].rules ?? []) expect(timeouts).toEqual({ request: '0s' });
   });

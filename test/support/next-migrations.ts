@@ -12,7 +12,7 @@ export const splitMigrations: Readonly<Record<string, number>> = {
   '0039_project_days': 9,
   '0042_project_deliveries': 11,
   '0044_million_stacks': 10,
-  '0061_abandoned_updates': 5,
+  '0061_abandoned_updates': 6,
   '0063_tokens_of_runs': 8,
 };
 

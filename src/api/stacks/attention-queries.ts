@@ -1,4 +1,5 @@
-import { permissionSet } from '../../shared/access/permissions.ts';
+import { permissionSet, permits } from '../../shared/access/permissions.ts';
+import { rolePermissions } from '../../shared/access/roles.ts';
 import { createStackListRepository, type ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 import { freezeTimes } from '../../shared/updates/rules/freeze.ts';
 import type { RuleSettings } from '../../shared/updates/rules/rule-kinds.ts';
@@ -20,7 +21,7 @@ const maxItems = 5;
 /** Larger counts are not exact. */
 const maxCounted = 100;
 /**
- * Stacks that are looked at, the newest change first: a failure, an interruption and a check for drift are changes. `searched`: stacks of a freeze
+ * Stacks and approvals that are looked at, the newest change first: a failure, an interruption and a check for drift are changes. `searched`: stacks of a freeze
  * among which one is searched that the reader may read.
  */
 const mostStacks = { scanned: 5_000, searched: 50_000 };
@@ -70,13 +71,18 @@ export class AttentionQueries {
 
   /** Pending requests that the caller may approve. */
   async #listApprovals(organizations: readonly ListedOrganization[], findAt: (target: CallTarget) => Promise<Caller>) {
-    const names = await createAttentionRepository(this.#db).listWithApprovals(organizations, maxApproving + 1);
+    const attention = createAttentionRepository(this.#db);
+    const names = await attention.listWithApprovals(organizations, maxApproving + 1);
     const found = [];
     let hasMore = names.length > maxApproving;
     for (const organization of names.slice(0, maxApproving)) {
       const target = { organization, project: null, stack: null };
-      const query = { ...target, isGiven: false, held: permissionSet(['admin']), limit: maxCounted + 1 };
+      const { id, facts } = organizations.find(({ name }) => name === organization) as ListedOrganization;
       const caller = await findAt(target);
+      // Their role decides, and admits none.
+      if (facts === null && (caller.role === null || !permits(rolePermissions[caller.role], 'admin'))) continue;
+      const maxScanned = this.#most.scanned;
+      const query = { ...target, isGiven: false, held: permissionSet(['admin']), limit: maxCounted + 1, maxScanned };
       let before: ApprovalPosition | null = null;
       let count = 0;
       for (let pages = 0; pages < maxPages && (pages === 0 || before !== null) && count <= maxCounted; pages++) {
@@ -86,7 +92,7 @@ export class AttentionQueries {
         count += items.length;
         before = page.next;
       }
-      hasMore ||= before !== null && count <= maxCounted;
+      if (count <= maxCounted) hasMore ||= before !== null || (await attention.hasMoreApprovals(id, maxScanned));
     }
     return { ...groupOf(found.sort((a, b) => (a.askedAt < b.askedAt ? 1 : -1))), hasMore };
   }

@@ -152,6 +152,15 @@ export function createAttentionRepository(db: Queryable) {
         where f.stacks > 0 or m."hasMore"
         order by f.stacks = 0, r.set_at desc, r.id limit ${limit}`),
 
+    /** Whether more than so many approvals are pending in the organization. */
+    hasMoreApprovals: async (organizationId: string, maxScanned: number): Promise<boolean> => {
+      const { isMore } = await db.one(sql.rows(CountRow)`
+        /* attention.hasMoreApprovals */
+        select exists (
+          select from update_approvals where organization_id = ${organizationId} and approved_at is null offset ${maxScanned}) as "isMore"`);
+      return isMore;
+    },
+
     /** Names of the organizations with pending approvals, the oldest request first. */
     listWithApprovals: async (organizations: readonly ListedOrganization[], limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`

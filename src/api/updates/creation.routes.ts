@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
+import { isOutage } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { parseTags } from '../../shared/stacks/tags.ts';
@@ -32,6 +34,10 @@ export interface Services {
   readonly updateRules: UpdateRuleService;
   readonly updates: UpdateService;
 }
+
+/** As long as calls wait beyond their hold. */
+const outageMs = 5_000;
+const outageRetryMs = 500;
 
 const tags = ['updates'];
 const config = {
@@ -139,13 +145,14 @@ async function create(
   request: NewUpdateRequest,
   reply: FastifyReply,
 ): Promise<Created | null> {
+  const until = updateCreator.responseTime();
   const inform = async () => ({
     requiredPolicies: dialect === 'contract' ? [] : await policyPacks.listRequired(params),
-    warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [],
+    warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller, until) : [],
   });
   // First, because a client without a response would not know of a created update.
   const before = await inform();
-  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone };
+  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone, until };
   const created = await updateCreator.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
     audit.settle();
@@ -157,7 +164,7 @@ async function create(
   // Policies may have changed while it waited, and the addresses of their packs have expired.
   const now = !hasWaited
     ? before
-    : await inform().catch(async (error: unknown) => {
+    : await throughOutage(inform).catch(async (error: unknown) => {
         await updates.forsake(updateId, null, audit, 'not-started');
         throw error;
       });
@@ -167,6 +174,19 @@ async function create(
     throw new InvalidRequestError('The client has disconnected');
   }
   return { updateId, requiredPolicies: now.requiredPolicies, messages: [...messages, ...now.warnings] };
+}
+
+/** Repeats the reads for a while if the database is not available: an update exists that its client does not know. */
+async function throughOutage<Result>(read: () => Promise<Result>): Promise<Result> {
+  const until = performance.now() + outageMs;
+  for (;;) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!isOutage(error) || performance.now() >= until) throw error;
+    }
+    await sleep(outageRetryMs);
+  }
 }
 
 /** The request to create an update, with defaults for missing members. Empties the body, which lives as long as the call. */

@@ -72,8 +72,9 @@ export interface PreparedCreation {
   readonly run: (tx: Queryable, audit: AuditTrail, entryId?: string) => Promise<CreatedUpdate>;
   /**
    * Repeats the checks whose results change, unless they were done a moment ago. Call before `run` if the caller has waited: perhaps for hours.
+   * Returns false if they have not ended at `until` by `performance.now()`.
    */
-  readonly renew: () => Promise<void>;
+  readonly renew: (until: number) => Promise<boolean>;
 }
 
 /** Who creates which update of which stack. */
@@ -109,19 +110,22 @@ export async function prepareCreation(
   const isPreview = request.kind === 'preview' || request.dryRun;
   const isExclusive = !isPreview || dialect === 'contract';
   if (isExclusive && found.activeUpdateId !== null) await reclaim(found.id, { admitsFault: isPreview });
-  const check = async (stack: StackWithRules) => {
+  const check = async (stack: StackWithRules, until?: number) => {
     // A destroy is allowed over quota: it is how a stack gets smaller.
     if (!isPreview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
     const limits = await quotas.limitsOf(ref.organization);
-    const unindexed = isPreview ? [] : await findUnindexed(context, stack, call);
+    const unindexed = isPreview ? [] : await findUnindexed(context, stack, call, until);
     return { limits, unindexed, since: performance.now() };
   };
   let checked = await check(found);
-  const renew = async (): Promise<void> => {
-    if (performance.now() - checked.since < freshMs) return;
+  const renew = async (until: number): Promise<boolean> => {
+    if (performance.now() - checked.since < freshMs) return true;
     const stack = await createUpdateRuleRepository(context.db).findStack(ref);
     if (!stack) throw stackNotFound(ref);
-    checked = await check(stack);
+    const renewed = await check(stack, until);
+    if (renewed.unindexed.length > 0 && performance.now() >= until) return false;
+    checked = renewed;
+    return true;
   };
   const tags = readTags(found.tags);
   const waitSeconds = isExclusive
@@ -199,10 +203,12 @@ async function findUnindexed(
   { db }: ApiContext,
   stack: StackWithRules,
   { caller, request }: CreationCall,
+  until?: number,
 ): Promise<readonly UnindexedStack[]> {
   if (breakGlassReason(request.message) !== null) return [];
-  if (request.kind === 'destroy') return awaitConsumers(db, stack);
-  return request.kind === 'update' ? awaitConsumers(db, stack, previewOf({ caller, request })) : [];
+  if (request.kind === 'destroy') return awaitConsumers(db, stack, { until });
+  const preview = previewOf({ caller, request });
+  return request.kind === 'update' ? awaitConsumers(db, stack, { preview, until }) : [];
 }
 
 /** Creates an update that has passed all checks, with its change limits, and records bypassed rules. Throws StackBusyError. */

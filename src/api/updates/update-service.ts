@@ -1,5 +1,6 @@
 import { hashToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { isOutage } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
@@ -30,6 +31,9 @@ import { mintLease, prepareStart, type StartedUpdate, type StartRequest } from '
 import { endOf, type UnknownLease, withdrawUpdate } from './withdraw-update.ts';
 
 const maxCompleteAttempts = 5;
+/** How long, and how often, it is tried to end an update without a client while the database is not available: it would expire later, in ms. */
+const withdrawMs = 60_000;
+const withdrawRetryMs = 1_000;
 
 /** The lifecycle of updates, from creation to completion. Each step is one short transaction. */
 export class UpdateService {
@@ -247,10 +251,22 @@ export class UpdateService {
     return revokedLeaseError(this.#context, update, update.endReason);
   }
 
-  async #tryWithdraw(updateId: string, audit: AuditTrail, reason: string, lease?: UnknownLease): Promise<void> {
-    await this.withdraw(updateId, audit, reason, lease).catch((err: unknown) =>
-      this.#context.logger.error({ err, updateId }, 'an update without a client could not be withdrawn'),
-    );
+  /** If the database is not available, it returns, and goes on trying. */
+  async #tryWithdraw(
+    updateId: string,
+    audit: AuditTrail,
+    reason: string,
+    lease?: UnknownLease,
+    until = performance.now() + withdrawMs,
+  ): Promise<void> {
+    try {
+      await this.withdraw(updateId, audit, reason, lease);
+    } catch (err) {
+      if (isOutage(err) && performance.now() < until) {
+        const again = (): void => void this.#tryWithdraw(updateId, audit, reason, lease, until);
+        setTimeout(again, withdrawRetryMs).unref();
+      } else this.#context.logger.error({ err, updateId }, 'an update without a client could not be withdrawn');
+    }
   }
 
   /** Ends an update that nobody will start: see withdrawUpdate. */

@@ -105,8 +105,11 @@ async function findOwnStore(
   try {
     if ((await own.stat(locationKey(row.mainId))) !== null) return;
   } catch (error) {
-    if (error instanceof BlobStoreUnavailableError) return;
-    throw error;
+    if (!(error instanceof BlobStoreUnavailableError)) throw error;
+    throw new CommandRefusedError(
+      `The database says that the blobs are at ${row.mainUrl}, and the store of the settings does not answer, so it may have them: repeat this once it answers or, if this Postgres was a standby, use --own-store`,
+      { cause: error },
+    );
   } finally {
     await own.close();
   }

@@ -102,25 +102,34 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
   try {
     await session.withContext(async (context) => {
       if (options.apply) await assertWritable(context.db);
-      const rows = createBundleRepository(context.db);
-      const [organizations, bundled] = [await rows.listOrganizations(), await rows.list()];
-      const found: OrganizationThere[] = [];
-      for (const organization of organizations) {
-        const own = new SubFolder(folder, `${organization}/`);
-        const { stacks } = await listFolder(own);
-        const known = bundled.filter((row) => row.organization === organization);
-        found.push({ organization, own, stacks, rows: new Map(known.map((row) => [pathOf(row), row])) });
+      const call = { context, folder, bundle, options };
+      const organizations = await createBundleRepository(context.db).listOrganizations();
+      if (options.stack) {
+        const names: string[] = [];
+        for (const organization of organizations) {
+          const { rows, stacks } = await lookAt(call, organization);
+          names.push(...stacks.map(({ name }) => name), ...rows.keys());
+        }
+        assertAllMatch(options.stack, names, bundle);
       }
-      const names = found.flatMap((each) => [...each.stacks.map(({ name }) => name), ...each.rows.keys()]);
-      assertAllMatch(options.stack ?? [], names, bundle);
       const results: ReturnedStack[] = [];
-      for (const each of found) results.push(...(await returnOrganization({ context, folder, bundle, options }, each)));
+      // Looked at in its turn: imports take long, and work in the bundle goes on.
+      for (const organization of organizations)
+        results.push(...(await returnOrganization(call, await lookAt(call, organization))));
       if (results.some(({ action }) => action === 'refused' || action === 'removed')) run.exitCode = 1;
       printResult('bundle return', { stacks: results }, { json: options.json, text: describe(results, options) });
     });
   } finally {
     await folder.close();
   }
+}
+
+/** The rows first: what workers write meanwhile is then changed there, which is safe. */
+async function lookAt({ context, folder }: Call, organization: string): Promise<OrganizationThere> {
+  const own = new SubFolder(folder, `${organization}/`);
+  const known = await createBundleRepository(context.db).list(organization);
+  const { stacks } = await listFolder(own);
+  return { organization, own, stacks, rows: new Map(known.map((row) => [pathOf(row), row])) };
 }
 
 async function returnOrganization(

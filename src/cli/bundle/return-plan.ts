@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isOurs, readThere, type StateThere } from '../../shared/bundle/bundle-location.ts';
+import { isLocked, isOurs, readThere, type StateThere } from '../../shared/bundle/bundle-location.ts';
 import type { BundledRow } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { FolderStack } from '../../shared/diy/diy-layout.ts';
@@ -28,6 +28,7 @@ export interface PlannedReturn {
   readonly there: readonly StateThere[];
 }
 
+const lockedThere = 'it is locked in the bundle: end the update there, or `pulumi cancel`';
 const olderFile =
   'its state is an older file of a worker: put the newest one back, or empty the bundle once nothing else is to be returned';
 
@@ -53,9 +54,10 @@ export async function planReturn(
     plan: null,
     there,
   });
-  if (source.locks.length > 0)
-    return result('refused', 'it is locked in the bundle: end the update there, or `pulumi cancel`');
+  if (source.locks.length > 0) return result('refused', lockedThere);
   if (row !== null && there.every((file) => isOurs(file, row))) return result('unchanged');
+  // The listing may be old by now.
+  if (await isLocked(folder, where)) return result('refused', lockedThere);
   if (!isSegmentName(project) || !isSegmentName(source.stack)) return result('refused', 'its name is not valid here');
   const here = await context.stacks.find(where);
   const base = here === null ? { fault: null, entry: null } : await findBase(context, here, source, row);

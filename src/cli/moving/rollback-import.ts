@@ -57,7 +57,9 @@ export async function rollBackStack(
     if (content.decrypt === null && entries.every(({ entry }) => entry === '')) {
       const headHash = await rows.findHeadHash(stack.id);
       if (headHash !== null && headHash !== (await readSourceFacts(content.state))?.sha256)
-        return keep('its state is not the one of the source');
+        return keep(
+          'its state is not the one of the source: if the stack came from there, and was updated there since, import it again first',
+        );
     }
     const last = entries.at(-1)?.stackVersion ?? 0;
     const fault = await writtenSince(parts.context.db, stack, last);

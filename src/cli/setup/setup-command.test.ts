@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parseConfig } from '../../shared/platform/config/config.ts';
 import { nextSteps } from './setup-command.ts';
@@ -9,7 +12,7 @@ test('the next steps of a service can be pasted together, although its first sta
   const own = parseConfig({ HOLDFAST_DATA_DIR: '/var/lib/holdfast' });
   expect(nextSteps(own, answers, service)).toEqual([
     'sudo systemctl enable --now holdfast',
-    'until sudo test -f /var/lib/holdfast/first-token; do sleep 1; done',
+    'until sudo test -f /var/lib/holdfast/first-token || ! systemctl is-active --quiet holdfast; do sleep 1; done',
     'PULUMI_ACCESS_TOKEN="$(sudo cat /var/lib/holdfast/first-token)" pulumi login http://127.0.0.1:9090',
   ]);
   const elsewhere = parseConfig({ HOLDFAST_DATABASE_URL: 'postgres://holdfast@db.example/holdfast' });
@@ -18,4 +21,18 @@ test('the next steps of a service can be pasted together, although its first sta
     'sudo holdfast migrate',
     'sudo holdfast admin create-organization acme',
   ]);
+});
+
+test('the next steps wait for no token once there is a database, whose first admin may have deleted it', () => {
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-setup-'));
+  try {
+    const config = parseConfig({ HOLDFAST_DATA_DIR: dataDir });
+    mkdirSync(path.join(dataDir, 'postgres'));
+    const start = 'sudo systemctl enable --now holdfast';
+    expect(nextSteps(config, answers, service)).toEqual([start]);
+    writeFileSync(path.join(dataDir, 'first-token'), 'token');
+    expect(nextSteps(config, answers, service)).toEqual([start, expect.stringContaining('pulumi login')]);
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
 });

@@ -1,4 +1,4 @@
-import { chownSync } from 'node:fs';
+import { chownSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { type Config, ConfigError, parseConfig } from '../../shared/platform/config/config.ts';
@@ -173,9 +173,12 @@ export function nextSteps(
   const steps = [isService ? 'sudo systemctl enable --now holdfast' : `${holdfast} server --migrate`];
   if (config.database.url === null) {
     const token = path.join(config.dataDir, 'first-token');
-    // systemctl does not wait for the first start, which creates the database.
-    if (isService) steps.push(`until sudo test -f ${token}; do sleep 1; done`);
-    steps.push(login(`"$(${isService ? 'sudo ' : ''}cat ${token})"`));
+    // The first start creates both; later, the admin may have deleted the token.
+    const isFirst = !existsSync(path.join(config.dataDir, 'postgres'));
+    // systemctl does not wait for that.
+    if (isService && isFirst)
+      steps.push(`until sudo test -f ${token} || ! systemctl is-active --quiet holdfast; do sleep 1; done`);
+    if (isFirst || existsSync(token)) steps.push(login(`"$(${isService ? 'sudo ' : ''}cat ${token})"`));
   } else {
     const login1 = admin ?? 'admin';
     if (admin === null)

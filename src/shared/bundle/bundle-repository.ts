@@ -132,11 +132,13 @@ export function createBundleRepository(db: Queryable) {
                 and n.stack_id = c.stack_id and n.stack_version is not null))
         order by b.organization, b.project, b.stack limit ${limit}`),
 
-    /** All stacks of the bundle, by address. */
-    list: () =>
+    /** All stacks of the bundle, or of an organization there, by address. */
+    list: (organization: string | null = null) =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.list */
-        select ${columns} from bundled_stacks b order by b.organization, b.project, b.stack`),
+        select ${columns} from bundled_stacks b
+        where ${organization === null ? sql.fragment`true` : sql.fragment`b.organization = ${organization}`}
+        order by b.organization, b.project, b.stack`),
 
     listOrganizations: async (): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(NameRow)`

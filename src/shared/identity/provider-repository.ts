@@ -84,8 +84,7 @@ export function createProviderRepository(db: Queryable) {
       const rows = await db.any(sql.rows(NameRow)`
         /* providers.listSuspensions */
         select o.name from scim_users s join organizations o on o.id = s.organization_id
-        where s.user_id = ${userId}
-          and not exists (select 1 from memberships m where m.organization_id = s.organization_id and m.user_id = s.user_id)`);
+        where s.user_id = ${userId} and s.suspended_role is not null`);
       return rows.map(({ name }) => name);
     },
 

@@ -92,6 +92,9 @@ export function createStackDeletion(
   let failures: ReadonlyMap<string, Failure> = new Map();
   return async () => {
     const begun = performance.now();
+    // Others may have been restored, put on hold, or deleted by another process.
+    const due = new Set(failures.size === 0 ? [] : await stacks.listDue([...failures.keys()]));
+    failures = new Map([...failures].filter(([id]) => due.has(id)));
     const waiting = new Map([...failures].filter(([, { retryAt }]) => retryAt > begun).slice(0, maxWaiting));
     const isOver = (): boolean => closing.signal.aborted || performance.now() - begun > limits.runMs;
     let gone = 0;

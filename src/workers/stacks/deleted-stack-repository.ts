@@ -79,6 +79,13 @@ export function createDeletedStackRepository(db: Queryable) {
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where ${isDue} and s.id <> all(${sql.array(skipped, 'uuid')}) order by ${dueAt}, s.deleted_at limit ${limit}`),
 
+    /** Those of the stacks that are still to be deleted. */
+    listDue: async (ids: readonly string[]): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* deletedStacks.listDue */ select s.id from stacks s where s.id = any(${sql.array(ids, 'uuid')}) and ${isDue}`);
+      return rows.map(({ id }) => id);
+    },
+
     /**
      * From now on the stack cannot be restored, and nothing can decrypt its secrets. Returns false if it may be restored, is gone, or is
      * locked by another transaction. Clears the pointer, so that deleting checkpoints does not touch its row.

@@ -62,7 +62,7 @@ export class ScimUserService {
       await work.record(login, { details: { externalId: wanted.externalId } });
       const user = await getUser(users, id);
       if (wanted.active) await this.#resume(work, users, user);
-      else if (user.isOwned && !user.isDeactivated) await this.#deactivate(work, users, user);
+      else await this.#suspend(work, users, user);
       return getUser(users, id);
     });
   }
@@ -117,7 +117,9 @@ export class ScimUserService {
       }
       await users.saveProfile(id, wanted);
       if (wanted.active && !before.active) await this.#resume(work, users, { ...user, login });
-      if (!wanted.active && before.active) await this.#suspend(work, users, { ...user, login });
+      // Others may have ended the membership: the provider suspends the person only if it says so.
+      if (!wanted.active && !change({ ...before, active: true }).active)
+        await this.#suspend(work, users, { ...user, login });
       return getUser(users, id);
     });
   }
@@ -154,7 +156,10 @@ export class ScimUserService {
   async #suspend(work: ScimWork, users: ScimUserRepository, user: ScimUserRow): Promise<void> {
     await refuseLastAdmin(work, user);
     if (user.isOwned && !user.isDeactivated) await this.#deactivate(work, users, user);
-    if (user.role === null) return;
+    if (user.role === null) {
+      if (user.suspendedRole === null) await users.noteSuspended(user.id, this.#context.config.scimDefaultRole);
+      return;
+    }
     await users.noteSuspended(user.id, user.role);
     await createPeopleRepository(work.tx).removeMembership(work.organizationId, user.id);
     await work.record(user.login, { action: 'member.remove', details: { role: user.role } });

@@ -101,7 +101,10 @@ export class OidcService {
     { message }: ForbiddenError,
     audit: AuditTrail,
   ): Promise<void> {
-    const found = await createProviderRepository(this.#db).findIdentity(issuer, subject);
+    // The person learns the reason even if the database no longer answers.
+    const found = await createProviderRepository(this.#db)
+      .findIdentity(issuer, subject)
+      .catch(() => null);
     const details = { issuer, subject, reason: message };
     await this.#refusals.note({ method: 'provider', login: found?.login ?? null, details }, audit);
   }

@@ -25,6 +25,8 @@ export interface ApprovalQuery {
   readonly commit?: string | undefined;
   /** Only of stacks on which the caller has these permissions. */
   readonly held?: PermissionSet;
+  /** Only so many are looked at; without it, all. */
+  readonly maxScanned?: number;
   readonly before: ApprovalPosition | null;
   readonly limit: number;
 }

@@ -36,6 +36,8 @@ export interface ApprovalFilter {
   readonly commit?: string | undefined;
   /** The permissions on the stack that the viewer must have; without it, those for reading. */
   readonly held?: PermissionSet;
+  /** Only so many of the organization's are looked at, in this order; without it, all. */
+  readonly maxScanned?: number;
   /** Only approvals after this one, in this order. */
   readonly before: { readonly askedMicros: string; readonly id: string } | null;
   readonly limit: number;
@@ -50,7 +52,16 @@ export function createApprovalQueryRepository(db: Queryable) {
     /** Approvals of readable stacks of the organization; the most recently requested first. */
     list: (
       organization: ListedOrganization,
-      { before, commit, held: needed = permissionSet(['read']), isGiven, limit, project, stack }: ApprovalFilter,
+      {
+        before,
+        commit,
+        held: needed = permissionSet(['read']),
+        isGiven,
+        limit,
+        maxScanned,
+        project,
+        stack,
+      }: ApprovalFilter,
       viewer: ApprovalViewer,
     ) => {
       const later =
@@ -67,10 +78,17 @@ export function createApprovalQueryRepository(db: Queryable) {
         const state = sql.fragment`${
           given ? sql.fragment`a.approved_at is not null` : sql.fragment`a.approved_at is null`
         } ${commit === undefined ? sql.fragment`` : sql.fragment`and a.commit_id = ${commit}`}`;
-        const order = sql.fragment`order by a.asked_at desc, a.id desc limit ${limit}`;
+        const newest = sql.fragment`order by a.asked_at desc, a.id desc`;
+        const order = sql.fragment`${newest} limit ${limit}`;
+        const scanned =
+          maxScanned === undefined
+            ? sql.fragment`update_approvals`
+            : sql.fragment`(
+              select * from update_approvals a where a.organization_id = ${organization.id} and ${state} and ${later}
+              ${newest} limit ${maxScanned})`;
         return stack === null
           ? sql.fragment`(
-              select a.*, p.name as project_name, s.name as stack_name, e.held from update_approvals a
+              select a.*, p.name as project_name, s.name as stack_name, e.held from ${scanned} a
               cross join lateral (
                 select s.name, s.project_id from stacks s where s.id = a.stack_id and s.deleted_at is null offset 0) s
               join projects p on p.id = s.project_id

@@ -49,6 +49,8 @@ export interface WaitingRequest {
   readonly hop: number;
   /** Aborted when its client disconnects. */
   readonly gone: AbortSignal;
+  /** When the call should have a response, by `performance.now()`. The last one waits for as long as it may. */
+  readonly until: number;
 }
 
 /** Data of the waiting call. */
@@ -80,6 +82,11 @@ export class UpdateCreator {
     this.#updates = updates;
     this.#queue = queue;
     this.#entries = createUpdateQueueRepository(context.db);
+  }
+
+  /** When a call that begins now should have a response, by `performance.now()`. */
+  responseTime(): number {
+    return performance.now() + this.#context.config.updateQueue.longPollSeconds * 1000;
   }
 
   /** Throws the errors of UpdateService.prepare and `create`. A StackBusyError names the lock holder. */
@@ -125,7 +132,8 @@ export class UpdateCreator {
           throw isContract || !(error instanceof StackBusyError) ? error : await this.#refusal(creation, null);
       }
     }
-    using _held = this.#memory.hold(creation.organization, creation.chars);
+    const { chars, organization } = creation;
+    using _new = waiting.entryId === null ? this.#memory.hold(organization, chars, { isNew: true }) : null;
     const entry = await this.#queue.enter(creation.stackId, {
       organizationId: creation.organizationId,
       tokenId: caller.tokenId,
@@ -138,6 +146,8 @@ export class UpdateCreator {
     wait.since = entry.since;
     let isWaiting = true;
     try {
+      const isNew = entry.id !== waiting.entryId;
+      using _again = waiting.entryId === null ? null : this.#memory.hold(organization, chars, { isNew });
       const outcome = await this.#wait(creation, entry, { audit, waiting, ref, caller });
       isWaiting = 'updateId' in outcome ? false : !outcome.isKept;
       return outcome;
@@ -151,20 +161,21 @@ export class UpdateCreator {
     entry: QueueEntry,
     { audit, caller, ref, waiting }: Pick<CreationRequest, 'caller' | 'ref'> & Waiting,
   ): Promise<QueuedUpdate & { isKept?: true }> {
-    const { config, logger, metrics } = this.#context;
+    const { logger, metrics } = this.#context;
     const over = entry.since + creation.lockWaitSeconds * 1000;
     // The last call waits for the rest of the time: the CLI would not follow another redirect.
     const isLast = waiting.hop >= maxHops;
     let deferred: DeferredError | null = null;
     let isFreezeNotified = false;
-    const heldUntil = isLast ? over : Math.min(over, performance.now() + config.updateQueue.longPollSeconds * 1000);
+    const heldUntil = isLast ? over : Math.min(over, waiting.until);
+    const attempt = { audit, until: isLast ? Number.POSITIVE_INFINITY : waiting.until };
     let holdUntil = heldUntil;
     for (;;) {
       const wake = await this.#queue.next(entry, holdUntil, waiting.gone);
       if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
       if (wake === 'superseded') throw await this.#superseded(entry);
       if (wake === 'turn') {
-        const created = await this.#attempt(creation, entry, audit);
+        const created = await this.#attempt(creation, entry, attempt);
         if (created === 'outage') continue;
         if (created === null || created instanceof DeferredError) {
           deferred = created;
@@ -208,18 +219,19 @@ export class UpdateCreator {
   }
 
   /**
-   * Returns the update; otherwise the rule that defers it, null if another update holds the lock, or `outage` if the database is not available:
-   * nothing is acknowledged yet, so the call continues to wait.
+   * Returns the update; otherwise the rule that defers it, null if another update holds the lock or the checks before it last longer than
+   * `until`, or `outage` if the database is not available: nothing is acknowledged yet, so the call continues to wait.
    */
   async #attempt(
     creation: PreparedCreation,
     entry: QueueEntry,
-    audit: AuditTrail,
+    { audit, until }: { readonly audit: AuditTrail; readonly until: number },
   ): Promise<CreatedUpdate | DeferredError | 'outage' | null> {
     // The call was admitted before it waited.
     this.#context.readOnly.assertOff();
     try {
-      await creation.renew();
+      // The next call of this client checks first.
+      if (!(await creation.renew(until))) return null;
       return await this.#updates.create(creation, audit, entry.id);
     } catch (error) {
       if (isOutage(error)) return this.#noteOutage(entry, error);

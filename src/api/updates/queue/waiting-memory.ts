@@ -5,7 +5,7 @@ const maxWaitingBytes = 128 * 1024 * 1024;
 /** A waiting call without its texts, in bytes. */
 const callBytes = 16 * 1024;
 
-/** Limits the memory of waiting calls. An organization gets at most half of what the others leave. */
+/** Limits the memory of waiting calls. New calls of an organization get at most half of what the others leave. */
 export class WaitingMemory {
   readonly #maxBytes: number;
   readonly #held = new Map<string, number>();
@@ -15,11 +15,15 @@ export class WaitingMemory {
     this.#maxBytes = maxBytes;
   }
 
-  /** Counts a call whose texts have so many characters, until it is disposed of. Throws UnavailableError. */
-  hold(organization: string, chars: number): Disposable {
+  /**
+   * Counts a call whose texts have so many characters, until it is disposed of. One that has waited before gets all that the others leave: it
+   * must not lose its position because another organization begins to wait. Throws UnavailableError.
+   */
+  hold(organization: string, chars: number, { isNew }: { readonly isNew: boolean }): Disposable {
     const bytes = callBytes + 2 * chars;
     const own = this.#held.get(organization) ?? 0;
-    if (own + bytes > (this.#maxBytes - (this.#total - own)) / 2) {
+    const left = this.#maxBytes - (this.#total - own);
+    if (own + bytes > (isNew ? left / 2 : left)) {
       const message = `Too many runs of organization ${organization} wait for their stacks; please start the command again later`;
       throw new UnavailableError(message, { retryAfterSeconds: 60 });
     }

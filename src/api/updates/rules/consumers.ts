@@ -59,12 +59,12 @@ interface PreviewOf {
 
 /**
  * To be called before the transaction of a change that takes outputs away: waits for the index if a rule of kind `consumers` needs it to
- * decide. With `preview`, only if that would remove outputs. Returns the stacks of which is not known what they read.
+ * decide. With `preview`, only if that would remove outputs. `until`: see awaitIndex. Returns the stacks of which is not known what they read.
  */
 export async function awaitConsumers(
   db: Queryable,
   stack: StackWithRules,
-  preview: PreviewOf | null = null,
+  { preview = null, until }: { readonly preview?: PreviewOf | null; readonly until?: number | undefined } = {},
 ): Promise<readonly UnindexedStack[]> {
   const rule = stack.updateRules.first('consumers');
   if (!rule || (preview === null && rule.settings.mode === 'warn')) return [];
@@ -73,7 +73,7 @@ export async function awaitConsumers(
     const loss = await createOutputLossRepository(db).findPreviewed({ stackId, stackVersion, ...preview });
     if (loss === null) return [];
   }
-  return awaitIndex(db, stack);
+  return awaitIndex(db, stack, until);
 }
 
 /**
@@ -100,18 +100,19 @@ export async function assertNotConsumed(
   );
 }
 
-/** The warning before outputs are removed; null without a rule of kind `consumers`, or without consumers. */
+/** The warning before outputs are removed; null without a rule of kind `consumers`, or without consumers. `until`: see awaitIndex. */
 export async function warnOfConsumers(
   db: Queryable,
   ref: StackRef,
   access: LockedAccess,
   loss: OutputLoss,
+  until?: number,
 ): Promise<string | null> {
   const stack = await createUpdateRuleRepository(db).findStack(ref);
   const rule = stack?.updateRules.first('consumers');
   if (!stack || !rule) return null;
   // A rule that refuses has waited, or will.
-  const unindexed = rule.settings.mode === 'warn' ? await awaitIndex(db, stack) : [];
+  const unindexed = rule.settings.mode === 'warn' ? await awaitIndex(db, stack, until) : [];
   const consumers = (await describeConsumers(db, stack, access, false)) ?? describeUnindexed(stack, access, unindexed);
   return consumers && `Stack ${formatStackRef(ref)} ${isReadBy(consumers, consumers.named)}: ${losses[loss]}.`;
 }
@@ -220,17 +221,18 @@ const pollMs = 250;
 const maxStacks = 200;
 
 /**
- * Waits, for 10 s at most, until the index shows what the other stacks of the organization had saved before the call. Returns the stacks of
- * which it does not.
+ * Waits until the index shows what the other stacks of the organization had saved before the call, for 10 s at most, and not beyond `until` by
+ * `performance.now()`. Returns the stacks of which it does not.
  */
 async function awaitIndex(
   db: Queryable,
   stack: { readonly id: string; readonly organization: string },
+  until = Number.POSITIVE_INFINITY,
 ): Promise<readonly UnindexedStack[]> {
   const rows = createDueIndexRepository(db);
-  const deadline = performance.now() + waitMs;
+  const deadline = Math.min(performance.now() + waitMs, until);
   let left = await rows.listUnindexed(stack, { alsoOf: [], limit: maxStacks, until: null });
-  const until = left[0]?.now ?? null;
+  const savedUntil = left[0]?.now ?? null;
   /** The times at which stacks became due that are due twice for what they had saved. */
   const again = new Map(left.filter(({ isNotedAgain }) => isNotedAgain).map((each) => [each.stackId, [each.notedAt]]));
   const isLeft = ({ notedAt, stackId }: UnindexedStack): boolean => {
@@ -239,7 +241,7 @@ async function awaitIndex(
   };
   while (left.length > 0 && performance.now() < deadline) {
     await sleep(pollMs);
-    const due = await rows.listUnindexed(stack, { alsoOf: [...again.keys()], limit: maxStacks, until });
+    const due = await rows.listUnindexed(stack, { alsoOf: [...again.keys()], limit: maxStacks, until: savedUntil });
     left = due.filter(isLeft);
   }
   return left;

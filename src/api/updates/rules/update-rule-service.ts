@@ -31,8 +31,8 @@ export class UpdateRuleService {
   }
 
   /** The warning of a destroy of the stack, or of its preview, about stacks that read the outputs. */
-  async warnOfDestroy(ref: StackRef, caller: Caller): Promise<string[]> {
-    const warning = await warnOfConsumers(this.#db, ref, caller, 'destroy');
+  async warnOfDestroy(ref: StackRef, caller: Caller, until: number): Promise<string[]> {
+    const warning = await warnOfConsumers(this.#db, ref, caller, 'destroy', until);
     return warning === null ? [] : [warning];
   }
 

@@ -182,7 +182,8 @@ export function createIssuerRepository(db: Queryable) {
         /* issuers.countTokens */
         select count(*)::int as count from (
           select 1 from api_tokens t
-          where t.issued_in = ${organizationId} and t.expires_at > now() - make_interval(secs => ${endedSeconds}) limit ${limit}) counted`);
+          where t.issued_in = ${organizationId} and t.expires_at > now() - make_interval(secs => ${endedSeconds})
+            and (t.revoked_at is null or t.revoked_at > now() - make_interval(secs => ${endedSeconds})) limit ${limit}) counted`);
       return count;
     },
 

@@ -18,13 +18,24 @@ export function isOurs(alias: string, catalog: 'pg_class' | 'pg_proc' = 'pg_clas
     select 1 from pg_depend e where e.classid = '${catalog}'::regclass and e.objid = ${alias}.oid and e.deptype = 'e'))`;
 }
 
-/** Gives a superuser or a member of the owner the role that owns the tables, so that what it creates has the same owner. */
+/**
+ * Gives a superuser or a member of the owner the role that owns the tables, so that what it creates has the same owner. Throws AppRoleError for a
+ * member that may not take it.
+ */
 export async function actAsOwner(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ owner: string }>(
-    `select pg_get_userbyid(owner) as owner from ${migrationsOwner} as tables (owner)
-     where owner <> current_user::regrole and pg_has_role(owner, 'usage')`,
+  const { rows } = await client.query<{ owner: string; user: string; maySet: boolean }>(
+    `select pg_get_userbyid(owner) as owner, current_user as user,
+       pg_has_role(owner, case when current_setting('server_version_num')::integer < 160000 then 'member' else 'set' end) as "maySet"
+     from ${migrationsOwner} as tables (owner) where pg_get_userbyid(owner) <> current_user and pg_has_role(owner, 'member')`,
   );
-  for (const { owner } of rows) await client.query(`set role ${pg.escapeIdentifier(owner)}`);
+  for (const { maySet, owner, user } of rows) {
+    const name = pg.escapeIdentifier(owner);
+    if (!maySet)
+      throw new AppRoleError(
+        `The database user ${JSON.stringify(user)} may not act as the owner of the tables: grant ${name} to ${pg.escapeIdentifier(user)} with set true`,
+      );
+    await client.query(`set role ${name}`);
+  }
 }
 
 /**
