@@ -247,7 +247,7 @@ describe('events and previews', () => {
       await query(
         app,
         `update updates set kind = $2, dry_run = $2 = 'preview', exclusive = $2 <> 'preview',
-           ended_at = now() - make_interval(days => $3) where id = $1`,
+           started_at = now() - make_interval(days => $3), ended_at = now() - make_interval(days => $3) where id = $1`,
         [id, kind, ago],
       );
       ids.push(id);

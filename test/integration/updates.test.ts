@@ -217,6 +217,9 @@ describe('a second call', () => {
     expect((await create(stack)).status).toBe(409);
     const refused = await app.call('POST', path, { auth: stack.auth, body: { tags } });
     expect([refused.status, refused.json.message]).toEqual([400, expect.stringContaining('at most 200 tags')]);
+    const next = await ok(create(stack));
+    const named = { auth: stack.auth, body: { tags: { 'a b': 'c' } } };
+    expect((await app.call('POST', `${stack.path}/update/${next.json.updateID}`, named)).status).toBe(400);
     expect((await create(stack)).status).toBe(200);
   });
 
