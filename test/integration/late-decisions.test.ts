@@ -47,7 +47,7 @@ const answers: Record<Call, Partial<Record<ChangeName, readonly [update: Answer 
     'the token may not write': ['403 This needs the permission write', '200'],
     'members may only preview': ['403 This needs the permission write', '200'],
     'the stack is deleted': ['404 not found'],
-    'the stack is renamed': ['200'],
+    'the stack is renamed': ['404 not found'],
     'another update begins': ['409 Conflict: Another update is currently in progress', '200'],
     'another update has expired': ['409 Conflict: Another update is currently in progress', '200'],
     'a call waits': ['409 at position 2 of the queue', '200'],

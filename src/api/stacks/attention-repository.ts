@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import { type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
-import { isOfHistory } from '../../shared/updates/history-repository.ts';
+import { isEffective } from '../../shared/updates/history-repository.ts';
 
 const Text = Nullable(Type.String());
 
@@ -112,7 +112,7 @@ export function createAttentionRepository(db: Queryable) {
           coalesce(a.login, t.kind || ':' || t.name) as by, coalesce(u.ended_at, u.started_at, u.created_at) as since
         from listed l
         cross join lateral (select coalesce(l.drift_id, (
-          select u.id from updates u where u.stack_id = l.stack_id and ${isOfHistory}
+          select u.id from updates u where u.stack_id = l.stack_id and ${isEffective}
           order by u.number desc limit 1)) as id offset 0) w
         join updates u on u.id = w.id
         left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id and u.requested_by is null

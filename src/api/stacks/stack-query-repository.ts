@@ -4,7 +4,7 @@ import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schem
 import { likePattern } from '../../shared/stacks/name-pattern.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { isInScope, type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
-import { isOfHistory } from '../../shared/updates/history-repository.ts';
+import { isEffective } from '../../shared/updates/history-repository.ts';
 
 const Text = Nullable(Type.String());
 
@@ -100,7 +100,7 @@ const owners = sql.fragment`
 
 const details = sql.fragment`
   left join lateral (
-    select u.* from updates u where u.stack_id = s.id and ${isOfHistory} order by u.number desc limit 1
+    select u.* from updates u where u.stack_id = s.id and ${isEffective} order by u.number desc limit 1
   ) u on true
   left join users ua on ua.id = u.requested_by left join api_tokens ut on ut.id = u.token_id and u.requested_by is null
   left join updates v on v.id = s.active_update_id

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import { type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
-import { isOfHistory } from '../../shared/updates/history-repository.ts';
+import { isEffective } from '../../shared/updates/history-repository.ts';
 import type { EndReason } from '../../shared/updates/lease.ts';
 import type { UpdateKind, UpdateStatus } from '../../shared/updates/update-state.ts';
 
@@ -207,7 +207,7 @@ export function createUpdateQueryRepository(db: Queryable) {
       db.maybeOne(sql.rows(ConfigRow)`
         /* updateQueries.findLastSettings */
         select ${small('config')} as config, ${small('environment')} as environment from updates u
-        where u.stack_id = ${stackId} and ${isOfHistory} order by u.number desc limit 1`),
+        where u.stack_id = ${stackId} and ${isEffective} order by u.number desc limit 1`),
 
     /** Runs that hold a lock or wait for one, by stack and position, without superseded runs. */
     listQueue: (

@@ -74,13 +74,13 @@ export interface HistoryView {
   readonly form: TextForm;
 }
 
-/** An update `u` that is no preview, and has not ended without having started. */
-export const isOfHistory = sql.fragment`
-  not u.dry_run and u.kind <> 'preview' and (u.started_at is not null or u.ended_at is null)`;
+const isUpdate = sql.fragment`not u.dry_run and u.kind <> 'preview'`;
+/** An update `u` that is no preview, and has not ended without having started: histories show it, but it says nothing about its stack. */
+export const isEffective = sql.fragment`${isUpdate} and (u.started_at is not null or u.ended_at is null)`;
 
 const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
   all: sql.fragment`true`,
-  updates: isOfHistory,
+  updates: isUpdate,
   previews: sql.fragment`(u.dry_run or u.kind = 'preview')`,
 };
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../../shared/platform/schema/standard-schema.ts';
-import { isOfHistory } from '../../../shared/updates/history-repository.ts';
+import { isEffective } from '../../../shared/updates/history-repository.ts';
 import type { UpdateStatus } from '../../../shared/updates/update-state.ts';
 
 const Text = Nullable(Type.String());
@@ -98,7 +98,7 @@ export function createEmbedRepository(db: Queryable) {
       db.maybeOne(sql.rows(StatusRow)`
         /* embeds.findStatus */
         select (
-          select u.status from updates u where u.stack_id = s.id and ${isOfHistory} order by u.number desc limit 1) as status
+          select u.status from updates u where u.stack_id = s.id and ${isEffective} order by u.number desc limit 1) as status
         from embeds e join stacks s on s.id = e.stack_id and s.deleted_at is null
         where e.token_hash = ${sql.binary(tokenHash)} and e.kind = 'badge'`),
 
@@ -132,7 +132,7 @@ export function createEmbedRepository(db: Queryable) {
           coalesce(u.ended_at, u.started_at, u.created_at) as "changedAt"
         from (
           select u.* from shown cross join lateral (
-            select u.* from updates u where u.stack_id = shown.stack_id and ${isOfHistory} order by u.number desc limit ${limit}) u
+            select u.* from updates u where u.stack_id = shown.stack_id and ${isEffective} order by u.number desc limit ${limit}) u
           order by coalesce(u.ended_at, u.started_at, u.created_at) desc, u.id limit ${limit}
         ) u join stacks s on s.id = u.stack_id and s.deleted_at is null join projects p on p.id = s.project_id
         left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id and u.requested_by is null
