@@ -213,6 +213,8 @@ const wrongShapes: Record<string, readonly string[]> = {
     '1',
     '{"tags":[]}',
     '{"tags":"x"}',
+    '{"tags":{"a":1}}',
+    '{"tags":{"a b":"c"}}',
     '{"journalVersion":"1"}',
     '{"journalVersion":1.5}',
     '{"journalVersion":[1]}',

@@ -107,8 +107,7 @@ describe('from create to complete', () => {
     await ok(cancel(app, stack, first));
     const second = await created(stack);
     expect((await app.call('POST', second.path, { auth: stack.auth, body: { tags: { b: 2 } } })).status).toBe(400);
-    const third = await created(stack);
-    await ok(app.call('POST', third.path, { auth: stack.auth, body: { tags: { b: '2' } } }));
+    await ok(app.call('POST', second.path, { auth: stack.auth, body: { tags: { b: '2' } } }));
     expect((await getStack(app, stack)).tags).toEqual({ b: '2' });
     const events = await query(
       app,
@@ -205,22 +204,6 @@ describe('a second call', () => {
     await ok(saveState(app, update, 1));
     await ok(complete(app, update));
     expect((await start()).json.code).toBe(409);
-  });
-
-  test('an update whose start is refused for its tags does not block the stack', async () => {
-    const stack = await createStack(app);
-    const { json } = await ok(create(stack));
-    const path = `${stack.path}/update/${json.updateID}`;
-    const tags = Object.fromEntries(Array.from({ length: 201 }, (_, at) => [`tag${at}`, 'x']));
-    const viewer = `token ${await app.createUser(stack.organization, 'viewer')}`;
-    expect((await app.call('POST', path, { auth: viewer, body: { tags } })).status).toBe(403);
-    expect((await create(stack)).status).toBe(409);
-    const refused = await app.call('POST', path, { auth: stack.auth, body: { tags } });
-    expect([refused.status, refused.json.message]).toEqual([400, expect.stringContaining('at most 200 tags')]);
-    const next = await ok(create(stack));
-    const named = { auth: stack.auth, body: { tags: { 'a b': 'c' } } };
-    expect((await app.call('POST', `${stack.path}/update/${next.json.updateID}`, named)).status).toBe(400);
-    expect((await create(stack)).status).toBe(200);
   });
 
   test('complete with the same status succeeds, with another it returns 403', async () => {

@@ -75,8 +75,8 @@ export class UpdateService {
 
   /**
    * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError if it has already started or
-   * ended, and JournalFaultError, JournalNeededError, DecidingTagError and InvalidRequestError, in which case the update is cancelled so that
-   * it does not block the stack: the CLI leaves it.
+   * ended, and JournalFaultError, JournalNeededError and DecidingTagError, in which case the update is cancelled so that it does not
+   * block the stack: the CLI leaves it.
    */
   async start(
     ref: StackRef,
@@ -91,8 +91,7 @@ export class UpdateService {
     } catch (error) {
       if (error instanceof JournalFaultError) await this.withdraw(updateId, audit);
       if (error instanceof JournalNeededError) await this.withdraw(updateId, audit, 'journal-needed');
-      if (error instanceof DecidingTagError || error instanceof InvalidRequestError)
-        await this.withdraw(updateId, audit, 'tags-refused');
+      if (error instanceof DecidingTagError) await this.withdraw(updateId, audit, 'tags-refused');
       throw error;
     }
   }

@@ -3,7 +3,7 @@ import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { ConflictError, InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { ConflictError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
@@ -60,19 +60,19 @@ export interface StartedUpdate {
 /** What a start does to the tags of its stack. */
 type TagResult = Pick<StartedUpdate, 'tags' | 'warnings'>;
 
-/** Starts an update, and records that in the audit log. Throws InvalidRequestError for invalid tags. */
+/** Starts an update that passed all checks possible without the database, and records that in the audit log. */
 export type PreparedStart = (updateId: string, audit: AuditTrail) => Promise<StartedUpdate>;
 
 /**
  * Prepares the start of an update. The function start_update decides whether it may start. `reclaim` prepares the stack where that
- * asks for it.
+ * asks for it. Throws InvalidRequestError for invalid tags.
  */
 export function prepareStart(
   { config, db, metrics }: ApiContext,
   { ref, caller, request }: { ref: StackRef; caller: Caller; request: StartRequest },
   reclaim: Reclaim,
 ): PreparedStart {
-  const tags = request.tags === null || request.tags === undefined ? null : tagsOrError(request.tags);
+  const tags = request.tags === null || request.tags === undefined ? null : parseTags(request.tags);
   const lease = request.lease ?? mintLease();
   const attempt = (
     on: Queryable,
@@ -100,20 +100,13 @@ export function prepareStart(
     return start;
   };
   /** The function does not know whether the caller may change the tags of the stack. */
-  const startWith = async (
-    given: Tags | InvalidRequestError,
-    id: string,
-    audit: AuditTrail,
-  ): Promise<[Started, TagResult]> => {
-    if (given instanceof InvalidRequestError) throw given;
-    return db.inTransaction(async (tx) => {
+  const startWith = (given: Tags, id: string, audit: AuditTrail): Promise<[Started, TagResult]> =>
+    db.inTransaction(async (tx) => {
       const started = await assertStarted(tx, id, await attempt(tx, id, audit, { isPrepared: true, tags: null }));
       return [started, await replaceTags(tx, started.stackId, { caller, ref, tags: given, audit })];
     });
-  };
   return async (id, audit) => {
-    // Invalid ones are tags of no stack, and refused once it is known that the caller may start the update.
-    const given = { tags: tags instanceof InvalidRequestError ? '' : tags && JSON.stringify(tags) };
+    const given = { tags: tags && JSON.stringify(tags) };
     const unchanged: TagResult = { ...given, warnings: [] };
     let start = await attempt(db, id, audit, { ...given, isPrepared: false });
     if (start.outcome === 'unprepared') {
@@ -127,15 +120,6 @@ export function prepareStart(
     metrics.updatesStarted.labels(started.kind).inc();
     return { ...describeStart(started, lease.token, request.journalVersion), ...result };
   };
-}
-
-function tagsOrError(given: unknown): Tags | InvalidRequestError {
-  try {
-    return parseTags(given);
-  } catch (error) {
-    if (error instanceof InvalidRequestError) return error;
-    throw error;
-  }
 }
 
 /** `offered` is the newest version of the journal that the client knows; it sends entries of the version in the response. */
