@@ -59,7 +59,7 @@ test('a blob is absent only if both stores say so', async () => {
 
 test('a listing that began before the blobs moved goes on in the location that was left, or begins again', async () => {
   const { main: own, second: other } = await openBoth();
-  const row = { generation: 1, faults: 0, verifiedAt: null, mainUrl: "/own", otherUrl: "/other" };
+  const row = { generation: 1, faults: 0, verifiedAt: null, mainUrl: '/own', otherUrl: '/other' };
   let locations: BlobLocations = { ...row, phase: 'copying', mainId: 'one', otherId: 'two' };
   for (const [store, id] of [
     [own, 'one'],
