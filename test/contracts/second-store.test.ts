@@ -59,7 +59,7 @@ test('a blob is absent only if both stores say so', async () => {
 
 test('a listing that began before the blobs moved goes on in the location that was left, or begins again', async () => {
   const { main: own, second: other } = await openBoth();
-  const row = { generation: 1, faults: 0, verifiedAt: null, mainUrl: '/own', otherUrl: '/other' };
+  const row = { generation: 1, faults: 0, verifiedAt: null, mainUrl: '/both', otherUrl: '/both' };
   let locations: BlobLocations = { ...row, phase: 'copying', mainId: 'one', otherId: 'two' };
   for (const [store, id] of [
     [own, 'one'],
@@ -69,9 +69,9 @@ test('a listing that began before the blobs moved goes on in the location that w
   const located = new LocatedBlobStore({
     locations: { find: async () => locations, noteFault: async () => true },
     own: replaced(own, { stat: async (key) => (await own.stat(key)) ?? (await other.stat(key)) }),
-    config: { kind: 'files', directory: '/nowhere' },
+    config: { kind: 'files', directory: '/both' },
   });
-  // All locations are reached through one store here; the names of the locations differ.
+  // All locations are reached through one store here; their ids differ.
   const first = await located.list('audit/');
   locations = { ...locations, phase: 'switched', mainId: 'two', otherId: 'one' };
   const next = await located.list('audit/', first.next as string);
