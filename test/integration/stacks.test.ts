@@ -257,3 +257,14 @@ describe('an organization that was deleted while its stack was being created', (
     expect(await exists('founded')).toBe(false);
   });
 });
+
+test('many stacks at once of an organization that the first of them founds, or of several, are created', async () => {
+  const auth = `token ${await app.createUser('somewhere', 'member', 'busy-founder')}`;
+  const calls = Array.from({ length: 24 }, (_, at) =>
+    app.call('POST', `/api/stacks/${at < 16 ? 'busy-first' : `busy-${at}`}/web`, {
+      auth,
+      body: { stackName: `s${at}` },
+    }),
+  );
+  expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(calls.map(() => 200));
+});

@@ -90,13 +90,13 @@ export class StackService {
       return await changePeople(this.#context.db, stack.teams.length > 0 ? ref.organization : null, async (tx) => {
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
-        // Who creates an organization has no access there yet that could be locked.
-        if (!caller.belongs) await lockOwner(tx, caller);
         const organization = await identity.ensureOrganization(ref.organization);
         if (organization.created && caller.belongs) throw organizationNotFound(ref.organization);
         let access: LockedAccess | null = null;
         if (organization.created && caller.userId !== null) {
           await identity.setMembership(organization.id, caller.userId, 'admin');
+          // After the membership, which locks the user alone: two calls that share the user would wait for each other.
+          await lockOwner(tx, caller);
           const { organization: name } = ref;
           await audit.record(tx, { action: 'organization.create', organization: name, object: name });
         } else access = await lockCreation(identity, caller, stack);

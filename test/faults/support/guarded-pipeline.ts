@@ -41,7 +41,7 @@ export class GuardedPipeline extends JournalPipeline {
     const path = await super.createStack();
     const { organization } = this.target;
     const rule = { kind: 'change-limit', project: this.project, stack: this.name, settings: { changes: 0 } };
-    await this.client.once('POST', `/api/orgs/${organization}/update-rules`, rule);
+    await this.client.call('POST', `/api/orgs/${organization}/update-rules`, rule);
     return path;
   }
 
