@@ -249,9 +249,11 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
           await route.continue();
         });
         await dialog().getByRole('button', { name: 'Rotate the token' }).click();
+        const cancel = dialog().getByRole('button', { name: 'Cancel' });
+        await until(async () => !(await cancel.isEnabled()), 'the call is sent');
         // Closing now would lose the value: the server replaces the one before in any case.
         await page.keyboard.press('Escape');
-        expect(await dialog().getByRole('button', { name: 'Cancel' }).isEnabled()).toBe(false);
+        expect(await cancel.isEnabled()).toBe(false);
         sent.resolve();
         await dialog().getByText('It is shown only once').waitFor();
         await page.unroute(/tokens\.rotate/);
