@@ -10,7 +10,7 @@ alter table api_tokens add column if not exists issued_in uuid,
 drop index concurrently if exists api_tokens_issued;
 
 -- Next statement
-create index concurrently api_tokens_issued on api_tokens (issued_in, expires_at) where issued_in is not null;
+create index concurrently api_tokens_issued on api_tokens (issued_in, expires_at) include (revoked_at) where issued_in is not null;
 
 -- Next statement
 drop index concurrently if exists api_tokens_made;

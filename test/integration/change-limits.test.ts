@@ -45,6 +45,13 @@ async function stackWith(count: number, more: readonly object[] = []): Promise<T
   return stack;
 }
 
+/** Two people who may approve runs of the stack, and one who may only begin them. */
+const peopleOf = async ({ organization }: TestStack) => ({
+  admin: await person(app, organization, 'admin'),
+  other: await person(app, organization, 'admin'),
+  runner: await person(app, organization, 'member'),
+});
+
 const setRule = ({ auth, organization }: TestStack, kind: string, settings: object, scope: object = {}) =>
   ok(app.call('POST', `/api/orgs/${organization}/update-rules`, { auth, body: { kind, settings, ...scope } }));
 
@@ -431,11 +438,7 @@ describe('approval', () => {
     test('a run of a token cannot be approved by the creator of the token, and does not pass by their earlier approvals', async () => {
       const stack = await stackWith(3);
       await setRule(stack, 'change-limit', { changes: 0 });
-      const [admin, other, runner] = [
-        await person(app, stack.organization, 'admin'),
-        await person(app, stack.organization, 'admin'),
-        await person(app, stack.organization, 'member'),
-      ];
+      const { admin, other, runner } = await peopleOf(stack);
       const bot = await makeToken(stack, admin.auth, 'tokens', {});
       const ofBot = await askedBy(stack, bot.auth);
       const list = await ok(
@@ -456,11 +459,7 @@ describe('approval', () => {
     test('a run is not approved by the one whom its id token names', async () => {
       const stack = await stackWith(3);
       await setRule(stack, 'change-limit', { changes: 0 });
-      const [admin, other, runner] = [
-        await person(app, stack.organization, 'admin'),
-        await person(app, stack.organization, 'admin'),
-        await person(app, stack.organization, 'member'),
-      ];
+      const { admin, other, runner } = await peopleOf(stack);
       const bot = await makeToken(stack, stack.auth, 'tokens', {});
       const claims = { actor: admin.login.toUpperCase() };
       const run = [bot.id, randomUUID(), JSON.stringify(claims)];
@@ -474,11 +473,7 @@ describe('approval', () => {
     test('nor if it acts as another user', async () => {
       const stack = await stackWith(3);
       await setRule(stack, 'change-limit', { changes: 0 });
-      const [admin, other, runner] = [
-        await person(app, stack.organization, 'admin'),
-        await person(app, stack.organization, 'admin'),
-        await person(app, stack.organization, 'member'),
-      ];
+      const { admin, other, runner } = await peopleOf(stack);
       const run = [runner.userId, randomUUID(), JSON.stringify({ actor: admin.login })];
       const scopes = [{ organization: stack.organization, project: null, stack: null, permissions: 127 }];
       await query(
@@ -494,11 +489,7 @@ describe('approval', () => {
     test('a run is not approved by the holder of the previous secret, while it is valid', async () => {
       const stack = await stackWith(3);
       await setRule(stack, 'change-limit', { changes: 0 });
-      const [admin, other, runner] = [
-        await person(app, stack.organization, 'admin'),
-        await person(app, stack.organization, 'admin'),
-        await person(app, stack.organization, 'member'),
-      ];
+      const { admin, other, runner } = await peopleOf(stack);
       const bot = await makeToken(stack, stack.auth, 'tokens', {});
       const rotate = async (auth: string, overlapSeconds: number) => {
         const path = `/api/orgs/${stack.organization}/tokens/${bot.id}/rotate`;

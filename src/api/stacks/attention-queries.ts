@@ -21,8 +21,8 @@ const maxItems = 5;
 /** Larger counts are not exact. */
 const maxCounted = 100;
 /**
- * Stacks and approvals that are looked at, the newest change first: a failure, an interruption and a check for drift are changes. `searched`: stacks of a freeze
- * among which one is searched that the reader may read.
+ * Stacks and approvals that are looked at, the newest change first: a failure, an interruption and a check for drift are changes. `searched`:
+ * stacks of a freeze among which one is searched that the reader may read.
  */
 const mostStacks = { scanned: 5_000, searched: 50_000 };
 /** Organizations whose approvals are read, and pages of each: requests of the caller, who may not approve them, fill pages. */

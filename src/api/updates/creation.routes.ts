@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
-import { isOutage } from '../../shared/platform/db/sqlstate.ts';
+import { throughOutage } from '../../shared/platform/db/through-outage.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { parseTags } from '../../shared/stacks/tags.ts';
@@ -37,7 +36,6 @@ export interface Services {
 
 /** As long as calls wait beyond their hold. */
 const outageMs = 5_000;
-const outageRetryMs = 500;
 
 const tags = ['updates'];
 const config = {
@@ -161,10 +159,10 @@ async function create(
     return null;
   }
   const { hasWaited, messages, updateId } = created;
-  // Policies may have changed while it waited, and the addresses of their packs have expired.
+  // Policies may have changed while it waited, and the addresses of their packs have expired. The client does not know the update yet.
   const now = !hasWaited
     ? before
-    : await throughOutage(inform).catch(async (error: unknown) => {
+    : await throughOutage(inform, outageMs).catch(async (error: unknown) => {
         await updates.forsake(updateId, null, audit, 'not-started');
         throw error;
       });
@@ -174,19 +172,6 @@ async function create(
     throw new InvalidRequestError('The client has disconnected');
   }
   return { updateId, requiredPolicies: now.requiredPolicies, messages: [...messages, ...now.warnings] };
-}
-
-/** Repeats the reads for a while if the database is not available: an update exists that its client does not know. */
-async function throughOutage<Result>(read: () => Promise<Result>): Promise<Result> {
-  const until = performance.now() + outageMs;
-  for (;;) {
-    try {
-      return await read();
-    } catch (error) {
-      if (!isOutage(error) || performance.now() >= until) throw error;
-    }
-    await sleep(outageRetryMs);
-  }
 }
 
 /** The request to create an update, with defaults for missing members. Empties the body, which lives as long as the call. */

@@ -146,8 +146,8 @@ export function createDueIndexRepository(db: Queryable) {
     },
 
     /**
-     * Other stacks of the same organization of which a state is not indexed, except in an index that is only outdated; with `until`, one saved up to then, or any if the stack is one
-     * of `alsoOf`. Stacks that will be due again come first.
+     * Other stacks of the same organization of which a state is not indexed, except in an index that is only outdated; with `until`, one saved
+     * up to then, or any if the stack is one of `alsoOf`. Stacks that will be due again come first.
      */
     listUnindexed: (
       { id, organization }: { readonly id: string; readonly organization: string },

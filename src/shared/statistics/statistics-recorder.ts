@@ -66,7 +66,10 @@ export class StatisticsRecorder {
     return { times, retries };
   }
 
-  /** Dependencies in the state after the update and, if it has deleted something, in the state before. Null if there is nothing to compare, or a state is damaged. */
+  /**
+   * Dependencies in the state after the update and, if it has deleted something, in the state before. Null if there is nothing to compare, or a
+   * state is damaged.
+   */
   async #dependencies(update: EndedUpdate, { isCut, steps }: StepTimes): Promise<Dependencies | null> {
     if (update.isPreview || isCut || steps.length === 0) return null;
     const scanner = new DependencyScanner(new Set(steps.map(({ urn }) => urnKey(urn))));

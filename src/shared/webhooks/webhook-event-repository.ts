@@ -109,7 +109,10 @@ export function createWebhookEventRepository(db: Queryable) {
       return row?.status ?? null;
     },
 
-    /** Environments that contain the text, in lower case: of updates of the same stack, previews or not as this one, that were created later and have begun. */
+    /**
+     * Environments that contain the text, in lower case: of updates of the same stack, previews or not as this one, that were created later and
+     * have begun.
+     */
     listLaterEnvironments: async (updateId: string, text: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(EnvironmentRow)`
         /* webhookEvents.listLaterEnvironments */

@@ -74,8 +74,8 @@ async function chainBatch(tx: Queryable, events: readonly ChainedEventRow[], thr
 }
 
 /**
- * Puts the heads of chains that have grown into the blob store, if this database owns it. Returns how many. The error of one that cannot be put is thrown after the
- * others are done.
+ * Puts the heads of chains that have grown into the blob store, if this database owns it. Returns how many. The error of one that cannot be put
+ * is thrown after the others are done.
  */
 export async function storeAuditHeads(
   { blobs, db, logger, metrics }: Pick<AppContext, 'blobs' | 'db' | 'logger' | 'metrics'>,

@@ -88,7 +88,10 @@ export async function sendAudit(
   return sent;
 }
 
-/** In rounds of all organizations. Ones with a refused batch come last, so that they hold up no others. Skips the ones that are added to `refused` meanwhile. */
+/**
+ * In rounds of all organizations. Ones with a refused batch come last, so that they hold up no others. Skips the ones that are added to
+ * `refused` meanwhile.
+ */
 async function* listUnsent(
   { listUnexported }: ReturnType<typeof createAuditExportRepository>,
   refused: ReadonlySet<string>,

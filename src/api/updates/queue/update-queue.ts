@@ -254,7 +254,8 @@ export class UpdateQueue {
 
   #hear(message: string): void {
     if (message.startsWith(rulesMessage)) {
-      for (const call of this.#waiting.values()) if (message.endsWith(call.organizationId)) call.deferredUntil = 0;
+      for (const call of this.#waiting.values())
+        if (message === rulesMessage + call.organizationId) call.deferredUntil = 0;
       this.#beginCheck();
     } else if (message === heldMessage) {
       this.#mayGo = true;
