@@ -116,19 +116,25 @@ export function createChunkRepository(db: Queryable) {
     },
 
     /** Deletes chunks that no version and no other chunk needs, and clears the mark of the others. Returns how many it looked at. */
-    sweep: async (limit: number): Promise<number> => {
-      const rows = await db.any(sql.rows(IdRow)`
-        /* chunks.sweep */
-        with marked as materialized (
-          select p.id, exists (select 1 from checkpoint_chunks c where c.chunk_id = p.id)
-              or exists (select 1 from version_chunks d where d.base_id = p.id) as needed
-          from version_chunks p where p.unreferenced_since is not null
-          order by p.unreferenced_since limit ${limit} for update of p skip locked
-        ),
-        kept as (update version_chunks p set unreferenced_since = null from marked m where p.id = m.id and m.needed),
-        deleted as (delete from version_chunks p using marked m where p.id = m.id and not m.needed)
-        select id from marked`);
-      return rows.length;
-    },
+    sweep: (limit: number): Promise<number> =>
+      db.transaction(async (tx) => {
+        const marked = await tx.any(sql.rows(IdRow)`
+          /* chunks.lockMarked */
+          select id from version_chunks where unreferenced_since is not null
+          order by unreferenced_since limit ${limit} for update skip locked`);
+        if (marked.length === 0) return 0;
+        const ids = marked.map(({ id }) => id);
+        // A statement of its own, which sees what was released before the lock. What is released later waits for it.
+        await tx.query(sql.nothing`
+          /* chunks.sweep */
+          with marked as materialized (
+            select p.id, exists (select 1 from checkpoint_chunks c where c.chunk_id = p.id)
+                or exists (select 1 from version_chunks d where d.base_id = p.id) as needed
+            from version_chunks p where p.id = any(${sql.array(ids, 'int8')})
+          ),
+          kept as (update version_chunks p set unreferenced_since = null from marked m where p.id = m.id and m.needed)
+          delete from version_chunks p using marked m where p.id = m.id and not m.needed`);
+        return marked.length;
+      }),
   };
 }
