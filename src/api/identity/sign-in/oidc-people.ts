@@ -52,7 +52,7 @@ export class OidcPeople {
       subject: claims.sub,
       access: mapGroups(this.#mapping, this.#groupsOf(claims)),
     };
-    const known = await this.#findUnchanged(db, claims, person);
+    const known = await db.inTransaction((tx) => this.#findUnchanged(tx, claims, person));
     const enter = async (tx: Queryable, { login, userId }: KnownUser): Promise<T> => {
       await createProviderRepository(tx).noteSignIn(person.issuer, person.subject);
       return begin(tx, { login, userId, method: 'provider' });
