@@ -393,7 +393,7 @@ describe('what is given', () => {
     const trusting = await trust(app, issuer, 'leaving', []);
     const ada = await person(app, 'leaving', 'admin');
     await setPolicies(app, { ...trusting, auth: ada.auth }, [allow({ tokenType: 'personal', userLogin: ada.login })]);
-    await using gate = await holdInserts(app, 'exchanged_id_tokens');
+    await using gate = await holdInserts(app, 'audit_events');
     const giving = signIn(app, trusting, {}, { scope: `user:${ada.login}` });
     await gate.reached(1);
     const removing = app.call('DELETE', `/api/orgs/leaving/members/${ada.login}`, { auth: trusting.auth });
