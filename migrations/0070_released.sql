@@ -1,4 +1,4 @@
--- What refers to something is deleted in an order with others that look at it.
+-- Deletions wait for calls that still see what they delete.
 
 -- Locks the chunk even if it is marked already: otherwise a sweep that still sees the reference clears the mark before this is committed.
 create or replace function note_chunk_released() returns trigger language plpgsql as $$
