@@ -92,7 +92,7 @@ test('newest first, without previews, with the result names used in histories', 
   ]);
 });
 
-test('an update that ended without having started is an entry, and not the last update in lists of stacks', async () => {
+test('an update that ended without having started is an entry; only to the contract, it is the last update of its stack', async () => {
   const stack = await createStack(app);
   const run = async (config: object) => {
     const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { config } }));
@@ -102,12 +102,20 @@ test('an update that ended without having started is an entry, and not the last 
   const real = await run(value('used'));
   const { json: started } = await ok(app.call('POST', real.path, { auth: stack.auth, body: {} }));
   await ok(complete(app, { ...real, lease: `update-token ${started.token}`, version: 1 }, 'failed'));
-  const lists = async () =>
-    (await ok(app.call('GET', `/api/user/stacks?project=${stack.project}`, { auth: stack.auth }))).json.stacks;
+  const lists = async (accept = cliAccept) =>
+    (await ok(app.call('GET', `/api/user/stacks?project=${stack.project}`, { auth: stack.auth, accept }))).json.stacks;
   const before = await lists();
+  const lastUpdate = { kind: 'update', startTime: expect.any(Number) };
+  expect(await lists(contractAccept)).toMatchObject([{ lastUpdate: { ...lastUpdate, status: 'failed' } }]);
   const abandoned = await run(value('never used'));
   await ok(cancel(app, stack, abandoned));
   expect(await lists()).toEqual(before);
+  const contract = { auth: stack.auth, accept: contractAccept, body: {} };
+  const { json: preview } = await ok(app.call('POST', `${stack.path}/preview`, contract));
+  const previewing = { activeUpdate: preview.updateID, lastUpdate: { ...lastUpdate, status: 'cancelled' } };
+  expect(await lists(contractAccept)).toMatchObject([previewing]);
+  await ok(cancel(app, stack, { path: `${stack.path}/update/${preview.updateID}` }));
+  expect(await lists(contractAccept)).toMatchObject([{ ...previewing, activeUpdate: '' }]);
   expect((await list(stack)).map(({ updateID }) => updateID)).toEqual([abandoned.id, real.id]);
 });
 

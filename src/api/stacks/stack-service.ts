@@ -47,6 +47,7 @@ export interface StackListQuery {
   readonly project: string | null;
   readonly tagName: string | null;
   readonly tagValue: string | null;
+  readonly unstarted: boolean;
   readonly continuationToken: string | null;
 }
 
