@@ -2,10 +2,8 @@ import type { FastifyRequest, RouteOptions } from 'fastify';
 import { hashToken, sameHash, tokenForm } from '../../../shared/platform/crypto/secret-token.ts';
 import { AppError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
-import type { StackRef } from '../../../shared/stacks/names.ts';
 import { describeUnknown, isLeaseLoss, LeaseLostError, leaseLostCode } from '../../../shared/updates/lease.ts';
 import { checkTogether } from '../../../shared/updates/rollback-detection/rollback-monitor.ts';
-import type { UpdateRow } from '../../../shared/updates/update-repository.ts';
 import { isActive } from '../../../shared/updates/update-state.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import { declaredBytes } from '../../platform/http/body.ts';
@@ -53,7 +51,7 @@ export class LeaseAccess {
     const attempt = { updateId, hash, path, isKnown: known !== null };
     const update = await this.#credentials.findByLease(request.raw, attempt, async () => {
       const { updates } = this.#context;
-      const found = (await updates.findInStack(updateId, ref)) ?? (await this.#findRenamed(updateId, ref));
+      const found = await updates.findInStack(updateId, ref);
       if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
       if (await updates.isLease(hash)) return 'elsewhere';
       // It may come from an earlier database, which has not been checked yet.
@@ -95,15 +93,6 @@ export class LeaseAccess {
         throw error;
       }
     };
-  }
-
-  /** An update whose stack had that name: a preview goes on under it after a rename. */
-  async #findRenamed(updateId: string, ref: StackRef): Promise<UpdateRow | null> {
-    const { stacks, updates } = this.#context;
-    const update = await updates.find(updateId);
-    const stack = update && (await stacks.findById(update.stackId));
-    const hadName = stack?.organization === ref.organization && (await stacks.hadName(stack.id, ref));
-    return hadName ? update : null;
   }
 
   /** The same error for all leases, except that it says whether the database may have lost some. */
