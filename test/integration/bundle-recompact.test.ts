@@ -3,6 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
+import { commitStack } from '../../src/cli/moving/stack-commit.ts';
+import type { StackRow } from '../../src/shared/stacks/stack-repository.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
 import { query } from '../support/database.ts';
@@ -54,6 +56,23 @@ test('the bundle gets the state of a version that was completed after it was wri
   expect((await readdir(history)).toSorted()).toEqual(before);
   const newest = before.filter((name) => name.includes('.checkpoint.')).at(-1) as string;
   expect(textOf(newest, await readFile(path.join(history, newest)))).toContain('::two"');
+});
+
+test('no versions are added to a stack whose version was completed since they were planned', async () => {
+  const { recompact, stack } = await createRecompacted();
+  const ref = { organization: stack.organization, project: stack.project, stack: stack.stack };
+  const commit = ({ checkpointId, id, stackVersion }: StackRow) =>
+    commitStack(
+      { context: app.context, organization: { id: '', name: stack.organization }, from: 'a bundle' },
+      { ref, tags: null, quarantine: null, head: { stackId: id, stackVersion, checkpointId }, formerNames: [] },
+      ...([[], { isLast: true }] as const),
+    );
+  const found = async () => (await app.context.stacks.find(ref)) as StackRow;
+  const planned = await found();
+  await recompact();
+  await expect(commit(planned)).rejects.toThrow('was changed here during the import');
+  const now = await found();
+  expect(await commit(now)).toEqual({ stackId: now.id, stackVersion: 2, checkpointId: now.checkpointId });
 });
 
 test('a stack whose version was completed after it was written, and that was changed in the bundle, has moved on both sides', async () => {

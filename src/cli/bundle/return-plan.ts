@@ -129,7 +129,7 @@ async function toPlan(
   return {
     ...{ content, entries, previews: [], unrecordedState, fault: facts?.fault ?? null },
     tags: here === null ? await readSourceTags(content, project) : await newTags(content, here, base.tags),
-    head: here && { stackId: here.id, stackVersion: here.stackVersion },
+    head: here && { stackId: here.id, stackVersion: here.stackVersion, checkpointId: here.checkpointId },
     planned: {
       ...{
         source: name,
