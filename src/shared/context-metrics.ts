@@ -116,8 +116,8 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, has
     'Stacks whose state lacks journal entries. `invalid-entry`: no updates until an operator has decided.',
     'reason',
     async () => {
-      const { error, unknownKind } = await compactions.countFaultyStacks();
-      return { 'invalid-entry': error, 'unknown-kind': unknownKind };
+      const { error, missingEntries, unknownKind } = await compactions.countFaultyStacks();
+      return { 'invalid-entry': error, 'missing-entries': missingEntries, 'unknown-kind': unknownKind };
     },
   );
   metrics.gaugeByQuery(

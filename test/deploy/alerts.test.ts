@@ -164,6 +164,7 @@ const faults: Readonly<
   HoldfastWebhooksWaiting: above('holdfast_webhook_oldest_due_seconds', 600),
   HoldfastJournalInvalid: above('holdfast_stacks_with_journal_errors', 0, { reason: 'invalid-entry' }),
   HoldfastJournalUnknownKind: above('holdfast_stacks_with_journal_errors', 0, { reason: 'unknown-kind' }),
+  HoldfastJournalGap: above('holdfast_stacks_with_journal_errors', 0, { reason: 'missing-entries' }),
   HoldfastDocumentsDamaged: above('holdfast_documents_damaged', 0),
   HoldfastScrubBehind: above('holdfast_documents_oldest_check_age_seconds', 45 * 86_400, {}, day),
   HoldfastBlobsMissing: above('holdfast_blobs_missing', 0),
@@ -323,6 +324,7 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
       gauge('holdfast_webhook_oldest_due_seconds', 9_000, { instance: 'old' }),
       gauge('holdfast_stacks_with_journal_errors', 1, { reason: 'invalid-entry', instance: 'old' }),
       gauge('holdfast_stacks_with_journal_errors', 1, { reason: 'unknown-kind', instance: 'old' }),
+      gauge('holdfast_stacks_with_journal_errors', 1, { reason: 'missing-entries', instance: 'old' }),
       gauge('holdfast_documents_damaged', 1, { instance: 'old' }),
       gauge('holdfast_blobs_missing', 1, { instance: 'old' }),
       gauge('holdfast_blobs_unknown', 1, { instance: 'old' }),
@@ -334,7 +336,7 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
       { samples: [...working, ...waiting, fenced('other')], at: 90 },
     );
     expect(replaced).toEqual(['HoldfastSiteReplaced']);
-    expect(writing).toHaveLength(13);
+    expect(writing).toHaveLength(14);
   });
 
   test('notice a task that runs every six hours and postpones the same item each time', async () => {

@@ -1,10 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
+import { readStateFacts } from '../../src/cli/moving/state-facts.ts';
+import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
+import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { expireLeases } from '../support/expire-leases.ts';
 import { beginning, creation, removal } from '../support/journal-entries.ts';
 import { ask } from '../support/procedures.ts';
-import { exportedNames } from '../support/stack-state.ts';
-import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import { exportedNames, exportState } from '../support/stack-state.ts';
+import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { append, cancel, complete, expire, getUpdate } from '../support/update-calls.ts';
 
@@ -61,7 +64,7 @@ describe('complete of a journal with a gap', () => {
       const refused = await complete(app, update);
       expect([refused.status, refused.json.message]).toEqual([409, expect.stringContaining('3-4, 7')]);
       expect(refused.json.message).toContain('pulumi cancel');
-      expect(refused.json.message).toContain('pulumi refresh');
+      expect(refused.json.message).toContain('`pulumi state repair` and `pulumi refresh`');
     }
     expect((await getUpdate(app, stack, update)).status).toBe('running');
   });
@@ -82,6 +85,7 @@ describe('complete of a journal with a gap', () => {
     for (let attempt = 0; attempt < 2; attempt++) {
       const { headers } = await ok(complete(app, update, 'failed'));
       expect(headers['x-pulumi-warning']).toContain('3-4, 7');
+      expect(headers['x-pulumi-warning']).toContain('Run pulumi state repair, then pulumi refresh');
     }
     expect((await getUpdate(app, stack, update)).status).toBe('failed');
   });
@@ -145,6 +149,49 @@ test('the pages show it: the update, the list of updates, the stack', async () =
   expect(await read('updates.get', { updateId: update.id })).toMatchObject({ missingEntries: '3-4, 7' });
   expect((await read('updates.list', {})).items).toMatchObject([{ missingEntries: '3-4, 7' }]);
   expect((await read('stacks.get', {})).fault).toEqual({ kind: 'warning', message: expect.stringContaining('3-4, 7') });
+});
+
+test('the CLI refuses a resource whose dependency was lost, so the first remedy is the one that it does not refuse', async () => {
+  const stack = await createStack(app);
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
+  const update = await startUpdate(app, stack, { journal: true });
+  const { resources } = (await exportState(app, stack)).json.deployment;
+  const [begin, success] = creation(3, 'new', stack) as [object, { state: object }];
+  const dependent = { ...success, state: { ...success.state, dependencies: [resources[0].urn] } };
+  await ok(append(app, update, [begin, dependent]));
+  await ok(cancel(app, stack, update));
+  const { headers, text } = await exportState(app, stack);
+  expect((await readStateFacts(bytesOf(Buffer.from(text))())).fault).toContain('which is not before it');
+  expect(headers['x-pulumi-warning']).toContain('Run pulumi state repair, then pulumi refresh');
+});
+
+test('the metric says that entries are missing, not that their kind is unknown, until an operator accepts it', async () => {
+  const before = await app.context.compactions.countFaultyStacks();
+  const { stack, update } = await startWithGap();
+  await ok(cancel(app, stack, update));
+  await app.context.compactor.compact(update.id);
+  const missing = before.missingEntries + 1;
+  expect(await app.context.compactions.countFaultyStacks()).toEqual({ ...before, missingEntries: missing });
+  expect(await app.context.metrics.registry.metrics()).toMatch(
+    new RegExp(`holdfast_stacks_with_journal_errors\\{reason="missing-entries"\\} ${missing}`),
+  );
+  const { organization, project, stack: name } = stack;
+  const recompacted = await runAdminCommand(app, 'recompact', `${organization}/${project}/${name}`);
+  expect([recompacted.code, recompacted.stderr]).toEqual([1, expect.stringContaining('entries 3-4, 7 are missing')]);
+  expect(await app.context.compactions.countFaultyStacks()).toEqual({ ...before, missingEntries: missing });
+  await runAdminCommand(app, 'accept', `${organization}/${project}/${name}`);
+  expect(await app.context.compactions.countFaultyStacks()).toEqual(before);
+});
+
+test('a journal with a gap may have entries of an unknown kind, too', async () => {
+  const before = await app.context.compactions.countFaultyStacks();
+  const { stack, update } = await startWithGap();
+  await ok(append(app, update, [{ ...beginning(10, 10), kind: 77 }]));
+  await ok(cancel(app, stack, update));
+  await app.context.compactor.compact(update.id);
+  expect(await app.context.compactions.countFaultyStacks()).toEqual({
+    ...{ error: before.error, unknownKind: before.unknownKind + 1, missingEntries: before.missingEntries + 1 },
+  });
 });
 
 test('an operator accepts it; the history still shows the missing entries', async () => {

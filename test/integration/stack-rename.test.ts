@@ -1,4 +1,5 @@
 import { describe, expect, jest, test } from '@jest/globals';
+import { runAdminCommand } from '../support/admin.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -55,6 +56,25 @@ describe('the state', () => {
     const next = moved(stack, 'proj', 'prod');
     expect((await exportState(app, next, 1)).text).toBe(document(stack));
     expect((await exportState(app, next, 2)).text).toBe((await exportState(app, next)).text);
+  });
+
+  test.each([
+    ['no resource', (text: string) => text.replace(/"resources":.*\]\}\}$/su, '"resources":[]}}')],
+    ['only a pending operation', (text: string) => text.replace(/"resources":\[.*\],\n/su, '"resources":[],')],
+    ['only a secrets provider', (text: string) => text.replace(/,"resources":.*\]\}\}$/su, '}}')],
+  ])('of an earlier version with %s gets the new names when it is restored', async (_, cut) => {
+    const stack = await createStack(app);
+    const text = cut(document(stack));
+    await load(stack, text);
+    await load(stack, document(stack));
+    await ok(rename(stack, { newName: 'prod', newProject: 'shop' }));
+    const next = moved(stack, 'shop', 'prod');
+    // A stack that has the former name by now is another one.
+    const body = { stackName: stack.stack };
+    await ok(app.call('POST', `/api/stacks/${stack.organization}/proj`, { auth: stack.auth, body }));
+    const ref = `${stack.organization}/shop/prod`;
+    expect((await runAdminCommand(app, 'restore', ref, '1')).code).toBe(0);
+    expect((await exportState(app, next)).text).toBe(cut(document(next)));
   });
 
   test('may be absent', async () => {

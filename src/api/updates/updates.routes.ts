@@ -182,7 +182,7 @@ function completeUpdate(app: RouteScope, { updates }: Services): void {
       if (missingEntries !== null)
         void reply.header(
           warningHeader,
-          `The state may be incomplete: journal entries ${missingEntries} are missing. Run pulumi refresh`,
+          `The state may be incomplete: journal entries ${missingEntries} are missing. Run pulumi state repair, then pulumi refresh`,
         );
       return reply.code(204).send(null);
     },

@@ -66,12 +66,14 @@ function toVersion(text: string): number {
 
 async function recompact(context: AppContext, stack: StackRow): Promise<void> {
   const faults = await findFaults(context, stack);
-  if (faults.length === 0) throw refused(`no journal of ${formatStackRef(stack)} has an invalid or unknown entry`);
+  if (faults.length === 0)
+    throw refused(`no journal of ${formatStackRef(stack)} has an invalid or unknown entry, or lacks one`);
   const problems: string[] = [];
   for (const fault of faults) {
     const version = `Version ${fault.stackVersion} (update ${fault.updateId})`;
     await record(context.db, stack, 'stack.recompact', { updateId: fault.updateId });
     const compacted = await context.compactor.recompact(fault.updateId);
+    const left = (await context.compactions.findFaults(stack.id)).find(({ updateId }) => updateId === fault.updateId);
     audit(context, stack, 'recompact', { updateId: fault.updateId, outcome: compacted });
     if (!compacted) {
       problems.push(`${version}: its journal is gone, or another process is compacting it; try again`);
@@ -81,8 +83,8 @@ async function recompact(context: AppContext, stack: StackRow): Promise<void> {
       );
     } else if (!compacted.committed) {
       problems.push(`${version}: all entries can be replayed, but an update is running; try again when it has ended`);
-    } else if (compacted.warning !== null) {
-      problems.push(`${version}: ${compacted.warning}`);
+    } else if (left) {
+      problems.push(`${version}: ${left.compactionWarning}`);
     } else {
       console.log(`${version} now has all ${compacted.entries} entries of its journal.`);
       if (fault.stackVersion !== null && fault.stackVersion < stack.stackVersion)
@@ -96,7 +98,8 @@ async function recompact(context: AppContext, stack: StackRow): Promise<void> {
 
 async function accept(context: AppContext, stack: StackRow): Promise<void> {
   const faults = await findFaults(context, stack);
-  if (faults.length === 0) throw refused(`no journal of ${formatStackRef(stack)} has an invalid or unknown entry`);
+  if (faults.length === 0)
+    throw refused(`no journal of ${formatStackRef(stack)} has an invalid or unknown entry, or lacks one`);
   await context.db.inTransaction(async (tx) => {
     await createStackRepository(tx).lockById(stack.id);
     await createCompactionRepository(tx).acceptFaults(stack.id);

@@ -94,7 +94,11 @@ async function findBase(
   if (here.activeUpdateId !== null) return { fault: 'an update of it runs here', entry: null };
   if ((await updates.findWithPendingEntries(here.id)) !== null)
     return { fault: 'its last update here is still being saved', entry: null };
-  if (row?.stackId === here.id && row.stackVersion === here.stackVersion) return { fault: null, entry: row.entry };
+  if (row?.stackId === here.id && row.stackVersion === here.stackVersion) {
+    if (row.checkpointId === null || row.checkpointId === here.checkpointId) return { fault: null, entry: row.entry };
+    const fault = `moved on both sides: version ${here.stackVersion} has another state here since, and other changes in the bundle`;
+    return { fault, entry: null };
+  }
   // After a restore of an older database, the bundle is ahead of its row.
   const [newest] = await createExportedStackRepository(db).listVersions(here.id, { from: here.stackVersion }, 1);
   const entry = newest && here.stackVersion > 0 ? String(laterOf(0n, newest)) : null;
@@ -125,7 +129,7 @@ async function toPlan(
   return {
     ...{ content, entries, previews: [], unrecordedState, fault: facts?.fault ?? null },
     tags: here === null ? await readSourceTags(content, project) : await newTags(content, here, base.tags),
-    head: here && { stackId: here.id, stackVersion: here.stackVersion },
+    head: here && { stackId: here.id, stackVersion: here.stackVersion, checkpointId: here.checkpointId },
     planned: {
       ...{
         source: name,

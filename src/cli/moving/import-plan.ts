@@ -52,7 +52,7 @@ export interface StackPlan {
   /** Null: those here stay, because the source's could not be read or are no news. */
   readonly tags: Tags | null;
   /** Head here, to be replaced; null: the stack does not exist. */
-  readonly head: { readonly stackId: string; readonly stackVersion: number } | null;
+  readonly head: (Pick<StackRow, 'stackVersion' | 'checkpointId'> & { readonly stackId: string }) | null;
 }
 
 interface PlanParts {
@@ -248,7 +248,7 @@ async function findHere(context: AppContext, ref: StackRef, source: SourceConten
 }
 
 async function readHere({ db, updates }: AppContext, found: StackRow, source: SourceContent) {
-  const head = { stackId: found.id, stackVersion: found.stackVersion };
+  const head = { stackId: found.id, stackVersion: found.stackVersion, checkpointId: found.checkpointId };
   const rows = createImportedVersionRepository(db);
   const entries = await rows.listEntries(found.id);
   const headHash = await rows.findHeadHash(found.id);

@@ -111,15 +111,19 @@ async function commitIn(
   const stack = head
     ? await stacks.lockById(head.stackId)
     : await create(tx, { from, ref, tags: tags ?? '{}' }, projectId as string);
-  const isSame = stack?.stackVersion === (head?.stackVersion ?? 0) && formatStackRef(stack) === formatStackRef(ref);
-  if (!stack || !isSame || stack.activeUpdateId !== null) throw changedMeanwhile(ref, 'changed');
+  const { checkpointId: expected, stackVersion: version } = head ?? { checkpointId: null, stackVersion: 0 };
+  const isSame = stack?.stackVersion === version && stack.checkpointId === expected;
+  if (!stack || !isSame || formatStackRef(stack) !== formatStackRef(ref) || stack.activeUpdateId !== null)
+    throw changedMeanwhile(ref, 'changed');
   // Nobody may update a stack between two transactions: the state that it has then is an old one.
   if (stack.isImportUnfinished === isLast) await stacks.setImportUnfinished(stack.id, !isLast);
   await setTags(tx, stack, tags ?? JSON.stringify(withQuarantine(readTags(stack.tags), quarantine)), from);
   for (const name of formerNames) await stacks.insertFormerName({ ...stack, ...name });
-  const checkpointId = initial === null ? stack.checkpointId : await begin(tx, stack, initial);
-  if (prepared.length === 0 && initial === null) return { stackId: stack.id, stackVersion: stack.stackVersion };
-  const { previews, stackVersion } = await insert(tx, { ...stack, checkpointId }, prepared, { keepsIds, users });
+  const begun = initial === null ? stack.checkpointId : await begin(tx, stack, initial);
+  if (prepared.length === 0 && initial === null)
+    return { stackId: stack.id, stackVersion: stack.stackVersion, checkpointId: begun };
+  const added = await insert(tx, { ...stack, checkpointId: begun }, prepared, { keepsIds, users });
+  const { checkpointId, previews, stackVersion } = added;
   const versions = prepared.filter(isVersion);
   const entry = versions.at(-1)?.entry || null;
   await onCommit?.(tx, { stackId: stack.id, stackVersion, entry });
@@ -127,7 +131,7 @@ async function commitIn(
     ...{ action: 'stack.import', organization: organization.name, object: formatStackRef(ref) },
     details: { stackId: stack.id, stackVersion, versions: versions.length, previews, from },
   });
-  return { stackId: stack.id, stackVersion };
+  return { stackId: stack.id, stackVersion, checkpointId };
 }
 
 /** A stack that was just created has them. */
@@ -171,7 +175,7 @@ async function insert(
   stack: StackRow,
   prepared: readonly Prepared[],
   { keepsIds, users }: { readonly keepsIds: boolean; readonly users: CommitParts['users'] | undefined },
-): Promise<{ readonly previews: number; readonly stackVersion: number }> {
+): Promise<Pick<StackRow, 'stackVersion' | 'checkpointId'> & { readonly previews: number }> {
   const rows = createImportedVersionRepository(tx);
   const checkpoints = createCheckpointRepository(tx);
   const stacks = createStackRepository(tx);
@@ -204,7 +208,7 @@ async function insert(
   }
   await stacks.setHead(stack.id, checkpointId);
   await stacks.publishVersion(stack.id, stackVersion);
-  return { previews, stackVersion };
+  return { previews, stackVersion, checkpointId };
 }
 
 function changedMeanwhile(ref: StackRef, how: 'created' | 'changed'): TransferError {

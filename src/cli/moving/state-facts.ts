@@ -3,8 +3,9 @@ import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
 import { RecentText } from '../../shared/platform/json/recent-text.ts';
 import { nextSlice } from '../../shared/platform/slices/slices.ts';
 import { scanResources } from '../../shared/search/scan-resources.ts';
+import { EarlierResources } from '../../shared/state/deployments/earlier-resources.ts';
 import { urnKey } from '../../shared/state/deployments/live-urns.ts';
-import { readReferences } from '../../shared/state/deployments/references.ts';
+import { type ResourceReferences, readReferences } from '../../shared/state/deployments/references.ts';
 import { parseUrn } from '../../shared/state/deployments/urn.ts';
 
 /** What a deployment document says about itself. */
@@ -86,49 +87,59 @@ class Members {
   }
 }
 
-/** The rules of the CLI for the order of resources (pkg/resource/stack/snapshot/integrity.go). */
+/** The rules of the CLI for resources (pkg/resource/stack/snapshot/integrity.go). */
 class ResourceChecks {
   project: string | null = null;
   #fault: string | null = null;
-  readonly #seen = new Set<string>();
+  readonly #earlier = new EarlierResources();
   readonly #live = new Set<string>();
 
   add(text: Buffer): void {
-    const references = readReferences({ text, features: 0, hasAliases: false, basePosition: -1 });
-    const { deletedWith, dependencies, parent, propertyDependencies, provider, urn } = references;
+    const references = readReferences({ text });
+    const { urn } = references;
     this.project ??= parseUrn(urn)?.project ?? null;
     if (this.#fault !== null) return;
-    if (urn === '') {
-      this.#fault = 'a resource has no URN';
-      return;
-    }
-    const needed = [parent, deletedWith, ...dependencies, ...propertyDependencies.flat()];
-    const { delete: isDeleted, pendingReplacement } = flagsOf(text);
-    if (provider !== '' && !pendingReplacement) needed.push(provider.slice(0, provider.lastIndexOf('::')));
-    const missing = needed.find((each) => each !== '' && !this.#seen.has(urnKey(each)));
-    const key = urnKey(urn);
-    if (missing !== undefined) this.#fault = `${urn} needs ${missing}, which is not before it`;
-    else if (!isDeleted && this.#live.has(key)) this.#fault = `${urn} is there twice`;
-    this.#seen.add(key);
-    if (!isDeleted) this.#live.add(key);
+    const facts = factsOf(text);
+    this.#fault = this.#faultOf(references, facts);
+    this.#earlier.add({ urn, ...facts });
+    if (!facts.delete) this.#live.add(urnKey(urn));
   }
 
   end(): string | null {
     return this.#fault;
   }
+
+  #faultOf(references: ResourceReferences, facts: ResourceFacts): string | null {
+    const { urn } = references;
+    if (urn === '') return 'a resource has no URN';
+    if (facts.type === '') return `${urn} has no type`;
+    if (!facts.custom && facts.id !== '') return `${urn} is a component, but has an id`;
+    const missing = this.#earlier.findMissing(references, facts);
+    if (missing !== null) return `${urn} needs ${missing}, which is not before it`;
+    return !facts.delete && this.#live.has(urnKey(urn)) ? `${urn} is there twice` : null;
+  }
 }
 
-function flagsOf(text: Buffer): { delete: boolean; pendingReplacement: boolean } {
-  const flags = { delete: false, pendingReplacement: false };
+interface ResourceFacts {
+  type: string;
+  id: string;
+  custom: boolean;
+  delete: boolean;
+  pendingReplacement: boolean;
+}
+
+function factsOf(text: Buffer): ResourceFacts {
+  const facts = { type: '', id: '', custom: false, delete: false, pendingReplacement: false };
   const scanner = new JsonScanner({
     reportDepth: 1,
-    onValue: (path, kind, start, end) => {
-      const [name] = path;
-      if (path.length !== 1 || kind !== 'literal' || (name !== 'delete' && name !== 'pendingReplacement')) return;
-      flags[name] = text.toString('latin1', start, end) === 'true';
+    onValue: ([name], kind, start, end) => {
+      if (name === 'type' || name === 'id')
+        facts[name] = kind === 'string' ? (JSON.parse(text.toString('utf8', start, end)) as string) : '';
+      else if (name === 'custom' || name === 'delete' || name === 'pendingReplacement')
+        facts[name] = text.toString('latin1', start, end) === 'true';
     },
   });
   scanner.write(text);
   scanner.end();
-  return flags;
+  return facts;
 }

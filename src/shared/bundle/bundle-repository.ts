@@ -12,6 +12,8 @@ const BundleRow = Type.Object({ location: Type.String(), key: Type.String() });
 const address = { organization: Type.String(), project: Type.String(), stack: Type.String() };
 const bundled = {
   stackVersion: Nullable(Type.Integer()),
+  /** Of the state: a version that was completed later has another one. Null: not known. */
+  checkpointId: Nullable(Type.String()),
   tags: Nullable(Type.String()),
   entry: Nullable(Type.String()),
   sha256: Nullable(Type.String()),
@@ -58,7 +60,8 @@ export type BundleRepository = ReturnType<typeof createBundleRepository>;
 /** The bundle and what it has of each stack. */
 export function createBundleRepository(db: Queryable) {
   const columns = sql.fragment`
-    b.organization, b.project, b.stack, b.stack_id as "stackId", b.stack_version as "stackVersion", b.tags, b.entry, b.sha256, b.attempts, b.error`;
+    b.organization, b.project, b.stack, b.stack_id as "stackId", b.stack_version as "stackVersion",
+    b.checkpoint_id as "checkpointId", b.tags, b.entry, b.sha256, b.attempts, b.error`;
   const at = (where: BundleLocation) => sql.fragment`
     organization = ${where.organization} and project = ${where.project} and stack = ${where.stack}`;
   /** Another worker may have taken over. */
@@ -111,7 +114,7 @@ export function createBundleRepository(db: Queryable) {
         select o.name as organization, c.project_name as project, c.stack_name as stack, c.stack_id as "stackId",
           c.changed_at::text as "changedAt", ${isChanged} as "isChanged",
           case when ${isOutdated} then extract(epoch from clock_timestamp() - c.changed_at)::float8 end as "waitedSeconds",
-          b.stack_id as "bundledId", b.stack_version as "stackVersion", b.tags, b.entry, b.sha256,
+          b.stack_id as "bundledId", b.stack_version as "stackVersion", b.checkpoint_id as "checkpointId", b.tags, b.entry, b.sha256,
           coalesce(b.attempts, '{}') as attempts
         from ${live} left join bundled_stacks b on ${sameAddress}
         where ${isReady} and (${isChanged} or (b.attempts <> '{}'
@@ -167,14 +170,14 @@ export function createBundleRepository(db: Queryable) {
     confirm: async (
       where: BundleLocation,
       holder: string,
-      written: Pick<DueRow, 'stackId' | 'changedAt' | 'tags' | 'entry' | 'sha256'> & {
+      written: Pick<DueRow, 'stackId' | 'checkpointId' | 'changedAt' | 'tags' | 'entry' | 'sha256'> & {
         stackVersion: number;
         mark: string;
       },
     ): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(FoundRow)`
         /* bundledStacks.confirm */
-        update bundled_stacks set stack_id = ${written.stackId}, stack_version = ${written.stackVersion},
+        update bundled_stacks set stack_id = ${written.stackId}, stack_version = ${written.stackVersion}, checkpoint_id = ${written.checkpointId},
           changed_at = ${written.changedAt}::timestamptz, tags = ${written.tags}, entry = ${written.entry}, sha256 = ${written.sha256},
           attempts = array_remove(attempts, ${written.mark}::text), checked_at = clock_timestamp(), behind_since = null, failures = 0,
           postponed_until = null, error = null
@@ -223,10 +226,11 @@ export function createBundleRepository(db: Queryable) {
     ) =>
       db.query(sql.nothing`
         /* bundledStacks.adopt */
-        insert into bundled_stacks as b (organization, project, stack, stack_id, stack_version, entry, sha256)
-        values (${where.organization}, ${where.project}, ${where.stack}, ${taken.stackId}, ${taken.stackVersion}, ${taken.entry}, ${taken.sha256})
+        insert into bundled_stacks as b (organization, project, stack, stack_id, stack_version, entry, sha256, checkpoint_id)
+        values (${where.organization}, ${where.project}, ${where.stack}, ${taken.stackId}, ${taken.stackVersion}, ${taken.entry}, ${taken.sha256},
+          (select s.checkpoint_id from stacks s where s.id = ${taken.stackId}))
         on conflict (organization, project, stack) do update set stack_id = excluded.stack_id, stack_version = excluded.stack_version,
-          entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null, tags = null,
+          checkpoint_id = excluded.checkpoint_id, entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null, tags = null,
           postponed_until = null, error = null`),
 
     /** Stacks that have changed, but wait for the end of their import. */

@@ -2,6 +2,7 @@ import { NotFoundError } from '../platform/errors/errors.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
 import { inSlices } from '../platform/slices/slices.ts';
+import type { StackRef } from '../stacks/names.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
 import type { ByteSource } from './checkpoints/body-buffer.ts';
 import type { NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
@@ -36,9 +37,8 @@ export async function copyVersion(
     yield* (await find()).bytes;
   };
   const { bytes, resourceCount } = await find();
-  const urn = await readFirstUrn(bytes);
-  const named = parseUrn(urn ?? '');
-  const from = named && { ...stack, project: toProjectPath(named.project), stack: named.stack };
+  const named = await readNames(bytes);
+  const from = named && { ...stack, ...named };
   const isRenamed = from !== null && (from.stack !== stack.stack || from.project !== stack.project);
   // A name that the stack has never had was imported on purpose.
   const renamed =
@@ -49,18 +49,21 @@ export async function copyVersion(
 /** Maximum bytes of a URN; the CLI writes none longer. */
 const maxUrnBytes = 64 * 1024;
 
-/** The URN of the first resource of a deployment; null if there is none. Reads no more than that. Throws JsonSyntaxError. */
-async function readFirstUrn(document: AsyncIterable<Buffer>): Promise<string | null> {
+type StackNames = Pick<StackRef, 'project' | 'stack'>;
+
+/**
+ * The names that a deployment has for its stack: in the first URN of a resource or pending operation or, without one, in its secrets
+ * provider. Null if there are none. Reads no more than it needs. Throws JsonSyntaxError.
+ */
+async function readNames(document: AsyncIterable<Buffer>): Promise<StackNames | null> {
   const texts = new RecentText(maxUrnBytes);
-  const found: string[] = [];
+  const found = { urn: '', project: '', stack: '' };
   const scanner = new JsonScanner({
-    reportDepth: 4,
+    reportDepth: 5,
     onValue: (path, kind, start, end) => {
-      const [top, list, , member] = path;
-      if (top === 'deployment' && list === 'resources' && member === 'urn' && path.length === 4 && kind === 'string') {
-        const text = texts.textOf(start, end);
-        if (text !== null) found.push(JSON.parse(text.toString('utf8')) as string);
-      }
+      const name = kind === 'string' && found.urn === '' ? nameAt(path) : null;
+      const text = name && texts.textOf(start, end);
+      if (name && text) found[name] = JSON.parse(text.toString('utf8')) as string;
       texts.pass(end);
     },
   });
@@ -68,7 +71,21 @@ async function readFirstUrn(document: AsyncIterable<Buffer>): Promise<string | n
     texts.beginChunk(chunk);
     scanner.write(chunk);
     texts.endChunk();
-    if (found.length > 0) break;
+    if (found.urn !== '') break;
   }
-  return found[0] ?? null;
+  const { project, stack, urn } = found;
+  if (urn === '') return stack === '' ? null : { project, stack };
+  const named = parseUrn(urn);
+  return named && { project: toProjectPath(named.project), stack: named.stack };
+}
+
+function nameAt(path: readonly (string | number)[]): 'urn' | 'project' | 'stack' | null {
+  const [top, list, state, member, part] = path;
+  if (top !== 'deployment') return null;
+  if (list === 'resources') return path.length === 4 && member === 'urn' ? 'urn' : null;
+  // The CLI's delta mode writes the second spelling (pkg/backend/httpstate/diffs.go).
+  if (list === 'pending_operations' || list === 'pendingOperations')
+    return member === 'resource' && part === 'urn' ? 'urn' : null;
+  const isName = list === 'secrets_providers' && state === 'state' && path.length === 4;
+  return isName && (member === 'project' || member === 'stack') ? member : null;
 }

@@ -244,8 +244,8 @@ export const updateDetailsTexts = {
 export const updateHeaderTexts = {
   missingEntries: (missingEntries: string) => (
     <>
-      The state may be incomplete: journal entries {missingEntries} are missing. Run <code>pulumi refresh</code>, and
-      compare the result with your provider.
+      The state may be incomplete: journal entries {missingEntries} are missing. Run <code>pulumi state repair</code>,
+      then <code>pulumi refresh</code>, and compare the result with your provider.
     </>
   ),
   message: 'message',

@@ -57,8 +57,10 @@ export class BundleWriter {
     const stack = await context.stacks.findById(due.stackId);
     // Renamed or deleted since: another row is due.
     if (stack === null || !isAt(stack, due)) return null;
-    const isSame = due.bundledId === stack.id && due.stackVersion !== null;
-    const isWritten = isSame && due.stackVersion === stack.stackVersion && due.tags === stack.tags;
+    const bundledVersion = due.bundledId === stack.id ? due.stackVersion : null;
+    const isVersion = bundledVersion === stack.stackVersion;
+    const isState = isVersion && due.checkpointId === stack.checkpointId;
+    const isWritten = isState && due.tags === stack.tags;
     // Such as an update that has only begun.
     if (isWritten && due.attempts.length === 0) {
       await rows.pass(due, holder, due.changedAt);
@@ -71,7 +73,12 @@ export class BundleWriter {
       if (due.isChanged) await rows.pass(due, holder, due.changedAt);
       return null;
     }
-    return this.#replace(folder, due, stack, there, isSame ? due.stackVersion : null);
+    // A version that was completed after it was written takes its entry in the history again.
+    if (isVersion && !isState) {
+      const entry = due.entry === null ? null : String(BigInt(due.entry) - 1n);
+      return this.#replace(folder, { ...due, entry }, stack, there, stack.stackVersion - 1);
+    }
+    return this.#replace(folder, due, stack, there, bundledVersion);
   }
 
   /** Removes the files of a stack that was deleted here, or has another name. Throws BundleChangedError. */
@@ -131,7 +138,7 @@ export class BundleWriter {
     const entry = newest === 0n ? (bundledVersion === null ? null : due.entry) : String(newest);
     const written = {
       stackId: stack.id,
-      stackVersion,
+      ...{ stackVersion, checkpointId: stack.checkpointId },
       changedAt: due.changedAt,
       tags: stack.tags,
       entry,

@@ -10,6 +10,11 @@ interface Resource {
   readonly id?: string;
   readonly delete?: boolean;
   readonly inputs?: unknown;
+  readonly parent?: string;
+  readonly provider?: string;
+  readonly dependencies?: readonly string[];
+  readonly propertyDependencies?: Readonly<Record<string, readonly string[]>>;
+  readonly deletedWith?: string;
 }
 interface Operation {
   readonly resource: Resource;
@@ -99,4 +104,41 @@ test('a repair changes only the chosen operations, for any chunks and layout of 
     },
   );
   await fc.assert(property, { numRuns: 300 });
+});
+
+const urnOf = (type: string, name: string) => `urn:pulumi:dev::proj::${type}::${name}`;
+const root = { urn: urnOf('pulumi:pulumi:Stack', 'proj-dev'), custom: false, type: 'pulumi:pulumi:Stack' };
+const main = { urn: urnOf('pulumi:providers:t', 'main'), custom: true, type: 'pulumi:providers:t', id: 'new' };
+const lost = { urn: urnOf('t:x:Y', 'lost'), custom: true, type: 't:x:Y' };
+const absent = urnOf('t:x:Y', 'absent');
+
+test.each([
+  ['what it needs is there', { provider: `${main.urn}::new`, parent: root.urn, dependencies: [main.urn] }, null],
+  ['its provider was replaced', { provider: `${main.urn}::old` }, `${main.urn}::old`],
+  ['its provider is another resource', { provider: `${root.urn}::` }, `${root.urn}::`],
+  ['its parent is gone', { parent: absent }, absent],
+  ['a dependency is gone', { dependencies: [root.urn, absent] }, absent],
+  ['a dependency of a property is gone', { propertyDependencies: { a: [root.urn], b: [absent] } }, absent],
+  ['what it is deleted with is gone', { deletedWith: absent }, absent],
+])('a created resource is added if the CLI can load the state then: %s', async (_, references, missing) => {
+  const resources = [root, main];
+  const operations = [{ type: 'creating', resource: { ...lost, ...references } }];
+  const document = { version: 3, deployment: { resources, pending_operations: operations } };
+  const repaired = repairPendingSteps(bytesOf(Buffer.from(JSON.stringify(document))), () => ({
+    ...{ action: 'import', id: 'i-1' },
+  }));
+  if (missing === null) expect(await repaired).toMatchObject({ imported: 1 });
+  else await expect(repaired).rejects.toThrow(`${lost.urn} needs ${missing}, which is not in the state`);
+});
+
+test('a created resource may need one that is added before it', async () => {
+  const child = { ...lost, urn: urnOf('t:x:Y$t:x:Y', 'child'), parent: lost.urn };
+  const operations = [lost, child].map((each) => ({ type: 'creating', resource: each }));
+  const repairAll = (pending: readonly object[]) =>
+    repairPendingSteps(
+      bytesOf(Buffer.from(JSON.stringify({ deployment: { resources: [root], pending_operations: pending } }))),
+      () => ({ action: 'import', id: 'i-1' }),
+    );
+  expect(await repairAll(operations)).toMatchObject({ imported: 2 });
+  await expect(repairAll(operations.toReversed())).rejects.toThrow(`${child.urn} needs ${lost.urn}`);
 });

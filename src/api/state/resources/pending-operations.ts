@@ -1,9 +1,11 @@
-import { hash } from 'node:crypto';
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../../../shared/platform/json/json-scanner.ts';
 import { scanMembers, sliceOf } from '../../../shared/platform/json/json-text.ts';
 import { editMembers, joinParts } from '../../../shared/platform/json/member-edits.ts';
 import { RecentText } from '../../../shared/platform/json/recent-text.ts';
+import { EarlierResources } from '../../../shared/state/deployments/earlier-resources.ts';
+import { urnKey } from '../../../shared/state/deployments/live-urns.ts';
+import { readReferences } from '../../../shared/state/deployments/references.ts';
 
 /** A larger operation is not read, in bytes. */
 const maxOperationBytes = 8 * 1024 * 1024;
@@ -98,7 +100,7 @@ export async function repairPendingSteps(
   repairOf: (step: PendingStep, index: number) => StepRepair | null,
 ): Promise<RepairedDocument> {
   const scanner = new PendingStepScanner();
-  const resources = new ResourceUrns();
+  const resources = new ResourceList();
   for await (const chunk of document()) {
     scanner.write(chunk);
     resources.write(chunk);
@@ -110,9 +112,9 @@ export async function repairPendingSteps(
     const repair = repairOf(step, index);
     if (repair === null) return [step.text];
     if (repair.action === 'import') {
-      if (resources.has(step.urn)) throw new InvalidRequestError(replacesExisting(step.urn));
-      resources.add(step.urn);
-      added.push(asResource(step, repair.id));
+      const text = asResource(step, repair.id);
+      resources.append(step, text, repair.id);
+      added.push(text);
     }
     return [];
   });
@@ -128,16 +130,18 @@ export async function repairPendingSteps(
   return { parts: [...parts, { start: from, end: bytes }], imported: added.length };
 }
 
-/** Repairs never name longer URNs, in bytes of their JSON. */
-const maxUrnBytes = 64 * 1024;
+/** Repairs never name longer URNs and ids, in bytes of their JSON. */
+const maxNameBytes = 64 * 1024;
 
-/** The resources of a deployment, except for those pending deletion, by hashes of their URNs, and the end of their list. */
-class ResourceUrns {
-  readonly #texts = new RecentText(maxUrnBytes);
+/** The resources of a deployment, by hashes of their URNs, and the end of their list. */
+class ResourceList {
+  readonly #texts = new RecentText(maxNameBytes);
   readonly #scanner: JsonScanner;
-  readonly #urns = new Set<string>();
+  /** Except for those pending deletion. */
+  readonly #live = new Set<string>();
+  readonly #earlier = new EarlierResources();
   #span: (Span & { readonly isEmpty: boolean }) | null = null;
-  #urn: string | null = null;
+  #current = { urn: '', type: '', id: '' };
   #isDeleted = false;
   #count = 0;
 
@@ -157,12 +161,12 @@ class ResourceUrns {
     this.#texts.endChunk();
   }
 
-  has(urn: string): boolean {
-    return this.#urns.has(hashOf(urn));
-  }
-
-  add(urn: string): void {
-    this.#urns.add(hashOf(urn));
+  /** A resource that is added at the end. Throws InvalidRequestError if the CLI would not load the state then. */
+  append({ type, urn }: PendingStep, text: Buffer, id: string): void {
+    if (this.#live.has(urnKey(urn))) throw new InvalidRequestError(replacesExisting(urn));
+    const missing = this.#earlier.findMissing(readReferences({ text }));
+    if (missing !== null) throw new InvalidRequestError(lacks(urn, missing));
+    this.#add({ urn, type, id });
   }
 
   /** The edit that adds resources at the end of the list. Throws InvalidRequestError. */
@@ -179,23 +183,32 @@ class ResourceUrns {
       this.#span = { start, end, isEmpty: kind !== 'array' || this.#count === 0 };
       this.#count = 0;
     } else if (path.length === 3) {
-      if (this.#urn !== null && !this.#isDeleted) this.add(this.#urn);
-      this.#urn = null;
+      if (this.#isDeleted) this.#earlier.add(this.#current);
+      else this.#add(this.#current);
+      this.#current = { urn: '', type: '', id: '' };
       this.#isDeleted = false;
       this.#count++;
-    } else if (path[3] === 'urn' && kind === 'string') {
-      const text = this.#texts.textOf(start, end);
-      this.#urn = text === null ? null : (JSON.parse(text.toString('utf8')) as string);
-    } else if (path[3] === 'delete') this.#isDeleted = this.#texts.textOf(start, end)?.toString('utf8') === 'true';
+    } else this.#addMember(path[3], kind, () => this.#texts.textOf(start, end)?.toString('utf8') ?? '""');
   }
-}
 
-function hashOf(urn: string): string {
-  return hash('sha256', urn, 'base64url').slice(0, 22);
+  #addMember(name: string | number | undefined, kind: JsonKind, readText: () => string): void {
+    if (name === 'delete') this.#isDeleted = readText() === 'true';
+    else if (name === 'urn' || name === 'type' || name === 'id')
+      this.#current[name] = kind === 'string' ? (JSON.parse(readText()) as string) : '';
+  }
+
+  #add(resource: { readonly urn: string; readonly type: string; readonly id: string }): void {
+    this.#live.add(urnKey(resource.urn));
+    this.#earlier.add(resource);
+  }
 }
 
 function replacesExisting(urn: string): string {
   return `${urn} is already in the state: its creation was a replacement. Discard the operation, and delete the new resource in the cloud`;
+}
+
+function lacks(urn: string, missing: string): string {
+  return `${urn} needs ${missing}, which is not in the state. Discard the operation, and run \`pulumi import\``;
 }
 
 /** The resource of an interrupted creation, with the id that it got. Throws InvalidRequestError. */

@@ -40,7 +40,7 @@ export function referenceFieldAt(path: readonly (string | number)[], at = 0): Re
  */
 const maxParsedBytes = 64 * 1024;
 
-export function readReferences({ text }: ResourceText): ResourceReferences {
+export function readReferences({ text }: Pick<ResourceText, 'text'>): ResourceReferences {
   const values = new Map(
     text.length <= maxParsedBytes ? Object.entries(JSON.parse(text.toString('utf8'))) : scanReferences(text),
   );

@@ -14,8 +14,15 @@ const ClaimedRow = Type.Object({
 });
 export type ClaimedRow = Row<typeof ClaimedRow>;
 
+/** In the warning of a compaction that skipped entries of an unknown kind; the warning of missing entries is another text. */
+export const unknownKindText = 'this release does not know the kind of';
+
+const FaultCountRow = Type.Object({
+  error: Type.Integer(),
+  unknownKind: Type.Integer(),
+  missingEntries: Type.Integer(),
+});
 /** A journal with a compaction error or warning that no operator has accepted. */
-const FaultCountRow = Type.Object({ error: Type.Integer(), unknownKind: Type.Integer() });
 const JournalFaultRow = Type.Object({
   updateId: Type.String(),
   organization: Type.String(),
@@ -220,8 +227,9 @@ export function createCompactionRepository(db: Queryable) {
       db.one(sql.rows(FaultCountRow)`
         /* journals.countFaultyStacks */
         select count(distinct j.stack_id) filter (where j.compaction_error is not null)::integer as error,
-          count(distinct j.stack_id) filter (where j.compaction_warning is not null)::integer as "unknownKind"
-        from journals j where ${isFaulty}`),
+          count(distinct j.stack_id) filter (where strpos(j.compaction_warning, ${unknownKindText}) > 0)::integer as "unknownKind",
+          count(distinct j.stack_id) filter (where u.missing_entries is not null)::integer as "missingEntries"
+        from journals j join updates u on u.id = j.update_id where ${isFaulty}`),
 
     /** The newest update of the stack that still has its journal, or the update of `stackVersion` if it has. */
     findWithJournal: (stackId: string, stackVersion: number | null) =>

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/db/sql.ts';
 import { ConflictError } from '../../platform/errors/errors.ts';
-import { createCompactionRepository, type JournalFaultRow } from './compaction-repository.ts';
+import { createCompactionRepository, type JournalFaultRow, unknownKindText } from './compaction-repository.ts';
 import type { UnknownKinds } from './replay/rules/replay.ts';
 
 /** Some journal entries could not be replayed into the stack's state. Blocks changes until an operator has decided what to do. */
@@ -17,7 +17,8 @@ export class JournalGapError extends ConflictError {
   constructor(missingEntries: string) {
     super(
       `The journal of this update is not complete: entries ${missingEntries} are missing. They never arrived, or were lost after they had ` +
-        'been acknowledged, as by a restore or a fail-over of the database. End the update by `pulumi cancel`, then run `pulumi refresh`',
+        'been acknowledged, as by a restore or a fail-over of the database. End the update by `pulumi cancel`, then run ' +
+        '`pulumi state repair` and `pulumi refresh`',
     );
   }
 }
@@ -42,7 +43,7 @@ export function describeFault(fault: JournalFault): string {
 /** Describes the entries that a compaction skipped because of their kind. */
 export function describeUnknownKinds({ count, kind, sequenceId }: UnknownKinds): string {
   const subject = count === 1 ? 'a journal entry' : `${count} journal entries`;
-  return `this release does not know the kind of ${subject} and left it out (first: entry ${sequenceId}, kind ${kind})`;
+  return `${unknownKindText} ${subject} and left it out (first: entry ${sequenceId}, kind ${kind})`;
 }
 
 /** Throws JournalFaultError if a journal of the stack could not be replayed and no operator has accepted the fault. */

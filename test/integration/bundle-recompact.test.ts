@@ -1,0 +1,100 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import { commitStack } from '../../src/cli/moving/stack-commit.ts';
+import type { StackRow } from '../../src/shared/stacks/stack-repository.ts';
+import { runHoldfast } from '../support/admin.ts';
+import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
+import { createStack, ok, startUpdate } from '../support/state.ts';
+import { masterKeys, testApp } from '../support/test-app.ts';
+import { append, complete } from '../support/update-calls.ts';
+
+const app = testApp();
+const home = mkdtempSync(path.join(tmpdir(), 'holdfast-bundle-recompact-'));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+let folders = 0;
+
+/** Version 2, without an entry of an unknown kind, is in the bundle; since then it was recompacted with it. */
+async function createRecompacted() {
+  const directory = path.join(home, String(++folders));
+  const run = () => runBundle(app, `file://${directory}`);
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  const update = await startUpdate(app, stack, { journal: true });
+  const [begin, success] = creation(3, 'two', stack) as [object, object];
+  await ok(append(app, update, [...creation(1, 'one', stack), begin, { ...success, kind: 77 }]));
+  await ok(complete(app, update));
+  await run();
+  const names = async () =>
+    (await readBundled(directory, stack)).checkpoint.latest.resources.map(({ urn }) => urn.split('::').at(-1));
+  expect(await names()).toEqual(['one', 'r0']);
+  await query(
+    app,
+    `update journal_entries set entry = replace(entry, '"kind":77', '"kind":1') where update_id = $1 and sequence_id = 4`,
+    [update.id],
+  );
+  const recompact = async () => {
+    expect(await app.context.compactor.recompact(update.id)).toMatchObject({ committed: true, warning: null });
+    expect(await exportedNames(app, stack)).toEqual(['one', 'two', 'r0']);
+  };
+  return { directory, names, recompact, run, stack };
+}
+
+test('the bundle gets the state of a version that was completed after it was written', async () => {
+  const { directory, names, recompact, run, stack } = await createRecompacted();
+  const history = path.join(directory, stack.organization, '.pulumi/history/proj/dev');
+  const before = (await readdir(history)).toSorted();
+  await recompact();
+  await run();
+  expect(await names()).toEqual(['one', 'two', 'r0']);
+  expect((await readdir(history)).toSorted()).toEqual(before);
+  const newest = before.filter((name) => name.includes('.checkpoint.')).at(-1) as string;
+  expect(textOf(newest, await readFile(path.join(history, newest)))).toContain('::two"');
+});
+
+test('no versions are added to a stack whose version was completed since they were planned', async () => {
+  const { recompact, stack } = await createRecompacted();
+  const ref = { organization: stack.organization, project: stack.project, stack: stack.stack };
+  const commit = ({ checkpointId, id, stackVersion }: StackRow) =>
+    commitStack(
+      { context: app.context, organization: { id: '', name: stack.organization }, from: 'a bundle' },
+      { ref, tags: null, quarantine: null, head: { stackId: id, stackVersion, checkpointId }, formerNames: [] },
+      ...([[], { isLast: true }] as const),
+    );
+  const found = async () => (await app.context.stacks.find(ref)) as StackRow;
+  const planned = await found();
+  await recompact();
+  await expect(commit(planned)).rejects.toThrow('was changed here during the import');
+  const now = await found();
+  expect(await commit(now)).toEqual({ stackId: now.id, stackVersion: 2, checkpointId: now.checkpointId });
+});
+
+test('a stack whose version was completed after it was written, and that was changed in the bundle, has moved on both sides', async () => {
+  const { directory, recompact, run, stack } = await createRecompacted();
+  await updateInBundle(directory, stack, 'emergency');
+  const planned = async () => {
+    const { stdout } = await runHoldfast(
+      {
+        ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
+        ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase },
+        HOLDFAST_BUNDLE_URL: `file://${directory}`,
+      },
+      ...['bundle', 'return', '--stack', 'proj/dev', '--json'],
+    );
+    const { stacks } = JSON.parse(stdout) as { stacks: { stack: string; action: string; reason: string }[] };
+    return stacks.find((each) => each.stack === `${stack.organization}/proj/dev`);
+  };
+  expect(await planned()).toMatchObject({ action: 'return' });
+  await recompact();
+  const refused = { action: 'refused', reason: expect.stringContaining('moved on both sides') };
+  expect(await planned()).toMatchObject(refused);
+  // Nor does the worker forget it.
+  await run();
+  expect(await planned()).toMatchObject(refused);
+});
