@@ -19,7 +19,15 @@ import { startStopwatch } from '../support/running-time.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { compactionJob, describeDispatcher, gate, idOf, longWaitMs, openGates } from './dispatcher-suite.ts';
+import {
+  compactionJob,
+  describeDispatcher,
+  gate,
+  idOf,
+  largeBytes,
+  longWaitMs,
+  openGates,
+} from './dispatcher-suite.ts';
 import { type ApiSide, openApiSide, openWorkerSide, type WorkerSide } from './redis-queue.ts';
 import { describeOnRedis } from './redis-under-test.ts';
 
@@ -606,6 +614,30 @@ await describeOnRedis((server) => {
       expect(done).toEqual(['running']);
       worker(async () => {});
       await runs[1];
+    });
+
+    it('a paused worker ends its jobs and leaves new ones to others, even one that was waiting for a job', async () => {
+      const held = gate();
+      const taken: string[] = [];
+      const { dispatcher } = await api();
+      const first = worker(async (job) => {
+        taken.push(idOf(job));
+        await held.pass();
+      });
+      const runs = [dispatcher.run(compactionJob('running'))];
+      await until(() => held.arrived() === 1, 'one runs');
+      first.workers.pause();
+      // Small jobs and large ones.
+      for (const bytes of [0, 0, largeBytes, largeBytes]) runs.push(dispatcher.run(compactionJob(), { bytes }));
+      await until(async () => (await jobIds(redis)).length === 5, 'they are queued');
+      await sleep(500);
+      expect(taken).toEqual(['running']);
+      let others = 0;
+      worker(async () => void others++);
+      await Promise.all(runs.slice(1));
+      expect(others).toBe(4);
+      held.open();
+      await runs[0];
     });
 
     it('a worker takes only seconds when Redis is away', async () => {
