@@ -17,6 +17,7 @@ interface PutOptions {
   readonly key?: string;
   readonly fairnessKey?: string;
   readonly keyLimit?: number | null;
+  readonly gone?: AbortSignal;
 }
 
 /** The bytes that the store currently counts as held. */
@@ -145,10 +146,11 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         name: string,
         body: AsyncIterable<Buffer>,
         declared: number | null,
-        { budget = 'writes', fairnessKey = 'one', keyLimit = null }: PutOptions = {},
+        { budget = 'writes', fairnessKey = 'one', keyLimit = null, gone }: PutOptions = {},
       ) => {
         keys.push(name);
-        return store.put(name, body, { ...small, declaredBytes: declared, budget, fairnessKey, keyLimit });
+        const options = { ...small, declaredBytes: declared, budget, fairnessKey, keyLimit };
+        return store.put(name, body, gone ? { ...options, gone } : options);
       };
       const reopen = async (times: Partial<BudgetTimes>): Promise<void> => {
         store = await open(4 * mib, times);
@@ -184,6 +186,21 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         expect(await isPending(waiting)).toBe(true);
         await store.delete(key);
         expect(await waiting).toMatchObject({ bytes: 2 * mib });
+      });
+
+      it('lets nobody wait whose client has left, nor others because of it', async () => {
+        await put(2 * mib, { key, budget: 'imports' });
+        const client = new AbortController();
+        const left = put(3 * mib, { budget: 'imports', fairnessKey: 'other', gone: client.signal });
+        expect(await isPending(left)).toBe(true);
+        const next = put(mib, { budget: 'imports', fairnessKey: 'third' });
+        expect(await isPending(next)).toBe(true);
+        const reason = new Error('the client has left');
+        client.abort(reason);
+        await expect(left).rejects.toBe(reason);
+        expect(await next).toMatchObject({ bytes: mib });
+        await expect(put(mib, { budget: 'imports', gone: client.signal })).rejects.toBe(reason);
+        expect(await held(store)).toBe(3 * mib);
       });
 
       it('keeps imports and other writes independent of each other', async () => {

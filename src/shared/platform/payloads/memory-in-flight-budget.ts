@@ -22,6 +22,7 @@ export class MemoryReservation implements ArrivingBody, Reservation {
   readonly yields: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
+  readonly gone: AbortSignal | undefined;
   readonly pace = new StallTimer();
   /** Whether it waits for capacity instead of being refused. */
   readonly waits: boolean;
@@ -37,6 +38,7 @@ export class MemoryReservation implements ArrivingBody, Reservation {
     this.waits = body.waits;
     this.fairnessKey = body.fairnessKey ?? '';
     this.keyLimit = body.keyLimit ?? null;
+    this.gone = body.gone;
     this.yields = !body.waits || body.claim === null;
     this.#stallMs = this.yields ? times.stallMs.withYielding : times.stallMs.withOthers;
   }
@@ -60,6 +62,7 @@ export interface NewBody {
   readonly waits: boolean;
   readonly fairnessKey?: string;
   readonly keyLimit?: number | null;
+  readonly gone?: AbortSignal | undefined;
 }
 
 /** The in-flight budget for the bodies that this process receives, by the rules of `in-flight-rules.ts`. */
@@ -92,6 +95,7 @@ export class MemoryInFlightBudget {
 
   async acquire(reservation: MemoryReservation, bytes: number): Promise<void> {
     if (reservation.evicted) throw new ReservationLostError();
+    reservation.gone?.throwIfAborted();
     if (!this.#arriving.includes(reservation)) this.#arriving.push(reservation);
     if (mayAcquire(this.#state(), reservation, bytes)) {
       reservation.held += bytes;
@@ -104,7 +108,16 @@ export class MemoryInFlightBudget {
     reservation.waiting = { bytes, resolve, reject };
     this.#timer ??= setInterval(() => this.#resolveWaits(), pollMs).unref();
     this.#resolveWaits();
-    await promise;
+    const giveUp = (): void => {
+      stopWaiting(reservation);
+      reject(reservation.gone?.reason);
+    };
+    reservation.gone?.addEventListener('abort', giveUp);
+    try {
+      await promise;
+    } finally {
+      reservation.gone?.removeEventListener('abort', giveUp);
+    }
   }
 
   /** Marks the body as complete. It holds `bytes` until `release`. */

@@ -32,6 +32,7 @@ export class OwnBody implements Reservation {
   readonly keyLimit: number | null;
   readonly budget: RedisInFlightBudget;
   readonly pace = new StallTimer();
+  readonly #gone: AbortSignal | undefined;
   readonly #times: RedisPayloadTimes;
   isInside = false;
   isComplete = false;
@@ -50,6 +51,7 @@ export class OwnBody implements Reservation {
     this.waits = options.budget === 'imports';
     this.fairnessKey = options.fairnessKey ?? '';
     this.keyLimit = options.keyLimit ?? null;
+    this.#gone = options.gone;
     this.#times = times;
   }
 
@@ -57,6 +59,7 @@ export class OwnBody implements Reservation {
     const { waitMs, yieldingWaitMs } = this.#times;
     const deadline = performance.now() + (this.waits ? waitMs : yieldingWaitMs);
     for (;;) {
+      this.#gone?.throwIfAborted();
       const result = this.lost ? 'lost' : await this.budget.acquire(this, bytes, this.isInside);
       if (result === 'lost') throw new ReservationLostError();
       if (result === 'refused') throw new BudgetExhaustedError();
