@@ -112,7 +112,11 @@ export class RedisDispatcher implements JobDispatcher {
         this.#countJob(jobId, options.fairnessKey),
         this.#queue.admit(jobId, job, options),
       ]);
-      await this.#queue.add(queue, jobId, job, load - 1);
+      await this.#queue.add(queue, jobId, job, load - 1).catch((error: unknown) => {
+        // Redis may have it nevertheless, but its body is released with this error.
+        this.#revoke(jobId);
+        throw error;
+      });
       await this.#await(jobId, queue, waiter, options);
     } finally {
       this.#waiting.delete(jobId);
