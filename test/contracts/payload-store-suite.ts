@@ -1,8 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { PayloadTooLargeError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
-import type { BudgetName, BudgetTimes } from '../../src/shared/platform/payloads/in-flight-rules.ts';
-import { PayloadMissingError, type PayloadStore } from '../../src/shared/platform/payloads/payload-store.ts';
+import {
+  type BudgetName,
+  type BudgetTimes,
+  maxWaitingPerKey,
+} from '../../src/shared/platform/payloads/in-flight-rules.ts';
+import {
+  BudgetExhaustedError,
+  PayloadMissingError,
+  type PayloadStore,
+} from '../../src/shared/platform/payloads/payload-store.ts';
 import { until } from '../support/until.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 
@@ -201,6 +209,19 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         expect(await next).toMatchObject({ bytes: mib });
         await expect(put(mib, { budget: 'imports', gone: client.signal })).rejects.toBe(reason);
         expect(await held(store)).toBe(3 * mib);
+      });
+
+      it('lets only so many of a key wait, and refuses others at once', async () => {
+        await put(4 * mib, { key, budget: 'imports' });
+        const waiting = Array.from({ length: maxWaitingPerKey }, () => put(1000, { budget: 'imports' }));
+        const all = Promise.all(waiting);
+        expect(await isPending(all)).toBe(true);
+        await expect(put(1000, { budget: 'imports' })).rejects.toThrow(BudgetExhaustedError);
+        const other = put(1000, { budget: 'imports', fairnessKey: 'other' });
+        expect(await isPending(other)).toBe(true);
+        await store.delete(key);
+        await Promise.all([all, other]);
+        await put(1000, { budget: 'imports' });
       });
 
       it('keeps imports and other writes independent of each other', async () => {

@@ -6,6 +6,7 @@ import {
   chooseEvictions,
   defaultBudgetTimes,
   isOverLimit,
+  maxWaitingPerKey,
   mayAcquire,
   mayWait,
   usedByKey,
@@ -103,6 +104,8 @@ export class MemoryInFlightBudget {
     }
     if (reservation.held === 0 && !reservation.waits && !mayWait(this.#state(), reservation, bytes))
       throw new BudgetExhaustedError();
+    if (reservation.held === 0 && this.#waitingOf(reservation.fairnessKey) >= maxWaitingPerKey)
+      throw new BudgetExhaustedError();
     reservation.blockedSince = performance.now();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     reservation.waiting = { bytes, resolve, reject };
@@ -140,6 +143,10 @@ export class MemoryInFlightBudget {
     if (left > 0) this.#complete.set(fairnessKey, left);
     else this.#complete.delete(fairnessKey);
     this.#resolveWaits();
+  }
+
+  #waitingOf(fairnessKey: string): number {
+    return this.#arriving.filter((each) => each.held === 0 && each.waiting && each.fairnessKey === fairnessKey).length;
   }
 
   #state(): BudgetState<MemoryReservation> {
