@@ -163,7 +163,7 @@ module.exports = {
         path: '^src/api/',
         pathNot: [
           '^src/api/(platform/scans/|create-api-context\\.ts$)',
-          '^src/api/state/(state-service|state\\.routes|state-view)\\.ts$',
+          '^src/api/state/(state-downloads(\\.test)?|state-service|state-view)\\.ts$',
         ],
       },
       to: { path: '^src/shared/(state/state-reader|search/scan-resources)\\.ts$' },
@@ -176,7 +176,7 @@ module.exports = {
     },
     onlyIn('fastify-in-api', '@?fastify', ['^src/api/']),
     onlyIn('trpc-in-procedures', '@trpc', ['^src/api/(access/procedures/|dashboard\\.routes\\.ts$|.+\\.trpc\\.ts$)', '^src/web/']),
-    onlyIn('bullmq-in-jobs', 'bullmq', ['^src/shared/jobs/', '^src/workers/platform/queue-workers\\.ts$']),
+    onlyIn('bullmq-in-jobs', 'bullmq', ['^src/shared/jobs/', '^src/workers/platform/(queue-workers|stored-errors)\\.ts$']),
     onlyIn('ioredis-in-redis', 'ioredis', ['^src/shared/platform/redis/']),
     onlyIn('commander-in-cli', 'commander', ['^src/cli/']),
     onlyIn('aws-in-blobs-and-kms', '@aws-sdk|@smithy', ['^src/shared/platform/(blobs|kms)/']),

@@ -119,8 +119,9 @@ export function createClusterDispatcher(context: ClusterContext): JobDispatcher 
 }
 
 /** Creates a queue client for workers whose jobs enqueue others without waiting for them. */
-export function createClusterQueue({ admissions, config, queues }: ClusterContext): RedisJobQueue {
+export function createClusterQueue({ admissions, config, producer, queues }: ClusterContext): RedisJobQueue {
   return new RedisJobQueue({
+    producer,
     queues,
     admissions,
     largeBytes: config.limits.largeBytes,

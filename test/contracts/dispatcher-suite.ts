@@ -207,18 +207,46 @@ export function describeDispatcher(
       const held = gate();
       let done = false;
       const { dispatcher } = await open({
-        waitMs: 700,
+        waitMs: 2_000,
         work: async () => {
           await held.pass();
           done = true;
         },
       });
       const run = dispatcher.run(compactionJob());
+      run.catch(() => {});
+      await until(() => held.arrived() === 1, 'it runs');
       await expect(run).rejects.toThrow(JobPendingError);
       await expect(run).rejects.toMatchObject({ status: 503, code: 'job-pending', retryAfterSeconds: 5 });
       expect(done).toBe(false);
       held.open();
       await until(() => done, 'the job continues');
+    });
+
+    it('a job that has not begun when its call ends never runs, and counts no more', async () => {
+      const held = gate();
+      const ran: string[] = [];
+      const { dispatcher, look } = await open({
+        waitMs: 4_000,
+        concurrency: 1,
+        work: async (job) => {
+          ran.push(idOf(job));
+          await held.pass();
+        },
+      });
+      const first = dispatcher.run(compactionJob('first'), { fairnessKey: 'one' });
+      first.catch(() => {});
+      await until(() => ran.length === 1, 'one runs');
+      const withdrawn = ['one', 'two'].map((fairnessKey) => dispatcher.run(compactionJob('late'), { fairnessKey }));
+      for (const run of withdrawn) run.catch(() => {});
+      await expect(first).rejects.toThrow(JobPendingError);
+      for (const run of withdrawn)
+        await expect(run).rejects.toMatchObject({ status: 503, code: 'job-withdrawn', retryAfterSeconds: 5 });
+      await look();
+      expect(dispatcher.state()).toMatchObject({ waiting: 0, active: 1 });
+      held.open();
+      await dispatcher.run(compactionJob('last'));
+      expect(ran).toEqual(['first', 'last']);
     });
 
     it('setting the clock back does not make a call wait longer', async () => {

@@ -1,8 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { PayloadTooLargeError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
-import type { BudgetName, BudgetTimes } from '../../src/shared/platform/payloads/in-flight-rules.ts';
-import { PayloadMissingError, type PayloadStore } from '../../src/shared/platform/payloads/payload-store.ts';
+import {
+  type BudgetName,
+  type BudgetTimes,
+  maxWaitingPerKey,
+} from '../../src/shared/platform/payloads/in-flight-rules.ts';
+import {
+  BudgetExhaustedError,
+  PayloadMissingError,
+  type PayloadStore,
+} from '../../src/shared/platform/payloads/payload-store.ts';
 import { until } from '../support/until.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 
@@ -17,6 +25,7 @@ interface PutOptions {
   readonly key?: string;
   readonly fairnessKey?: string;
   readonly keyLimit?: number | null;
+  readonly gone?: AbortSignal;
 }
 
 /** The bytes that the store currently counts as held. */
@@ -145,10 +154,11 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         name: string,
         body: AsyncIterable<Buffer>,
         declared: number | null,
-        { budget = 'writes', fairnessKey = 'one', keyLimit = null }: PutOptions = {},
+        { budget = 'writes', fairnessKey = 'one', keyLimit = null, gone }: PutOptions = {},
       ) => {
         keys.push(name);
-        return store.put(name, body, { ...small, declaredBytes: declared, budget, fairnessKey, keyLimit });
+        const options = { ...small, declaredBytes: declared, budget, fairnessKey, keyLimit };
+        return store.put(name, body, gone ? { ...options, gone } : options);
       };
       const reopen = async (times: Partial<BudgetTimes>): Promise<void> => {
         store = await open(4 * mib, times);
@@ -184,6 +194,34 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         expect(await isPending(waiting)).toBe(true);
         await store.delete(key);
         expect(await waiting).toMatchObject({ bytes: 2 * mib });
+      });
+
+      it('lets nobody wait whose client has left, nor others because of it', async () => {
+        await put(2 * mib, { key, budget: 'imports' });
+        const client = new AbortController();
+        const left = put(3 * mib, { budget: 'imports', fairnessKey: 'other', gone: client.signal });
+        expect(await isPending(left)).toBe(true);
+        const next = put(mib, { budget: 'imports', fairnessKey: 'third' });
+        expect(await isPending(next)).toBe(true);
+        const reason = new Error('the client has left');
+        client.abort(reason);
+        await expect(left).rejects.toBe(reason);
+        expect(await next).toMatchObject({ bytes: mib });
+        await expect(put(mib, { budget: 'imports', gone: client.signal })).rejects.toBe(reason);
+        expect(await held(store)).toBe(3 * mib);
+      });
+
+      it('lets only so many of a key wait, and refuses others at once', async () => {
+        await put(4 * mib, { key, budget: 'imports' });
+        const waiting = Array.from({ length: maxWaitingPerKey }, () => put(1000, { budget: 'imports' }));
+        const all = Promise.all(waiting);
+        expect(await isPending(all)).toBe(true);
+        await expect(put(1000, { budget: 'imports' })).rejects.toThrow(BudgetExhaustedError);
+        const other = put(1000, { budget: 'imports', fairnessKey: 'other' });
+        expect(await isPending(other)).toBe(true);
+        await store.delete(key);
+        await Promise.all([all, other]);
+        await put(1000, { budget: 'imports' });
       });
 
       it('keeps imports and other writes independent of each other', async () => {

@@ -12,14 +12,24 @@ import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { ConflictError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
-import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
+import { JobPendingError, JobWithdrawnError } from '../../src/shared/platform/errors/outcome.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { PayloadMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
+import { QueueUnavailableError } from '../../src/shared/platform/redis/queue-unavailable.ts';
 import { assertNoEviction, RedisPolicyError, untilReady } from '../../src/shared/platform/redis/redis.ts';
 import { startStopwatch } from '../support/running-time.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { compactionJob, describeDispatcher, gate, idOf, longWaitMs, openGates } from './dispatcher-suite.ts';
+import {
+  compactionJob,
+  describeDispatcher,
+  gate,
+  idOf,
+  largeBytes,
+  longWaitMs,
+  openGates,
+} from './dispatcher-suite.ts';
 import { type ApiSide, openApiSide, openWorkerSide, type WorkerSide } from './redis-queue.ts';
 import { describeOnRedis } from './redis-under-test.ts';
 
@@ -228,6 +238,70 @@ await describeOnRedis((server) => {
     await run;
   });
 
+  it('a job that was queued although its call got an error is refused, and not reported as given up', async () => {
+    const { dispatcher, queues } = await api();
+    const queue = await queues.get('small');
+    const add = queue.add.bind(queue);
+    queue.add = async (...job) => {
+      await add(...job);
+      throw new Error('Command timed out');
+    };
+    await expect(dispatcher.run(compactionJob())).rejects.toThrow(QueueUnavailableError);
+    queue.add = add;
+    const [id] = (await jobIds(redis)) as [string];
+    await until(async () => (await admissions.find(id))?.expired === true, 'it may not run');
+    const work = async (): Promise<void> => {
+      throw new PayloadMissingError();
+    };
+    const side = openWorkerSide({ url: server().url, admissions, jobResults, work });
+    await until(async () => (await queue.getJobState(id)) === 'failed', 'refused');
+    await side.close();
+    const failed = (await side.metrics.jobsEnded.get()).values.filter(({ labels }) => labels.outcome === 'failed');
+    expect(failed.reduce((sum, { value }) => sum + value, 0)).toBe(0);
+  });
+
+  describe('a job whose call gives up', () => {
+    it('is withdrawn before a worker has taken it, and never runs even if Redis restores it', async () => {
+      const { dispatcher, monitor, queues } = await api({ waitMs: 1_000 });
+      const calls = [0, largeBytes, 0].map((bytes) => dispatcher.run(compactionJob(), { bytes, fairnessKey: 'org' }));
+      await until(async () => (await jobIds(redis)).length === 3, 'they wait');
+      const [id] = (await jobIds(redis)) as [string];
+      for (const call of calls) call.catch(() => {});
+      for (const call of calls) await expect(call).rejects.toThrow(JobWithdrawnError);
+      await monitor.poll();
+      expect(Object.values(monitor.queueStates).map(({ waiting }) => waiting)).toEqual([0, 0]);
+      expect(await jobIds(redis)).toEqual([]);
+      await until(async () => (await admissions.find(id))?.expired === true, 'it may not run');
+      const queue = await queues.get('small');
+      await queue.add('compact-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
+      worker(async () => {
+        throw new Error('it runs');
+      });
+      await until(async () => (await queue.getJobState(id)) === 'failed', 'refused');
+      expect((await queue.getJob(id))?.failedReason).toMatch(/^not admitted/);
+    });
+
+    it('goes on if a worker took it and stalled: that worker may still be running it', async () => {
+      const held = gate();
+      await using proxy = await openTcpProxy(server().url);
+      const { dispatcher, queues } = await api({ waitMs: 6_000 });
+      worker(held.pass, { url: proxy.url, lockMs });
+      const run = dispatcher.run(compactionJob());
+      run.catch(() => {});
+      await until(() => held.arrived() === 1, 'it runs');
+      const [id] = (await jobIds(redis)) as [string];
+      proxy.hang();
+      // As the check for stalled jobs of another worker does.
+      await redis.del(`holdfast:writes-small:${id}:lock`);
+      await redis.lrem('holdfast:writes-small:active', 1, id);
+      await redis.rpush('holdfast:writes-small:wait', id);
+      await expect(run).rejects.toThrow(JobPendingError);
+      expect(await (await queues.get('small')).getJobState(id)).toBe('waiting');
+      proxy.resume();
+      held.open();
+    });
+  });
+
   describe('a job delivered twice', () => {
     it('is taken over when its worker hangs, and reported once', async () => {
       const held = gate();
@@ -283,10 +357,15 @@ await describeOnRedis((server) => {
       const run = dispatcher.run(compactionJob());
       await written.promise;
       proxy.hang();
-      worker(async () => void runs++, { lockMs, onEnded: async (job) => void ended.push(idOf(job)) });
+      const { metrics } = worker(async () => void runs++, {
+        lockMs,
+        onEnded: async (job) => void ended.push(idOf(job)),
+      });
       await run;
       await until(() => ended.length === 1, 'tidied up');
       expect(runs).toBe(1);
+      // That is no tampering with Redis.
+      expect((await metrics.queueRejected.get()).values).toEqual([]);
       await until(async () => {
         await monitor.poll();
         return monitor.queueStates.small.active === 0;
@@ -608,6 +687,30 @@ await describeOnRedis((server) => {
       await runs[1];
     });
 
+    it('a paused worker ends its jobs and leaves new ones to others, even one that was waiting for a job', async () => {
+      const held = gate();
+      const taken: string[] = [];
+      const { dispatcher } = await api();
+      const first = worker(async (job) => {
+        taken.push(idOf(job));
+        await held.pass();
+      });
+      const runs = [dispatcher.run(compactionJob('running'))];
+      await until(() => held.arrived() === 1, 'one runs');
+      first.workers.pause();
+      // Small jobs and large ones.
+      for (const bytes of [0, 0, largeBytes, largeBytes]) runs.push(dispatcher.run(compactionJob(), { bytes }));
+      await until(async () => (await jobIds(redis)).length === 5, 'they are queued');
+      await sleep(500);
+      expect(taken).toEqual(['running']);
+      let others = 0;
+      worker(async () => void others++);
+      await Promise.all(runs.slice(1));
+      expect(others).toBe(4);
+      held.open();
+      await runs[0];
+    });
+
     it('a worker takes only seconds when Redis is away', async () => {
       const { dispatcher } = await api();
       const side = openWorkerSide({ url: server().url, admissions, jobResults, work: async () => {} });
@@ -650,9 +753,12 @@ await describeOnRedis((server) => {
     it('the wait leaves the job to the worker, and its caller to the next call', async () => {
       const held = gate();
       const before = await countJobResults(db);
-      const { dispatcher } = await api({ waitMs: 500 });
+      const { dispatcher } = await api({ waitMs: 2_000 });
       worker(held.pass);
-      await expect(dispatcher.run(compactionJob())).rejects.toThrow(JobPendingError);
+      const run = dispatcher.run(compactionJob());
+      run.catch(() => {});
+      await until(() => held.arrived() === 1, 'it runs');
+      await expect(run).rejects.toThrow(JobPendingError);
       held.open();
       await until(async () => (await countJobResults(db)) === before + 1, 'committed');
     });

@@ -19,12 +19,14 @@ export interface TcpProxy extends AsyncDisposable {
   /** Rejects new connections until `accept`, and breaks the open ones. */
   refuse(): void;
   accept(): void;
+  /** New connections lead to the host and port of this URL; open ones stay where they are. */
+  redirect(target: string): void;
   connections(): number;
 }
 
 /** Opens a proxy to the host and port of `target`. */
 export async function openTcpProxy(target: string): Promise<TcpProxy> {
-  const { hostname, port } = new URL(target);
+  let goal = new URL(target);
   const pairs = new Set<readonly [client: Socket, server: Socket]>();
   /** Clients that must not get any more data. */
   const forsaken = new Set<Socket>();
@@ -35,7 +37,7 @@ export async function openTcpProxy(target: string): Promise<TcpProxy> {
       client.resetAndDestroy();
       return;
     }
-    const server = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 5432) });
+    const server = connect({ host: goal.hostname.replace(/^\[|\]$/g, ''), port: Number(goal.port || 5432) });
     const pair = [client, server] as const;
     pairs.add(pair);
     for (const [from, to] of [pair, [server, client] as const]) {
@@ -93,6 +95,9 @@ export async function openTcpProxy(target: string): Promise<TcpProxy> {
     },
     accept: () => {
       refusing = false;
+    },
+    redirect: (to) => {
+      goal = new URL(to);
     },
     connections: () => pairs.size,
     [Symbol.asyncDispose]: async () => {

@@ -3,11 +3,12 @@ import { Type } from 'typebox';
 import { type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
 import { Name } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../platform/audit-trail/refusals.ts';
-import { sendState } from './state.routes.ts';
+import type { StateDownloads } from './state-downloads.ts';
 import type { StateService } from './state-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
+    readonly downloads: StateDownloads;
     readonly states: StateService;
   }
 }
@@ -31,7 +32,7 @@ export function registerStateDownload(scope: FastifyInstance, services: Procedur
       const state = await services.states.readVersion(ref, stackVersion, calls.trail(caller, access, 'stack.export'));
       const name = `${ref.project}-${ref.stack}-${stackVersion}.json`.replace(/[^\w.-]/g, '_');
       void reply.header('content-disposition', `attachment; filename="${name}"`);
-      return sendState(request, reply, state);
+      return services.downloads.send(request, reply, { caller, state });
     },
   );
 }

@@ -7,6 +7,7 @@ import { registerRetentionRoutes } from './retention.routes.ts';
 import { RetentionService } from './retention-service.ts';
 import { StackDiff } from './stack-diff.ts';
 import { registerStateRoutes } from './state.routes.ts';
+import { StateDownloads } from './state-downloads.ts';
 import { StateService } from './state-service.ts';
 import { StateView } from './state-view.ts';
 import { ValueReads } from './value-reads.ts';
@@ -19,6 +20,7 @@ import { createSubmitWrite } from './writes/submit-write.ts';
 export function createStateServices(context: ApiContext, reclaim: Reclaim) {
   return {
     states: new StateService(context, reclaim),
+    downloads: new StateDownloads(),
     manualEdits: new ManualEdits(context, reclaim),
     resources: new ResourceService(context),
     versions: new VersionService(context),

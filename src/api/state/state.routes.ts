@@ -1,12 +1,7 @@
-import { Readable } from 'node:stream';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { hasPermission, isOutputsOnly } from '../../shared/access/permissions.ts';
 import { importDeployment } from '../../shared/state/deployment-importer.ts';
-import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
-import type { StateDocument } from '../../shared/state/state-reader.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
-import { largeGzip } from '../platform/http/large-gzip.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { component } from '../platform/protocol/components.ts';
@@ -15,11 +10,13 @@ import { StackParams, VersionParams } from '../platform/protocol/core.ts';
 import { UntypedDeployment } from '../platform/protocol/payloads.ts';
 import type { StateScans } from '../platform/scans/state-scans.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
+import type { StateDownloads } from './state-downloads.ts';
 import type { StateService } from './state-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
 
 /** What the routes call. */
 export interface Services {
+  readonly downloads: StateDownloads;
   readonly scans: StateScans;
   readonly states: StateService;
   readonly submitWrite: SubmitWrite;
@@ -41,7 +38,7 @@ export function registerStateRoutes(app: RouteScope, services: Services): void {
   importState(app, services);
 }
 
-function exportState(app: RouteScope, { scans, states }: Services): void {
+function exportState(app: RouteScope, { downloads, scans, states }: Services): void {
   app.get(
     `${stackPath}/export`,
     {
@@ -56,12 +53,13 @@ function exportState(app: RouteScope, { scans, states }: Services): void {
     async (request, reply) => {
       const { audit, caller, params } = request;
       const held = permissionsInPath(caller, params);
-      if (!isOutputsOnly(held)) return sendState(request, reply, await states.readHead(params, audit));
+      if (!isOutputsOnly(held))
+        return downloads.send(request, reply, { caller, state: await states.readHead(params, audit) });
       // The whole state is read for them.
       const scan = scans.open({ caller, signal: clientGone(reply), reserveMemory: () => Promise.resolve() });
       try {
         const state = await states.readOutputs(scan, params, hasPermission(held, 'decrypt'), audit);
-        return sendState(request, reply, state);
+        return await downloads.send(request, reply, { caller, state });
       } finally {
         scan.end();
       }
@@ -69,7 +67,7 @@ function exportState(app: RouteScope, { scans, states }: Services): void {
   );
 }
 
-function exportVersion(app: RouteScope, { states }: Services): void {
+function exportVersion(app: RouteScope, { downloads, states }: Services): void {
   app.get(
     `${stackPath}/export/:stackVersion`,
     {
@@ -77,8 +75,9 @@ function exportVersion(app: RouteScope, { states }: Services): void {
       schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
     },
     async (request, reply) => {
-      const { audit, params } = request;
-      return sendState(request, reply, await states.readVersion(params, params.stackVersion, audit));
+      const { audit, caller, params } = request;
+      const state = await states.readVersion(params, params.stackVersion, audit);
+      return downloads.send(request, reply, { caller, state });
     },
   );
 }
@@ -111,16 +110,4 @@ function importState(app: RouteScope, { states, submitWrite }: Services): void {
       return request.dialect === 'contract' ? { updateID: updateId } : { updateId, updateID: updateId };
     },
   );
-}
-
-/** Sends a state as it is stored, as a stream. */
-export function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
-  if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
-  void reply.type('application/json; charset=utf-8');
-  const zipped = largeGzip(request, reply, state);
-  if (zipped) return reply.send(zipped);
-  // The length exposes a truncated response: proxies end a chunked one as if it were complete. The header is removed if the
-  // response is compressed; gzip marks its own end.
-  void reply.header('content-length', state.sizeBytes);
-  return reply.send(Readable.from(state.bytes, { objectMode: false }));
 }

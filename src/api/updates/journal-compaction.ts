@@ -1,8 +1,10 @@
 import type { AppContext } from '../../shared/context.ts';
 import { compactJournal } from '../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
 import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
 import { QueueUnavailableError } from '../../shared/platform/redis/queue-unavailable.ts';
+import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 
 /**
  * Maximum size of a journal and its base that the API compacts itself when no worker can be reached: in a thread, but in its own
@@ -11,11 +13,21 @@ import { QueueUnavailableError } from '../../shared/platform/redis/queue-unavail
 const maxEntries = 5_000;
 const maxBaseBytes = 8 * 1024 * 1024;
 
-/** Compacts journals for waiting calls: on a worker, or in this process if the queue is unavailable and the journal is short. */
+interface Compaction {
+  readonly running: Promise<void>;
+  /** Begins when `running` has ended. */
+  next: Promise<void> | null;
+}
+
+/**
+ * Compacts journals for waiting calls: on a worker, or in this process if the queue is unavailable and the journal is short. Calls for
+ * the same update share a job: those of many readers would wait for each other on all workers.
+ */
 export class JournalCompaction {
   readonly #context: AppContext;
   readonly #dispatcher: JobDispatcher;
   readonly #turn = new ByteBudget(1);
+  readonly #compactions = new Map<string, Compaction>();
 
   constructor(context: AppContext, dispatcher: JobDispatcher) {
     this.#context = context;
@@ -26,10 +38,30 @@ export class JournalCompaction {
    * Throws InvalidJournalError, UnavailableError if no worker can be reached and the journal is long, and ReadOnlyError once another site has
    * taken over.
    */
-  async compact(updateId: string): Promise<void> {
+  compact(updateId: string): Promise<void> {
+    const compaction = this.#compactions.get(updateId);
+    if (!compaction) return this.#begin(updateId);
+    // The running one may have begun before the newest entries arrived.
+    const begin = (): Promise<void> => this.#begin(updateId);
+    compaction.next ??= compaction.running.then(begin, begin);
+    return withTimeout(compaction.next, this.#context.config.jobs.waitSeconds * 1000, () => new JobPendingError());
+  }
+
+  #begin(updateId: string): Promise<void> {
+    const running = this.#compact(updateId).finally(() => {
+      if (compaction.next === null) this.#compactions.delete(updateId);
+    });
+    const compaction: Compaction = { running, next: null };
+    this.#compactions.set(updateId, compaction);
+    return running;
+  }
+
+  async #compact(updateId: string): Promise<void> {
     this.#context.readOnly.assertNotFenced();
     try {
-      await this.#dispatcher.run(compactJournal.create({ updateId }), { onlyWhileReachable: true });
+      // Jobs of other processes for the same update are behind the first jobs of others.
+      const options = { onlyWhileReachable: true, fairnessKey: updateId };
+      await this.#dispatcher.run(compactJournal.create({ updateId }), options);
     } catch (error) {
       if (!(error instanceof QueueUnavailableError) || !(await this.#isShort(updateId))) throw error;
       this.#context.logger.warn({ updateId, err: error }, 'journal compacted without a worker');

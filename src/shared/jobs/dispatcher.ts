@@ -40,8 +40,8 @@ export function shuttingDown(): UnavailableError {
 export interface JobDispatcher {
   /**
    * Runs the job and resolves once its effect is committed. Rejects with the typed error of a rejected job, or with
-   * UnavailableError if the job failed or its outcome is unknown within the wait (JobPendingError). The call may then be
-   * repeated safely.
+   * UnavailableError if the job failed, did not begin within the wait (JobWithdrawnError) or did not end within it
+   * (JobPendingError). The call may then be repeated safely.
    */
   run(job: Job, options?: DispatchOptions): Promise<void>;
   /** Queues the job to run later; resolves once it is accepted. */

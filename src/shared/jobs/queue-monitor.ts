@@ -1,5 +1,5 @@
 import type { Logger } from '../platform/logger/logger.ts';
-import { type RedisConnection, readMemory, redisCall } from '../platform/redis/redis.ts';
+import { checkWrites, type RedisConnection, readMemory, redisCall } from '../platform/redis/redis.ts';
 import { idleQueue, type QueueName, type QueueState, type QueueStates, queueNames } from './queue-names.ts';
 import type { Queues } from './queues.ts';
 
@@ -62,7 +62,7 @@ export class QueueMonitor {
   async #poll(): Promise<void> {
     try {
       const startedAt = performance.now();
-      const servers = await redisCall(() => readMemory(this.#producer));
+      const [servers] = await redisCall(() => Promise.all([readMemory(this.#producer), checkWrites(this.#producer)]));
       const values = (name: string): number[] =>
         servers.map((memory) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0));
       const limits = values('maxmemory');

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { Value } from 'typebox/value';
 import { UnavailableError } from '../platform/errors/errors.ts';
-import { fromRejection, JobPendingError, type Outcome } from '../platform/errors/outcome.ts';
+import { fromRejection, JobPendingError, JobWithdrawnError, type Outcome } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { QueueUnavailableError } from '../platform/redis/queue-unavailable.ts';
 import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
@@ -41,8 +41,6 @@ interface Waiter {
 }
 
 export interface RedisDispatcherOptions extends RedisJobQueueOptions {
-  /** Fails fast. */
-  readonly producer: RedisConnection;
   /** For the reply channel; this connection can do nothing else. */
   readonly subscriber: RedisConnection;
   readonly jobResults: JobResultRepository;
@@ -55,7 +53,8 @@ export interface RedisDispatcherOptions extends RedisJobQueueOptions {
 /**
  * Dispatches jobs to worker processes through BullMQ. Writes what a job may do to Postgres first; Redis only gets its id. A call
  * waits for the completion message, which is only a hint to poll: the job result in Postgres is authoritative. If there is neither
- * a job nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the client repeats it.
+ * a job nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the client repeats it. A job that no
+ * worker has taken by then is withdrawn.
  */
 export class RedisDispatcher implements JobDispatcher {
   readonly #options: RedisDispatcherOptions;
@@ -113,7 +112,11 @@ export class RedisDispatcher implements JobDispatcher {
         this.#countJob(jobId, options.fairnessKey),
         this.#queue.admit(jobId, job, options),
       ]);
-      await this.#queue.add(queue, jobId, job, load - 1);
+      await this.#queue.add(queue, jobId, job, load - 1).catch((error: unknown) => {
+        // Redis may have it nevertheless, but its body is released with this error.
+        this.#revoke(jobId);
+        throw error;
+      });
       await this.#await(jobId, queue, waiter, options);
     } finally {
       this.#waiting.delete(jobId);
@@ -121,7 +124,19 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
-  /** For a job that Redis lost: a restored copy must not run after the caller has repeated the call. */
+  /** Otherwise the next workers would first run jobs whose callers have long since repeated their calls. */
+  async #withdraw(jobId: string, queue: Queue<JobData>): Promise<boolean> {
+    try {
+      if (!(await this.#queue.withdraw(queue, jobId))) return false;
+    } catch (error) {
+      this.#options.logger.debug({ jobId, err: error }, 'job could not be withdrawn; it will expire');
+      return false;
+    }
+    this.#revoke(jobId);
+    return true;
+  }
+
+  /** For a job that Redis should not have: a copy must not run after the caller has repeated the call. */
   #revoke(jobId: string): void {
     const { admissions, logger } = this.#options;
     const revoking = admissions
@@ -164,7 +179,8 @@ export class RedisDispatcher implements JobDispatcher {
       );
       await untilNotified(waiter, pause);
       if ((await this.#outcomeOf(jobId)) === 'committed') return;
-      if (performance.now() >= deadline) throw new JobPendingError();
+      if (performance.now() >= deadline)
+        throw (await this.#withdraw(jobId, queue)) ? new JobWithdrawnError() : new JobPendingError();
       const state = await this.#stateOf(jobId, queue);
       if (state === 'under way' || (state === 'unreachable' && !onlyWhileReachable)) continue;
       // The job may have ended and been removed between the two queries.

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
-import { redisCall } from '../platform/redis/redis.ts';
+import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
 import { inSpan } from '../platform/tracing/tracing.ts';
 import type { Job } from './definitions.ts';
 import type { DispatchOptions } from './dispatcher.ts';
@@ -8,11 +8,23 @@ import type { JobRepository } from './job-repository.ts';
 import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
+/**
+ * Removes a job that waits and was never taken. BullMQ would also remove one that a worker took and stalled with: that worker may
+ * still run it.
+ */
+const withdrawScript = `
+if tonumber(redis.call('HGET', KEYS[1], 'ats') or 0) > 0 then return 0 end
+if redis.call('ZREM', KEYS[2], ARGV[1]) + redis.call('LREM', KEYS[3], 1, ARGV[1]) == 0 then return 0 end
+redis.call('DEL', KEYS[1])
+return 1`;
+
 const lowestPriority = 1_000;
 /** Behind the first waiting job of every fairness key. */
 const unawaitedPriority = 1;
 
 export interface RedisJobQueueOptions {
+  /** Fails fast. */
+  readonly producer: RedisConnection;
   readonly queues: Queues;
   readonly admissions: JobRepository;
   /** Bodies of at least this size go to the large queue. */
@@ -47,6 +59,12 @@ export class RedisJobQueue {
   async admit(jobId: string, job: Job, { encryption = null }: DispatchOptions): Promise<void> {
     const { admissions, jobLifeMs } = this.#options;
     await admissions.insert(jobId, job, encryption, jobLifeMs / 1000);
+  }
+
+  /** Removes the job if no worker has taken it; returns whether it did. Throws QueueUnavailableError. */
+  async withdraw(queue: Queue<JobData>, jobId: string): Promise<boolean> {
+    const keys = [jobId, 'prioritized', 'wait'].map((type) => queue.toKey(type));
+    return (await redisCall(() => this.#options.producer.eval(withdrawScript, keys.length, ...keys, jobId))) === 1;
   }
 
   /** Jobs with a lower `priority` run first. */

@@ -12,7 +12,7 @@ import {
 import { type QueueName, type QueueState, queueFor } from '../../shared/jobs/queue-names.ts';
 import { runInOrder } from '../../shared/platform/db/connection-gate.ts';
 import { AppError, UnavailableError } from '../../shared/platform/errors/errors.ts';
-import { JobPendingError, toRejection } from '../../shared/platform/errors/outcome.ts';
+import { JobPendingError, JobWithdrawnError, toRejection } from '../../shared/platform/errors/outcome.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { forRequest } from '../../shared/platform/logger/request-lines.ts';
 import { type BodyEncryption, PayloadMissingError } from '../../shared/platform/payloads/payload-store.ts';
@@ -81,12 +81,14 @@ export class InProcessDispatcher implements JobDispatcher {
 
   async run(job: Job, options: DispatchOptions = {}): Promise<void> {
     if (this.#closed) throw shuttingDown();
-    await withTimeout(this.#add(job, options, true), this.#options.waitMs, () => new JobPendingError());
+    const { done, withdraw } = this.#add(job, options, true);
+    const late = (): Error => (withdraw() ? new JobWithdrawnError() : new JobPendingError());
+    await withTimeout(done, this.#options.waitMs, late);
   }
 
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     if (this.#closed) throw shuttingDown();
-    this.#add(job, options, false).catch((error: unknown) =>
+    this.#add(job, options, false).done.catch((error: unknown) =>
       this.#options.logger.error({ job: job.name, err: error }, 'job failed'),
     );
   }
@@ -108,34 +110,50 @@ export class InProcessDispatcher implements JobDispatcher {
     );
   }
 
-  /** Runs the job when it is its turn; settles as the job ends. Jobs of equal priority run in order of arrival. */
-  #add(job: Job, { bytes = 0, encryption = null, fairnessKey }: DispatchOptions, isAwaited: boolean): Promise<void> {
+  /**
+   * Runs the job when it is its turn. `done` settles as the job ends; `withdraw` returns false if the job has begun. Jobs of equal
+   * priority run in order of arrival.
+   */
+  #add(
+    job: Job,
+    { bytes = 0, encryption = null, fairnessKey }: DispatchOptions,
+    isAwaited: boolean,
+  ): { readonly done: Promise<void>; readonly withdraw: () => boolean } {
     const queue = this.#queues[queueFor(bytes, this.#options.largeBytes)];
     // The number of earlier jobs of the same fairness key that have not ended.
     const load = fairnessKey === undefined ? 0 : (this.#loads.get(fairnessKey) ?? 0);
     if (fairnessKey !== undefined) this.#loads.set(fairnessKey, load + 1);
     const since = { ms: performance.now() };
     queue.waitingSince.add(since);
+    const uncount = (): void => {
+      this.#reduceLoad(fairnessKey);
+      if (isAwaited) this.#countAwaited(queue, -1);
+    };
+    const withdraw = (): boolean => {
+      // A job that begins leaves the set.
+      if (!queue.waitingSince.delete(since)) return false;
+      uncount();
+      return true;
+    };
     const process = async (): Promise<void> => {
-      queue.waitingSince.delete(since);
+      if (!queue.waitingSince.delete(since)) return;
       try {
         await forRequest(job.requestId, () =>
           inJobSpan(`job ${job.name}`, job.traceparent, () => this.#process(queue, job, encryption)),
         );
       } finally {
-        this.#reduceLoad(fairnessKey);
-        if (isAwaited) this.#countAwaited(queue, -1);
+        uncount();
       }
     };
     // The queue starts a job in the context of the one that ended before it.
     const run = isAwaited ? AsyncResource.bind(process) : () => runInOrder(process);
     if (isAwaited) {
       this.#countAwaited(queue, 1);
-      return queue.runs.add(run, { priority: -load });
+      return { done: queue.runs.add(run, { priority: -load }), withdraw };
     }
     // Behind the first waiting job of every fairness key.
     const priority = -Math.max(load, 1);
-    return queue.background.add(() => queue.runs.add(run, { priority }), { priority });
+    return { done: queue.background.add(() => queue.runs.add(run, { priority }), { priority }), withdraw };
   }
 
   /** Leaves all slots, or later all but one, to jobs that calls wait for, as long as there are any. */

@@ -18,7 +18,13 @@ export interface QueuedRecord {
   readonly id?: string | undefined;
   readonly name: string;
   readonly data: unknown;
+  /** How often a worker took it, this time included. */
+  readonly attemptsStarted?: number;
 }
+
+const distrustText = 'rejected a job or body from Redis that no API process wrote';
+/** Without any tampering: no worker came to it in time, or Redis lost it and restored it after a failover. */
+const expiredText = 'rejected a job that came too late: its call has been given up or repeated';
 
 /** Maximum length of untrusted text in a log line. */
 const shownCharacters = 64;
@@ -60,8 +66,10 @@ export class JobVerifier {
       this.distrust(reason ?? 'unknown', queued.id);
       throw new NotAdmittedError(reason ?? 'unknown');
     }
-    if (admission.outcome) this.distrust('replayed', queued.id);
-    else if (!matches(queued, admission.job)) this.distrust('altered', queued.id);
+    if (admission.outcome) {
+      // A worker may have died after it stored the outcome.
+      if ((queued.attemptsStarted ?? 1) <= 1) this.distrust('replayed', queued.id);
+    } else if (!matches(queued, admission.job)) this.distrust('altered', queued.id);
     return admission;
   }
 
@@ -74,7 +82,7 @@ export class JobVerifier {
   distrust(reason: DistrustReason, jobId: string | undefined): void {
     this.#metrics.queueRejected.labels(reason).inc();
     const fields = { reason, jobId: shown(jobId) };
-    this.#warning.warn(reason, fields, 'rejected a job or body from Redis that no API process wrote');
+    this.#warning.warn(reason, fields, reason === 'expired' ? expiredText : distrustText);
   }
 }
 

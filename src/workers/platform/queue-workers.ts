@@ -1,26 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
+import { DelayedError, type Job as QueuedJob, WaitingError, Worker } from 'bullmq';
 import { Value } from 'typebox/value';
 import { Job, JobHead, jobNames } from '../../shared/jobs/definitions.ts';
 import type { JobAdmission, JobRepository } from '../../shared/jobs/job-repository.ts';
 import type { JobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../shared/jobs/queues.ts';
-import { AppError } from '../../shared/platform/errors/errors.ts';
 import { type Outcome, toRejection } from '../../shared/platform/errors/outcome.ts';
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
 import { childOfProcess, type Logger } from '../../shared/platform/logger/logger.ts';
 import { forRequest } from '../../shared/platform/logger/request-lines.ts';
-import {
-  type BodyEncryption,
-  PayloadMissingError,
-  PayloadTamperedError,
-} from '../../shared/platform/payloads/payload-store.ts';
+import { type BodyEncryption, PayloadTamperedError } from '../../shared/platform/payloads/payload-store.ts';
 import { disconnectRedis, type RedisConnection } from '../../shared/platform/redis/redis.ts';
 import { type Metrics, observeTraced } from '../../shared/platform/telemetry/metrics.ts';
 import { currentSpan, inJobSpan } from '../../shared/platform/tracing/tracing.ts';
 import type { JobHandlers } from './handlers.ts';
 import { JobVerifier, NotAdmittedError, replyChannelOf, shown } from './job-verifier.ts';
+import { RefusedError, redacted } from './stored-errors.ts';
 
 /**
  * A worker that does not renew its locks for this long loses its jobs to others, which check for such jobs at half this interval;
@@ -54,7 +50,9 @@ export interface QueueWorkersOptions {
 }
 
 export interface QueueWorkers {
-  /** Accepts no more jobs and waits for the running ones. */
+  /** Accepts no more jobs. */
+  pause(): void;
+  /** Also waits for the running ones. */
   close(): Promise<void>;
 }
 
@@ -65,6 +63,9 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   for (const name of jobNames) options.metrics.jobsEnded.labels(name, 'failed').inc(0);
   const workers = queueNames.map((name) => new QueueWorker(name, connection, options));
   return {
+    pause: () => {
+      for (const worker of workers) worker.pause();
+    },
     close: async () => {
       // The last commands of BullMQ may fail as the connection closes; nothing depends on them.
       const logFault = (error: unknown): void =>
@@ -87,14 +88,6 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   };
 }
 
-/** The job must not run, now or later. BullMQ stores the message in Redis. */
-class RefusedError extends UnrecoverableError {
-  constructor(message: string) {
-    super(message);
-    this.stack = message;
-  }
-}
-
 class QueueWorker {
   readonly #options: QueueWorkersOptions;
   readonly #logger: Logger;
@@ -103,6 +96,7 @@ class QueueWorker {
   readonly #worker: Worker<JobData>;
   readonly #reporting = new Set<Promise<void>>();
   #runningJobs = 0;
+  #isPaused = false;
   #lastError = '';
 
   constructor(name: QueueName, connection: RedisConnection, options: QueueWorkersOptions) {
@@ -145,12 +139,22 @@ class QueueWorker {
     return this.#runningJobs;
   }
 
+  pause(): void {
+    this.#isPaused = true;
+    void this.#worker.pause(true);
+  }
+
   async close(): Promise<void> {
     await this.#worker.close();
     await Promise.all(this.#reporting);
   }
 
   async #runQueued(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
+    if (this.#isPaused) {
+      // A worker that waits for a job takes one more.
+      await queued.moveToWait(token);
+      throw new WaitingError();
+    }
     this.#runningJobs++;
     try {
       return await this.#process(queued, token);
@@ -281,18 +285,4 @@ class QueueWorker {
     this.#lastError = error.message;
     this.#warning.warn('worker', { err: error }, 'worker reported an error');
   }
-}
-
-/**
- * The error as BullMQ may store it in Redis: only its kind, since the message may quote a body. The log has the rest. Only the
- * client has a body that is missing or was changed, so such jobs are not retried.
- */
-function redacted(error: unknown): Error {
-  const code = error instanceof AppError ? error.code : (error as { code?: unknown } | null)?.code;
-  const name = error instanceof Error ? error.name : 'unknown error';
-  const text = `${name}${code === undefined ? '' : ` (${String(code)})`}; see the worker's log`;
-  const isLost = error instanceof PayloadMissingError || error instanceof PayloadTamperedError;
-  const result = isLost ? new UnrecoverableError(text) : new Error(text);
-  result.stack = text;
-  return result;
 }

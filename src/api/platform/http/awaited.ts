@@ -9,5 +9,25 @@ import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 export async function assertAwaited({ socket }: IncomingMessage): Promise<void> {
   // The end of the connection follows the body in the kernel's buffer, so the first iteration may read only the body.
   for (let round = 0; round < 2; round++) await nextSlice();
-  if (socket.destroyed || socket.readableEnded) throw new InvalidRequestError('The client has disconnected');
+  if (socket.destroyed || socket.readableEnded) throw disconnected();
+}
+
+/** Calls `work` with a signal that fires when the connection of the client closes. Node notices that only while it reads from it. */
+export async function whileConnected<T>(
+  { socket }: Pick<IncomingMessage, 'socket'>,
+  work: (gone: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const gone = new AbortController();
+  const end = (): void => gone.abort(disconnected());
+  if (socket.destroyed) end();
+  socket.once('close', end);
+  try {
+    return await work(gone.signal);
+  } finally {
+    socket.off('close', end);
+  }
+}
+
+function disconnected(): InvalidRequestError {
+  return new InvalidRequestError('The client has disconnected');
 }

@@ -19,6 +19,7 @@ import {
   parsedWeight,
 } from '../../../shared/state/checkpoints/body-buffer.ts';
 import { sendContinue } from '../server/unread-bodies.ts';
+import { whileConnected } from './awaited.ts';
 
 /** Limit for control bodies, in bytes: this, or `maxFieldsPerBody` of the largest fields, up to the configured maximum. */
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -78,9 +79,8 @@ export async function receiveBody(
   const fairnessKey = (request.params as { organization?: string }).organization ?? '';
   const bounds = { declaredBytes: declaredBytes(request), maxBytes, fairnessKey };
   assertDeclaredSize(bounds.declaredBytes, maxBytes);
-  const arrived = await bodyBuffer.arrivals.receive(
-    checkedBody(request.raw, config.limits.minBodyBytesPerSecond),
-    bounds,
+  const arrived = await whileConnected(request.raw, (gone) =>
+    bodyBuffer.arrivals.receive(checkedBody(request.raw, config.limits.minBodyBytesPerSecond), { ...bounds, gone }),
   );
   try {
     const options = { maxBytes, weight: parsedWeight, waitMs: inflateWaitMs, fairnessKey };

@@ -23,7 +23,7 @@ import {
 } from '../../../shared/state/checkpoints/body-buffer.ts';
 import { LargeBaseError } from '../../../shared/state/checkpoints/checkpoint-writer.ts';
 import type { LeaseFence } from '../../../shared/updates/lease.ts';
-import { assertAwaited } from '../../platform/http/awaited.ts';
+import { assertAwaited, whileConnected } from '../../platform/http/awaited.ts';
 import { declaredBytes, maxDirectInflatedBytes, type PayloadBody, readBody } from '../../platform/http/body.ts';
 import { leaseToken } from '../../platform/http/paths.ts';
 import type { Lease } from '../../platform/http/request.ts';
@@ -158,7 +158,8 @@ async function commitOnWorker<N extends WriteName, I>(
     fairnessKey,
     keyLimit,
   };
-  const { bytes, encryption } = await payloads.put(payloadKey, stream, options).catch(async (error: unknown) => {
+  const put = (gone: AbortSignal) => payloads.put(payloadKey, stream, { ...options, gone });
+  const { bytes, encryption } = await whileConnected(request.raw, put).catch(async (error: unknown) => {
     if (keyLimit === null || !(error instanceof BudgetExhaustedError) || !error.isKeyLimit) throw error;
     quotas.refused('inFlightBytes');
     const used = (await payloads.heldByKey(write.budget)).get(fairnessKey) ?? 0;

@@ -28,12 +28,21 @@ export const Outcome = Type.Union([
 ]);
 export type Outcome = Type.Static<typeof Outcome>;
 
-/** The wait is over while the job is still queued or running; it may yet be committed. */
+/** The wait is over, but the job has begun; it may yet be committed. */
 export class JobPendingError extends UnavailableError {
   override readonly name = 'JobPendingError';
   override readonly code = 'job-pending';
   constructor() {
     super('The write is taking longer than this call may wait; please repeat it', { retryAfterSeconds: 5 });
+  }
+}
+
+/** The wait is over, no worker has taken the job, and none will. */
+export class JobWithdrawnError extends UnavailableError {
+  override readonly name = 'JobWithdrawnError';
+  override readonly code = 'job-withdrawn';
+  constructor() {
+    super('No worker was free in time, and nothing was changed; please repeat the call', { retryAfterSeconds: 5 });
   }
 }
 

@@ -35,11 +35,12 @@ export class ArrivalBuffer {
       declaredBytes,
       maxBytes,
       fairnessKey = '',
-    }: { declaredBytes: number | null; maxBytes: number; fairnessKey?: string },
+      gone,
+    }: { declaredBytes: number | null; maxBytes: number; fairnessKey?: string; gone?: AbortSignal },
   ): Promise<BufferedBody> {
     const claim = declaredBytes ?? maxBytes;
     const reservation =
-      claim <= freeBytes ? null : this.#inFlight.enter({ claim: declaredBytes, waits: true, fairnessKey });
+      claim <= freeBytes ? null : this.#inFlight.enter({ claim: declaredBytes, waits: true, fairnessKey, gone });
     const buffer = new GrowingBuffer(declaredBytes ?? 0);
     try {
       const options = { declaredBytes, maxBytes, budget: 'imports', fairnessKey } as const;

@@ -63,6 +63,9 @@ export const fairnessRules = {
   maxEvictions: 16,
 } as const;
 
+/** Each decision looks at all bodies that wait. So many of a key may wait in a process before a byte is read; more are refused. */
+export const maxWaitingPerKey = 64;
+
 type Bodies = ReadonlySet<ArrivingBody>;
 const none: Bodies = new Set();
 

@@ -6,6 +6,7 @@ import {
   chooseEvictions,
   defaultBudgetTimes,
   isOverLimit,
+  maxWaitingPerKey,
   mayAcquire,
   mayWait,
   usedByKey,
@@ -22,6 +23,7 @@ export class MemoryReservation implements ArrivingBody, Reservation {
   readonly yields: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
+  readonly gone: AbortSignal | undefined;
   readonly pace = new StallTimer();
   /** Whether it waits for capacity instead of being refused. */
   readonly waits: boolean;
@@ -37,6 +39,7 @@ export class MemoryReservation implements ArrivingBody, Reservation {
     this.waits = body.waits;
     this.fairnessKey = body.fairnessKey ?? '';
     this.keyLimit = body.keyLimit ?? null;
+    this.gone = body.gone;
     this.yields = !body.waits || body.claim === null;
     this.#stallMs = this.yields ? times.stallMs.withYielding : times.stallMs.withOthers;
   }
@@ -60,6 +63,7 @@ export interface NewBody {
   readonly waits: boolean;
   readonly fairnessKey?: string;
   readonly keyLimit?: number | null;
+  readonly gone?: AbortSignal | undefined;
 }
 
 /** The in-flight budget for the bodies that this process receives, by the rules of `in-flight-rules.ts`. */
@@ -92,6 +96,7 @@ export class MemoryInFlightBudget {
 
   async acquire(reservation: MemoryReservation, bytes: number): Promise<void> {
     if (reservation.evicted) throw new ReservationLostError();
+    reservation.gone?.throwIfAborted();
     if (!this.#arriving.includes(reservation)) this.#arriving.push(reservation);
     if (mayAcquire(this.#state(), reservation, bytes)) {
       reservation.held += bytes;
@@ -99,12 +104,23 @@ export class MemoryInFlightBudget {
     }
     if (reservation.held === 0 && !reservation.waits && !mayWait(this.#state(), reservation, bytes))
       throw new BudgetExhaustedError();
+    if (reservation.held === 0 && this.#waitingOf(reservation.fairnessKey) >= maxWaitingPerKey)
+      throw new BudgetExhaustedError();
     reservation.blockedSince = performance.now();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     reservation.waiting = { bytes, resolve, reject };
     this.#timer ??= setInterval(() => this.#resolveWaits(), pollMs).unref();
     this.#resolveWaits();
-    await promise;
+    const giveUp = (): void => {
+      stopWaiting(reservation);
+      reject(reservation.gone?.reason);
+    };
+    reservation.gone?.addEventListener('abort', giveUp);
+    try {
+      await promise;
+    } finally {
+      reservation.gone?.removeEventListener('abort', giveUp);
+    }
   }
 
   /** Marks the body as complete. It holds `bytes` until `release`. */
@@ -127,6 +143,10 @@ export class MemoryInFlightBudget {
     if (left > 0) this.#complete.set(fairnessKey, left);
     else this.#complete.delete(fairnessKey);
     this.#resolveWaits();
+  }
+
+  #waitingOf(fairnessKey: string): number {
+    return this.#arriving.filter((each) => each.held === 0 && each.waiting && each.fairnessKey === fairnessKey).length;
   }
 
   #state(): BudgetState<MemoryReservation> {

@@ -31,6 +31,7 @@ export class MemoryPayloadStore implements PayloadStore {
       waits: options.budget === 'imports',
       fairnessKey: options.fairnessKey ?? '',
       keyLimit: options.keyLimit ?? null,
+      gone: options.gone,
     });
     const chunks: Buffer[] = [];
     let bytes = 0;

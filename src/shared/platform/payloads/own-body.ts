@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Reservation, StallTimer } from './arriving-body.ts';
-import { type BudgetTimes, defaultBudgetTimes } from './in-flight-rules.ts';
+import { type BudgetTimes, defaultBudgetTimes, maxWaitingPerKey } from './in-flight-rules.ts';
 import { BudgetExhaustedError, type PayloadOptions, ReservationLostError } from './payload-store.ts';
 import type { RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
@@ -23,6 +23,23 @@ export const defaultTimes: RedisPayloadTimes = {
   jobLifeMs: 720_000,
 };
 
+/** The bodies of a process of which no byte is read yet, because they wait for capacity. */
+export class WaitingBodies {
+  readonly #counts = new Map<string, number>();
+
+  /** Returns a function that ends the wait. Throws BudgetExhaustedError if too many of the key wait. */
+  enter(fairnessKey: string): () => void {
+    const count = this.#counts.get(fairnessKey) ?? 0;
+    if (count >= maxWaitingPerKey) throw new BudgetExhaustedError();
+    this.#counts.set(fairnessKey, count + 1);
+    return () => {
+      const left = (this.#counts.get(fairnessKey) ?? 1) - 1;
+      if (left > 0) this.#counts.set(fairnessKey, left);
+      else this.#counts.delete(fairnessKey);
+    };
+  }
+}
+
 /** A body that this process has received or is receiving. */
 export class OwnBody implements Reservation {
   readonly key: string;
@@ -32,6 +49,8 @@ export class OwnBody implements Reservation {
   readonly keyLimit: number | null;
   readonly budget: RedisInFlightBudget;
   readonly pace = new StallTimer();
+  readonly #waiting: WaitingBodies;
+  readonly #gone: AbortSignal | undefined;
   readonly #times: RedisPayloadTimes;
   isInside = false;
   isComplete = false;
@@ -43,28 +62,42 @@ export class OwnBody implements Reservation {
   bytes = 0;
   onLost: (error: Error) => void = () => {};
 
-  constructor(key: string, budget: RedisInFlightBudget, options: PayloadOptions, times: RedisPayloadTimes) {
+  constructor(
+    key: string,
+    { budget, waiting }: { readonly budget: RedisInFlightBudget; readonly waiting: WaitingBodies },
+    options: PayloadOptions,
+    times: RedisPayloadTimes,
+  ) {
     this.key = key;
     this.budget = budget;
+    this.#waiting = waiting;
     this.claim = options.declaredBytes;
     this.waits = options.budget === 'imports';
     this.fairnessKey = options.fairnessKey ?? '';
     this.keyLimit = options.keyLimit ?? null;
+    this.#gone = options.gone;
     this.#times = times;
   }
 
   async acquire(bytes: number): Promise<void> {
     const { waitMs, yieldingWaitMs } = this.#times;
     const deadline = performance.now() + (this.waits ? waitMs : yieldingWaitMs);
-    for (;;) {
-      const result = this.lost ? 'lost' : await this.budget.acquire(this, bytes, this.isInside);
-      if (result === 'lost') throw new ReservationLostError();
-      if (result === 'refused') throw new BudgetExhaustedError();
-      // A body that waits has its position in the queue from here on.
-      this.isInside = true;
-      if (result === 'acquired') return;
-      if (performance.now() >= deadline) throw new BudgetExhaustedError(result === 'key limit');
-      await sleep(budgetPollMs);
+    let endWait = this.isInside ? (): void => {} : null;
+    try {
+      for (;;) {
+        this.#gone?.throwIfAborted();
+        const result = this.lost ? 'lost' : await this.budget.acquire(this, bytes, this.isInside);
+        if (result === 'lost') throw new ReservationLostError();
+        if (result === 'refused') throw new BudgetExhaustedError();
+        // A body that waits has its position in the queue from here on.
+        this.isInside = true;
+        if (result === 'acquired') return;
+        if (performance.now() >= deadline) throw new BudgetExhaustedError(result === 'key limit');
+        endWait ??= this.#waiting.enter(this.fairnessKey);
+        await sleep(budgetPollMs);
+      }
+    } finally {
+      endWait?.();
     }
   }
 

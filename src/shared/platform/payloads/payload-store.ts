@@ -11,6 +11,8 @@ export interface PayloadOptions {
   readonly fairnessKey?: string;
   /** Maximum bytes of the key in the budget; a single body may be larger. Null is no limit. */
   readonly keyLimit?: number | null;
+  /** Fires when the client has left: the body no longer waits for capacity, and `put` rejects with the reason of the signal. */
+  readonly gone?: AbortSignal;
 }
 
 /** Capacities of the in-flight budgets, in bytes. */

@@ -7,7 +7,7 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving } from './arriving-body.ts';
 import { BodyReleases, type CompleteBody } from './body-releases.ts';
 import { type BudgetName, budgetNames } from './in-flight-rules.ts';
-import { defaultTimes, OwnBody, type RedisPayloadTimes } from './own-body.ts';
+import { defaultTimes, OwnBody, type RedisPayloadTimes, WaitingBodies } from './own-body.ts';
 import {
   type BodyEncryption,
   BudgetExhaustedError,
@@ -44,6 +44,7 @@ export class RedisPayloadStore implements PayloadStore {
   readonly #budgets: Readonly<Record<BudgetName, RedisInFlightBudget>>;
   readonly #sizes: BudgetSizes;
   readonly #times: RedisPayloadTimes;
+  readonly #waiting = { writes: new WaitingBodies(), imports: new WaitingBodies() };
   readonly #own = new Map<string, OwnBody>();
   readonly #releases: BodyReleases;
   #renewal: NodeJS.Timeout | undefined;
@@ -70,7 +71,13 @@ export class RedisPayloadStore implements PayloadStore {
     options: PayloadOptions,
   ): Promise<{ bytes: number; encryption: BodyEncryption }> {
     const chunkKey = randomBytes(chunkKeyBytes);
-    const own = new OwnBody(key, this.#budgets[options.budget], options, this.#times);
+    const { budget } = options;
+    const own = new OwnBody(
+      key,
+      { budget: this.#budgets[budget], waiting: this.#waiting[budget] },
+      options,
+      this.#times,
+    );
     this.#adopt(own);
     try {
       const chunkBytes = Math.min(options.declaredBytes ?? maxChunkBytes, maxChunkBytes);

@@ -20,6 +20,9 @@ export type RedisUse = 'producer' | 'worker';
 
 const commandTimeoutMs = 5_000;
 const longestRetryMs = 2_000;
+const pingMs = 2_500;
+/** Pings in a row without an answer until a connection is replaced: 15 s. BullMQ blocks a connection for up to 10 s. */
+const maxUnanswered = 6;
 
 /** Last error of each connection since it was ready. */
 const lastErrors = new WeakMap<RedisConnection, Error>();
@@ -33,6 +36,7 @@ class TrackedRedis extends Redis {
   override duplicate(override?: Partial<RedisOptions>): Redis {
     const connection = super.duplicate(override);
     this.duplicates.push(connection);
+    leaveIfSilent(connection);
     return connection;
   }
 }
@@ -43,6 +47,7 @@ class TrackedCluster extends Cluster {
   override duplicate(nodes?: ClusterNode[], override?: ClusterOptions): Cluster {
     const connection = super.duplicate(nodes, override);
     this.duplicates.push(connection);
+    connection.on('+node', leaveIfSilent);
     return connection;
   }
 }
@@ -54,7 +59,12 @@ class TrackedCluster extends Cluster {
 export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisConnection {
   const retryStrategy = (times: number): number | null =>
     ended.has(redis) ? null : Math.min(50 * 2 ** Math.min(times, 6), longestRetryMs);
-  const options: RedisOptions = { lazyConnect: false, connectTimeout: commandTimeoutMs, retryStrategy };
+  const options: RedisOptions = {
+    lazyConnect: false,
+    connectTimeout: commandTimeoutMs,
+    retryStrategy,
+    reconnectOnError: isDemoted,
+  };
   if (use === 'producer') {
     Object.assign(options, { maxRetriesPerRequest: 1, enableOfflineQueue: false, commandTimeout: commandTimeoutMs });
   } else {
@@ -73,6 +83,8 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisC
     if (tlsFaultOf(known) === null || tlsFaultOf(error) !== null) lastErrors.set(redis, error);
   });
   redis.on('ready', () => lastErrors.delete(redis));
+  if (isCluster(redis)) redis.on('+node', leaveIfSilent);
+  else leaveIfSilent(redis);
   return redis;
 }
 
@@ -102,7 +114,6 @@ function connectTo(
       sentinelCommandTimeout: commandTimeoutMs,
       // A master that hangs does not close its connections when another one takes over.
       failoverDetector: true,
-      reconnectOnError: isDemoted,
     });
   }
   return new TrackedCluster([...hosts], {
@@ -115,9 +126,36 @@ function connectTo(
   });
 }
 
-/** Whether the server was a master when we connected, and is a replica now. */
+/** Whether the server was a master when we connected, and is a replica now. Redis 6 quotes the error of a command in a script. */
 function isDemoted({ message }: Error): boolean {
-  return message.startsWith('READONLY');
+  return /(?:^|-)READONLY /.test(message);
+}
+
+/**
+ * Reconnects when the server stops answering. A host that vanishes closes no connection: the kernel would wait for it for a quarter
+ * of an hour, or for hours if nothing is sent.
+ */
+function leaveIfSilent(redis: Redis): void {
+  redis.on('connect', () => {
+    let unanswered = 0;
+    let isAsked = false;
+    const ended = (): void => {
+      isAsked = false;
+    };
+    const answered = (): void => {
+      unanswered = 0;
+      ended();
+    };
+    const timer = setInterval(() => {
+      unanswered++;
+      if (unanswered > maxUnanswered) redis.disconnect(true);
+      else if (redis.status === 'ready' && !isAsked) {
+        isAsked = true;
+        redis.ping().then(answered, (error: Error) => (error.name === 'ReplyError' ? answered() : ended()));
+      }
+    }, pingMs).unref();
+    redis.once('close', () => clearInterval(timer));
+  });
 }
 
 function withoutTimes(error: Error | undefined): string | undefined {
@@ -209,6 +247,11 @@ export async function assertNoEviction(redis: RedisConnection, logger: Logger): 
 /** INFO about the memory of the server, or of each master of a cluster. */
 export async function readMemory(redis: RedisConnection): Promise<string[]> {
   return Promise.all((isCluster(redis) ? redis.nodes('master') : [redis]).map((server) => server.info('memory')));
+}
+
+/** Throws if Redis accepts no writes. */
+export async function checkWrites(redis: RedisConnection): Promise<void> {
+  await redis.unlink('holdfast:none');
 }
 
 /** Runs a command. Turns any error into QueueUnavailableError, after which the CLI repeats its call. */

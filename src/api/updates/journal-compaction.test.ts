@@ -1,0 +1,64 @@
+import { expect, test } from '@jest/globals';
+import type { AppContext } from '../../shared/context.ts';
+import type { Job } from '../../shared/jobs/definitions.ts';
+import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
+import { JournalCompaction } from './journal-compaction.ts';
+
+function open({ waitSeconds = 60 } = {}) {
+  const jobs: { updateId: string; end: () => void; fail: (error: Error) => void }[] = [];
+  const run = (job: Job): Promise<void> => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    jobs.push({ updateId: 'updateId' in job ? job.updateId : '', end: resolve, fail: reject });
+    return promise;
+  };
+  const context = { readOnly: { assertNotFenced: () => {} }, config: { jobs: { waitSeconds } } };
+  const dispatcher: Pick<JobDispatcher, 'run'> = { run };
+  const compaction = new JournalCompaction(context as unknown as AppContext, dispatcher as JobDispatcher);
+  return { compaction, jobs };
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('calls that come while a job runs share the next one, which sees their entries', async () => {
+  const { compaction, jobs } = open();
+  const first = compaction.compact('a');
+  let ended = 0;
+  const others = Array.from({ length: 50 }, () => compaction.compact('a').then(() => void ended++));
+  void compaction.compact('b');
+  await turn();
+  expect(jobs.map(({ updateId }) => updateId)).toEqual(['a', 'b']);
+  jobs[0]?.end();
+  await first;
+  await turn();
+  expect([jobs.length, ended]).toEqual([3, 0]);
+  const last = compaction.compact('a');
+  jobs[2]?.end();
+  await Promise.all(others);
+  await turn();
+  jobs[3]?.end();
+  await last;
+  void compaction.compact('a');
+  await turn();
+  expect(jobs).toHaveLength(5);
+});
+
+test('an error reaches only those whose job it is', async () => {
+  const { compaction, jobs } = open();
+  const first = compaction.compact('a');
+  const second = compaction.compact('a');
+  jobs[0]?.fail(new ConflictError('no'));
+  await expect(first).rejects.toThrow(ConflictError);
+  await turn();
+  jobs[1]?.end();
+  await second;
+});
+
+test('a call does not wait longer for two jobs than for one', async () => {
+  const { compaction, jobs } = open({ waitSeconds: 0.05 });
+  const first = compaction.compact('a');
+  await expect(compaction.compact('a')).rejects.toThrow(JobPendingError);
+  jobs[0]?.end();
+  await first;
+});
