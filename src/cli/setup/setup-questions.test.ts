@@ -21,7 +21,11 @@ const files = {
 };
 
 test('from certificate files to a proxy on this machine: the service listens there only', async () => {
-  const { HOLDFAST_LISTEN, HOLDFAST_PUBLIC_URL, HOLDFAST_TRUSTED_PROXIES, ...rest } = await answer(files, ['', '', '2']);
+  const { HOLDFAST_LISTEN, HOLDFAST_PUBLIC_URL, HOLDFAST_TRUSTED_PROXIES, ...rest } = await answer(files, [
+    '',
+    '',
+    '2',
+  ]);
   expect(rest).toEqual({});
   expect([HOLDFAST_LISTEN, HOLDFAST_PUBLIC_URL, HOLDFAST_TRUSTED_PROXIES]).toEqual([
     undefined,
