@@ -384,6 +384,15 @@ test('nothing is written to a second bucket that replicates itself', async () =>
   expect(findings).toContainEqual(expect.objectContaining({ name: 'second-store', status: 'ok' }));
 });
 
+test('an S3 policy without the actions for uploads, which a task needs at the blob store only', async () => {
+  s3.fault = (_, key) => (key === '?uploads' ? (response) => sendError(response, 403, 'AccessDenied') : undefined);
+  const findings = await visit(everything());
+  expect(faultsIn(findings)).toEqual({ 'blob-store': 'fail', 'second-store': 'warn', 'backup-target': 'warn' });
+  const { fix, seen } = findings.find(({ name }) => name === 'blob-store') as Finding;
+  expect(seen).toContain('listing unfinished uploads: blob store denied access');
+  expect(fix).toContain('s3:ListBucketMultipartUploads');
+});
+
 test('a Redis that evicts and writes to disk', async () => {
   const client = new Redis(redis.adminUrl);
   try {
