@@ -1,6 +1,7 @@
 import { Argument, type Command, CommanderError, InvalidArgumentError } from 'commander';
 import { type Config, holdfastVersion, loadConfig } from '../shared/platform/config/config.ts';
 import { loadSettingsFile } from '../shared/platform/config/settings-file.ts';
+import { stackOf } from '../shared/platform/errors/causes.ts';
 import { AppError, isFileError, OperatorError } from '../shared/platform/errors/errors.ts';
 import type { CommandRun } from './command-run.ts';
 import { type Shell, shells } from './completion/completion-scripts.ts';
@@ -28,9 +29,9 @@ export async function runCommandLine(given: readonly string[], load = loadConfig
   } catch (error) {
     // commander has printed the message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    // Only the message for problems that an operator can fix; the whole error for bugs.
+    // Only the message for problems that an operator can fix; the stack for bugs.
     const isPlain = error instanceof OperatorError || error instanceof AppError || isFileError(error);
-    console.error(isPlain ? `holdfast: ${(error as Error).message}` : error);
+    console.error(isPlain ? `holdfast: ${(error as Error).message}` : stackOf(error));
     return 1;
   }
 }

@@ -384,6 +384,29 @@ test('nothing is written to a second bucket that replicates itself', async () =>
   expect(findings).toContainEqual(expect.objectContaining({ name: 'second-store', status: 'ok' }));
 });
 
+test('a public URL of the machine around this container, at which nothing listens here', async () => {
+  const url = `https://localhost:${await findFreePort()}`;
+  process.env['HOLDFAST_PUBLIC_URL'] = url;
+  try {
+    const findings = await visit({ HOLDFAST_PUBLIC_URL: url });
+    expect(faultsIn(findings)).toEqual({ 'public-url': 'warn' });
+    expect(findings.find(({ name }) => name === 'public-url')?.fix).toContain('container');
+    const own = { HOLDFAST_LISTEN: new URL(url).host, HOLDFAST_PUBLIC_URL: url };
+    expect(faultsIn(await visit(own))).toMatchObject({ 'public-url': 'fail' });
+  } finally {
+    delete process.env['HOLDFAST_PUBLIC_URL'];
+  }
+});
+
+test('an S3 policy without the actions for uploads, which a task needs at the blob store only', async () => {
+  s3.fault = (_, key) => (key === '?uploads' ? (response) => sendError(response, 403, 'AccessDenied') : undefined);
+  const findings = await visit(everything());
+  expect(faultsIn(findings)).toEqual({ 'blob-store': 'fail', 'second-store': 'warn', 'backup-target': 'warn' });
+  const { fix, seen } = findings.find(({ name }) => name === 'blob-store') as Finding;
+  expect(seen).toContain('listing unfinished uploads: blob store denied access');
+  expect(fix).toContain('s3:ListBucketMultipartUploads');
+});
+
 test('a Redis that evicts and writes to disk', async () => {
   const client = new Redis(redis.adminUrl);
   try {

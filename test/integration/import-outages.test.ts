@@ -178,7 +178,8 @@ test.each([
   await writeFile(path.join(home, 'broken.json'), '{');
   const { code, stderr, stdout } = await source.run('--plan', file, ...options);
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(message) });
-  expect(stdout).toContain(options.length === 0 ? 'Nothing was changed' : '');
+  // Before the plan is made, which may take an hour.
+  expect(stdout).toBe('');
 });
 
 test('a missing file of identities is named in one line', async () => {

@@ -53,7 +53,7 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   const store = await FileBlobStore.open({ directory: location });
   const ids = async () => (await findBackups(store)).map(({ id }) => id);
   await task.observe?.();
-  expect(await gauges()).toEqual({ success: Number.POSITIVE_INFINITY, verified: Number.POSITIVE_INFINITY });
+  expect(await gauges()).toEqual({ success: Number.POSITIVE_INFINITY, verified: Number.NaN });
 
   await run();
   const [first] = await ids();
@@ -438,7 +438,35 @@ test('a process reports no backups as missing before it has looked, and none whi
   expect(await values()).toEqual(['Nan', 'Nan', 'Nan']);
   await runs.saveResult(task.name, 'null');
   await task.observe?.();
-  expect(await values()).toEqual(['+Inf', '+Inf', '+Inf']);
+  expect(await values()).toEqual(['+Inf', '+Inf', 'Nan']);
   isFenced = true;
   expect(await values()).toEqual(['Nan', 'Nan', 'Nan']);
+});
+
+test('a first backup is overdue from when the task has first seen the location, and at once after a failure', async () => {
+  const runs = createScheduledTaskRepository(app.context.db);
+  const to = path.join(home, 'first');
+  const start = Date.now();
+  let hours = 0;
+  const now = () => start + hours * 3_600_000;
+  const metrics = createMetrics();
+  const task = backUpOnSchedule({ ...app.context, metrics }, to, runs, { local: now, now });
+  const read = async (): Promise<(string | undefined)[]> => {
+    await task.observe?.();
+    const text = await metrics.registry.metrics();
+    return ['overdue', 'last_verified_age'].map(
+      (name) => new RegExp(`^holdfast_backup_${name}_seconds (\\S+)$`, 'm').exec(text)?.[1],
+    );
+  };
+  const attempt = { count: 1, at: start, error: 'It was cut off' };
+  const save = (failure: typeof attempt) =>
+    saveBackups(runs, { location: to, schedule: '0 3 * * *', keep: 3, backups: [], failure }, now());
+  await save(attempt);
+  hours = 20;
+  await save(attempt);
+  expect(await read()).toEqual(['72000', 'Nan']);
+  await save({ ...attempt, count: 2 });
+  expect(await read()).toEqual(['+Inf', 'Nan']);
+  await save({ ...attempt, error: 'the disk is full' });
+  expect(await read()).toEqual(['+Inf', 'Nan']);
 });

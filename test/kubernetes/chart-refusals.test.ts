@@ -30,6 +30,11 @@ const refused: readonly (readonly [string, Values, RegExp])[] = [
     { externalSecrets: { enabled: true, store: { name: 's' }, remote: { vaultToken: { key: 'a' } } } },
     /secrets\.vaultToken\.name: needed/,
   ],
+  [
+    'TLS in the pods behind nginx together with pods of the web UI',
+    { web: { enabled: true }, settings: { HOLDFAST_TLS_CERT_FILE: '/c', HOLDFAST_TLS_KEY_FILE: '/k' } },
+    /web\.enabled: pods of web speak plain HTTP/,
+  ],
 ];
 
 await describeWithTools('the chart refuses', ['chart-tools'], () => {

@@ -66,6 +66,15 @@ const table: readonly (readonly [string, Values, Expected])[] = [
     },
   ],
   [
+    'nginx speaks TLS to pods that do',
+    { settings: { HOLDFAST_TLS_CERT_FILE: '/tls/tls.crt', HOLDFAST_TLS_KEY_FILE: '/tls/tls.key' } },
+    {
+      'Ingress/holdfast': {
+        metadata: { annotations: { 'nginx.ingress.kubernetes.io/backend-protocol': 'HTTPS' } },
+      },
+    },
+  ],
+  [
     'an ingress of another class has only its own annotations',
     { ingress: { ...(documented['ingress'] as object), className: 'traefik', annotations: { a: 'b' } } },
     { 'Ingress/holdfast': { metadata: { annotations: { a: 'b' } }, spec: { ingressClassName: 'traefik' } } },

@@ -15,7 +15,7 @@ export type Fault = (response: ServerResponse, operation: Operation, stored: Buf
 export interface MemoryS3 extends Pick<FakeS3, 'store' | 'close'> {
   readonly objects: Map<string, Buffer>;
   readonly url: string;
-  /** Decides about each request, by its operation and key. */
+  /** Decides about each request, by its operation and key; that of a list of uploads is `?uploads`. */
   fault: (operation: Operation, key: string) => Fault | undefined;
 }
 
@@ -24,7 +24,8 @@ export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> 
   const parts = new Map<string, Buffer[]>();
   const answer: Answer = (response, operation, request, body) => {
     const url = new URL(request.url ?? '/', 'http://fake');
-    const key = decodeURIComponent(url.pathname.replace(/^\/blobs\/?/, ''));
+    const isUploads = operation === 'List' && url.searchParams.has('uploads');
+    const key = isUploads ? '?uploads' : decodeURIComponent(url.pathname.replace(/^\/blobs\/?/, ''));
     const stored = objects.get(key);
     const fault = s3.fault(operation, key);
     if (fault) return fault(response, operation, stored);
@@ -45,7 +46,7 @@ export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> 
       const headers = { 'content-length': stored.length, 'last-modified': new Date().toUTCString() };
       response.writeHead(200, headers).end(operation === 'Get' ? stored : undefined);
     } else if (operation === 'List') {
-      if (url.searchParams.has('uploads')) return void response.end(`<ListMultipartUploadsResult/>`);
+      if (isUploads) return void response.end(`<ListMultipartUploadsResult/>`);
       const [prefix, after] = ['prefix', 'start-after'].map((name) => url.searchParams.get(name) ?? '') as [
         string,
         string,

@@ -3,6 +3,7 @@ import type { CliLogin } from '../../shared/platform/config/cli-login.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { codeOf } from '../../shared/platform/errors/causes.ts';
 import { unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
+import { tlsFaultOf } from '../../shared/platform/tls/trust.ts';
 import { refusalIn, retryAfterMs } from '../http/answers.ts';
 import { CallRefusedError, ConfigurationError } from './configuration-error.ts';
 
@@ -160,8 +161,9 @@ export class OrganizationApi {
         retryAfter: headers.get('retry-after'),
       };
     } catch (cause) {
-      const error = new ConfigurationError(`${this.#login.origin}: ${unreachableReason(cause)}`, { cause });
-      return { error, isPassing: true, isLost: !wasNotSent(cause), retryAfter: null };
+      const fault = tlsFaultOf(cause);
+      const error = new ConfigurationError(`${this.#login.origin}: ${fault ?? unreachableReason(cause)}`, { cause });
+      return { error, isPassing: fault === null, isLost: fault === null && !wasNotSent(cause), retryAfter: null };
     }
   }
 

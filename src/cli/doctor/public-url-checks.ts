@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import { connect, type DetailedPeerCertificate } from 'node:tls';
 import { isLoopback } from '../../shared/platform/config/exposure.ts';
 import { settingsOfEnvironment } from '../../shared/platform/config/settings-file.ts';
+import { codeOf } from '../../shared/platform/errors/causes.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
 import { proofPath, proofPauseMs, proveInstallation } from '../../shared/platform/site/installation-proof.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
@@ -53,9 +54,12 @@ async function checkInstallation(visit: Visit, prove: () => Promise<Proof>): Pro
   } catch (error) {
     const seen = `${publicUrl} cannot be reached: ${sentenceOf(error)}`;
     if ((await isServed(visit)) === false) return warn(seen, 'Start a server: `holdfast server` or `holdfast api`.');
+    if (!isLoopback(new URL(publicUrl).hostname)) return fail(seen, fix);
     // A process that takes no requests may have no such setting.
-    return isLoopback(new URL(publicUrl).hostname) && !('HOLDFAST_PUBLIC_URL' in settingsOfEnvironment())
-      ? warn(seen, 'Set HOLDFAST_PUBLIC_URL to the URL that people use.')
+    if (!('HOLDFAST_PUBLIC_URL' in settingsOfEnvironment()))
+      return warn(seen, 'Set HOLDFAST_PUBLIC_URL to the URL that people use.');
+    return codeOf(error) === 'ECONNREFUSED' && portOf(publicUrl) !== visit.config.listen.port
+      ? warn(seen, 'In a container, this proves nothing: open the URL on the machine around it.')
       : fail(seen, fix);
   }
   const { nonce, said, status } = proof;
@@ -66,6 +70,11 @@ async function checkInstallation(visit: Visit, prove: () => Promise<Proof>): Pro
   return said === proveInstallation(installation, nonce)
     ? ok(`${publicUrl} leads to this installation.`)
     : fail(`${publicUrl} leads to another installation.`, fix);
+}
+
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url);
+  return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
 /** Whether a server or API replica has reported lately; null: not known. */

@@ -25,7 +25,7 @@ const largeBytes = 5 * 1024 * 1024 + 1;
 export function storeChecks(visit: Visit): Check[] {
   const { backup, blobs, secondStore } = visit.config;
   const checks: Check[] = [
-    { name: 'blob-store', run: () => tryStore(visit, blobs, openBlobStore) },
+    { name: 'blob-store', run: () => tryStore(visit, blobs, openBlobStore, { mustSweep: true }) },
     { name: 'blob-location', run: () => checkLocation(visit) },
   ];
   if (secondStore !== null)
@@ -46,12 +46,15 @@ export function storeChecks(visit: Visit): Check[] {
   return checks;
 }
 
-/** `isReplicated`: the bucket gets what is in another one, and nothing is written to it. */
+/**
+ * `isReplicated`: the bucket gets what is in another one, and nothing is written to it. `mustSweep`: a task fails if it cannot delete what
+ * broken uploads have left.
+ */
 async function tryStore(
   visit: Visit,
   location: BlobStoreConfig,
   open: (location: BlobStoreConfig) => Promise<BlobStore>,
-  { isReplicated = false } = {},
+  { isReplicated = false, mustSweep = false } = {},
 ): Promise<Outcome> {
   const where = location.kind === 's3' ? `Bucket ${location.bucket}` : location.directory;
   // A server creates it, with its own user as the owner.
@@ -99,6 +102,14 @@ async function tryStore(
         return fail(`${where} still has what was deleted.`, 'Use a store that deletes consistently.');
       const old = blobs.filter(({ modifiedAt }) => modifiedAt.getTime() < Date.now() - leftoverMs);
       for (const leftover of old) await store.delete(leftover.key);
+    }
+    doing = 'listing unfinished uploads';
+    try {
+      // None is as old.
+      await store.sweepUnfinished(Number.MAX_SAFE_INTEGER, [folder]);
+    } catch (error) {
+      const fix = 'Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or parts of broken uploads stay.';
+      return (mustSweep ? fail : warn)(`${where}, ${doing}: ${reasonOf(error)}`, fix);
     }
     return ok(`${where} stores, returns, lists and deletes objects.`);
   } catch (error) {

@@ -20,7 +20,14 @@ import { beginRun } from './import-run.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { mapSource, type StackMapping, toMapping, toUserMapping, type UserMapping } from './mapped-source.ts';
 import type { MovingSource, SourceGap, SourceListing, SourceStack } from './moving-source.ts';
-import { countedAll, describePlan, inQuarantine, type PlanFile, readPlannedNames } from './plan-report.ts';
+import {
+  assertFileWritable,
+  countedAll,
+  describePlan,
+  inQuarantine,
+  type PlanFile,
+  readPlannedNames,
+} from './plan-report.ts';
 import { rollBackStack } from './rollback-import.ts';
 import { isService, ServiceSource } from './service-source.ts';
 import { StackImporter } from './stack-importer.ts';
@@ -90,6 +97,7 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
   if (options.verify && (options.apply || options.rollback))
     throw new TransferError('Run --verify without --apply and --rollback');
   const session = new AdminSession(run.loadConfig(), run);
+  if (options.plan !== undefined && !options.apply) await assertFileWritable(options.plan);
   const source = mapSource(await openSource(archive, options, session.config), options.map ?? []);
   try {
     const listing = await source.list();
@@ -153,7 +161,6 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
     const remarks = [...listing.remarks, ...listing.leftOut, ...call.gaps.map(({ text }) => text)];
     const text = describePlan(plan, remarks, isOfServer(options) ? serverUrl(context.config) : null);
     printResult('import', plan, { json: options.json, text });
-    // Last: planning may have taken long, and the file may be one that cannot be written.
     if (options.plan !== undefined) await writeFile(options.plan, `${JSON.stringify(plan, null, 2)}\n`);
     return true;
   }

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { open, readFile, rm } from 'node:fs/promises';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { alignColumns, counted, formatBytes } from '../output/text.ts';
 import type { PlannedStack } from './import-plan.ts';
@@ -93,4 +93,13 @@ function describeSecrets(stacks: readonly PlannedStack[], url: string | null): s
             '`pulumi stack change-secrets-provider default` moves a stack to the keys of the server.',
         ]),
   ];
+}
+
+/** Before the plan is made, which may take an hour. Throws the error of the system. */
+export async function assertFileWritable(file: string): Promise<void> {
+  const handle = await open(file, 'a');
+  const found = await handle.stat();
+  await handle.close();
+  // If no plan can be made, nothing is left.
+  if (found.isFile() && found.size === 0) await rm(file);
 }

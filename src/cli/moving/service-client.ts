@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
+import { tlsFaultOf } from '../../shared/platform/tls/trust.ts';
 import { refusalIn, retryAfterMs } from '../http/answers.ts';
 
 /** The source refuses the call, and would refuse it again. */
@@ -25,9 +26,6 @@ const maxRetryAfterMs = 5 * 60_000;
 /** Time without a byte of the response. */
 const stallMs = 60_000;
 const maxJsonBytes = 256 * 1024 * 1024;
-
-/** Errors of a connection that another attempt does not cure. */
-const finalCodes = /^(ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_SSL)/;
 
 export interface Call {
   readonly method?: 'GET' | 'POST';
@@ -101,10 +99,11 @@ export class ServiceClient {
       try {
         response = await this.#send(path, call, controller.signal);
       } catch (error) {
-        const code = String((error as { cause?: { code?: unknown } }).cause?.code ?? '');
+        const fault = tlsFaultOf(error);
         clearTimeout(timer);
-        if (isLast || finalCodes.test(code))
-          throw new SourceUnavailableError(`${this.origin}: ${unreachableReason(error)}`, { cause: error });
+        // Another attempt does not cure it.
+        if (isLast || fault !== null)
+          throw new SourceUnavailableError(`${this.origin}: ${fault ?? unreachableReason(error)}`, { cause: error });
         await wait(backOff(attempt, null));
         continue;
       }

@@ -5,6 +5,7 @@ import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
 import { exitCodeOf, onEndSignal } from '../../shared/platform/lifecycle/end-signals.ts';
+import { tlsFaultOf } from '../../shared/platform/tls/trust.ts';
 import { toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { drawInstallation, type Installation } from './installation-view.ts';
@@ -171,7 +172,7 @@ async function callProcedure(
     });
     text = await response.text();
   } catch (cause) {
-    throw new TopError(`${origin}: ${unreachableReason(cause)}`, { cause });
+    throw new TopError(`${origin}: ${tlsFaultOf(cause) ?? unreachableReason(cause)}`, { cause });
   }
   if (response.status === 401) throw new TopError(`${origin} does not accept the token`);
   const answer = parse(text);

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { accessSync, chownSync, constants, mkdirSync, readFileSync } from 'node:fs';
+import { accessSync, chownSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { untilBlobStore } from '../../shared/platform/blobs/blob-start.ts';
 import { type Config, ConfigError } from '../../shared/platform/config/config.ts';
 import { readMasterKeys } from '../../shared/platform/config/data-dir.ts';
+import type { GivenSettings } from '../../shared/platform/config/settings-file.ts';
 import { withPostgresAtStart } from '../../shared/platform/db/postgres-start.ts';
 import type { StartWait } from '../../shared/platform/lifecycle/start-wait.ts';
 import type { SystemUser } from '../../shared/platform/processes/system-user.ts';
@@ -13,9 +14,26 @@ import type { SystemUser } from '../../shared/platform/processes/system-user.ts'
 export const minPostgres = 150_000;
 const checkMs = 10_000;
 
-/** Creates the data directory if needed. Throws ConfigError if the service, which runs as `account`, cannot write to it. */
-export function checkDataDir(directory: string, account: SystemUser | null): void {
+/** Folders of which the unit of the service shows other ones: ProtectHome and PrivateTmp. */
+const hidden = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
+/** Settings that name a file. */
+export const fileSettings = [
+  'HOLDFAST_TLS_CERT_FILE',
+  'HOLDFAST_TLS_KEY_FILE',
+  'HOLDFAST_CA_FILE',
+  'HOLDFAST_VAULT_TOKEN_FILE',
+  'HOLDFAST_BOOTSTRAP',
+  'HOLDFAST_OIDC_GROUPS_FILE',
+] as const;
+const urlSettings = ['HOLDFAST_DATABASE_URL', 'HOLDFAST_DATABASE_REPLICA_URL', 'HOLDFAST_REDIS_URL'] as const;
+
+/**
+ * Creates the data directory if needed. Throws ConfigError if the service, which runs as `account`, and as a unit of systemd if
+ * `isUnit`, cannot write to it.
+ */
+export function checkDataDir(directory: string, account: SystemUser | null, isUnit = account !== null): void {
   const refuse = (why: string): ConfigError => refused('HOLDFAST_DATA_DIR', `${directory} ${why}`);
+  if (isUnit && isHidden(directory)) throw refuse(hiddenReason);
   try {
     const created = mkdirSync(directory, { recursive: true, mode: 0o700 });
     if (created !== undefined && account) chownSync(directory, account.uid, account.gid);
@@ -25,15 +43,56 @@ export function checkDataDir(directory: string, account: SystemUser | null): voi
   if (!isAllowed(directory, 'w', account)) throw refuse('cannot be written by the user of the service');
 }
 
-/** Throws ConfigError if the service, which runs as `account`, cannot use its certificate and key. */
-export function checkTlsFiles({ front }: Config, account: SystemUser | null): void {
+/** Throws ConfigError if the service cannot read a file that the settings name; some may come later. */
+export function checkFiles(settings: GivenSettings, account: SystemUser | null, isUnit = account !== null): void {
+  const named = fileSettings.map((name): [string, string | null] => [name, settings[name] ?? null]);
+  const inUrls = urlSettings.flatMap((name) => {
+    const query = new URLSearchParams(/\?([^#]*)/.exec(settings[name] ?? '')?.[1]);
+    return ['sslrootcert', 'sslcert', 'sslkey'].map((part): [string, string | null] => [
+      `${name}: ${part}`,
+      query.get(part),
+    ]);
+  });
+  for (const [setting, file] of [...named, ...inUrls]) {
+    if (file === null || file === 'system') continue;
+    if (isUnit && isHidden(file)) throw refused(setting, `${file} ${hiddenReason}`);
+    if (existsSync(file) && !isAllowed(file, 'r', account))
+      throw refused(setting, `${file} cannot be read by the user of the service`);
+  }
+}
+
+const hiddenReason = 'is in a folder that the service does not see; use another one';
+
+function isHidden(file: string): boolean {
+  return hidden.some((each) => file === each || file.startsWith(`${each}/`));
+}
+
+/** Runs `work` with the ids of the service, so that Postgres and the files are open to us as they will be to it. */
+export async function withIdsOf<T>(account: SystemUser | null, work: () => Promise<T>): Promise<T> {
+  const { getegid, geteuid, getgroups, setegid, seteuid, setgroups } = process;
+  if (!account || !(getegid && geteuid && getgroups && setegid && seteuid && setgroups)) return work();
+  const own = { uid: geteuid(), gid: getegid(), groups: getgroups() };
+  setgroups([account.gid]);
+  setegid(account.gid);
+  seteuid(account.uid);
+  try {
+    return await work();
+  } finally {
+    seteuid(own.uid);
+    setegid(own.gid);
+    setgroups(own.groups);
+  }
+}
+
+/** Throws ConfigError if the certificate and key of the service do not fit, or have expired. */
+export function checkTlsFiles({ front }: Config): void {
   if (front.tls === null) return;
   const { certFile, keyFile } = front.tls;
   for (const [setting, file] of [
     ['HOLDFAST_TLS_CERT_FILE', certFile],
     ['HOLDFAST_TLS_KEY_FILE', keyFile],
   ] as const)
-    if (!isAllowed(file, 'r', account)) throw refused(setting, `${file} cannot be read by the user of the service`);
+    if (!existsSync(file)) throw refused(setting, `${file} does not exist`);
   let expiry: Date;
   try {
     const cert = readFileSync(certFile, 'utf8');

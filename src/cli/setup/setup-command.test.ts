@@ -15,7 +15,10 @@ test('the next steps of a service can be pasted together, although its first sta
     'until sudo test -f /var/lib/holdfast/first-token || ! systemctl is-active --quiet holdfast; do sleep 1; done',
     'PULUMI_ACCESS_TOKEN="$(sudo cat /var/lib/holdfast/first-token)" pulumi login http://127.0.0.1:9090',
   ]);
-  const elsewhere = parseConfig({ HOLDFAST_DATABASE_URL: 'postgres://holdfast@db.example/holdfast' });
+  const elsewhere = parseConfig({
+    HOLDFAST_DATA_DIR: '/var/lib/holdfast',
+    HOLDFAST_DATABASE_URL: 'postgres://holdfast@db.example/holdfast',
+  });
   expect(nextSteps(elsewhere, answers, service).slice(0, 3)).toEqual([
     'sudo systemctl enable --now holdfast',
     'sudo holdfast migrate',
@@ -29,10 +32,24 @@ test('the next steps wait for no token once there is a database, whose first adm
     const config = parseConfig({ HOLDFAST_DATA_DIR: dataDir });
     mkdirSync(path.join(dataDir, 'postgres'));
     const start = 'sudo systemctl enable --now holdfast';
-    expect(nextSteps(config, answers, service)).toEqual([start]);
+    // After what lets the unit write there.
+    const steps = () => nextSteps(config, answers, service).slice(3);
+    expect(steps()).toEqual([start]);
     writeFileSync(path.join(dataDir, 'first-token'), 'token');
-    expect(nextSteps(config, answers, service)).toEqual([start, expect.stringContaining('pulumi login')]);
+    expect(steps()).toEqual([start, expect.stringContaining('pulumi login')]);
   } finally {
     rmSync(dataDir, { recursive: true });
   }
+});
+
+test('the next steps let the service write to a data directory elsewhere', () => {
+  const config = parseConfig({ HOLDFAST_DATA_DIR: '/srv/holdfast', HOLDFAST_DATABASE_URL: 'postgres://h/d' });
+  const steps = nextSteps(config, answers, service);
+  expect(steps.slice(0, 4)).toEqual([
+    'sudo mkdir -p /etc/systemd/system/holdfast.service.d',
+    "printf '[Service]\\nReadWritePaths=/srv/holdfast\\n' | sudo tee /etc/systemd/system/holdfast.service.d/data.conf",
+    'sudo systemctl daemon-reload',
+    'sudo systemctl enable --now holdfast',
+  ]);
+  expect(nextSteps(config, answers, { ...service, isService: false })[0]).toMatch(/server --migrate$/);
 });

@@ -19,7 +19,15 @@ import { findSystemUser, type SystemUser } from '../../shared/platform/processes
 import { trustAuthorities } from '../../shared/platform/tls/trust.ts';
 import { KeyRing } from '../../shared/secrets/key-ring.ts';
 import { type SetupAnswers, settingFrom, settingOptions, withChanges } from './setup-answers.ts';
-import { checkBucket, checkDatabase, checkDataDir, checkTlsFiles } from './setup-checks.ts';
+import {
+  checkBucket,
+  checkDatabase,
+  checkDataDir,
+  checkFiles,
+  checkTlsFiles,
+  fileSettings,
+  withIdsOf,
+} from './setup-checks.ts';
 import { askForSettings, openQuestions, type Questions } from './setup-questions.ts';
 
 /** User of the service that the packages install. */
@@ -79,13 +87,13 @@ async function setup(runWith: RunWith, options: SetupOptions): Promise<void> {
     await refuseReplacing(file, before, answers.settings, options.force === true, questions);
     const account = process.geteuid?.() === 0 ? findSystemUser(serviceUser) : null;
     giveAccess(answers.settings);
-    if (config.caFile !== null) trustAuthorities(config.caFile, 'HOLDFAST_CA_FILE');
-    await check(config, account);
+    await check(config, answers.settings, account);
     makeMasterKeys(config, account);
     const owner = account && ((temporary: string): void => chownSync(temporary, 0, account.gid));
     replaceFileDurably(file, content, { mode: account ? 0o640 : 0o600, prepare: owner ?? undefined });
     console.log(content === text ? `${file} stays as it is.` : `Wrote ${file}.`);
-    if (config.database.url !== null && answers.admin !== null) await createAdmin(runWith, config, answers);
+    if (config.database.url !== null && answers.admin !== null)
+      await withIdsOf(account, () => createAdmin(runWith, config, answers));
     const steps = nextSteps(config, answers, { file, isService: account !== null });
     console.log(`\nNext:\n${steps.map((step) => `  ${step}`).join('\n')}`);
   } finally {
@@ -106,7 +114,7 @@ function settingsOfOptions(options: SetupOptions): GivenSettings {
 /** Commands may run in other directories. */
 function withFullPaths(answers: SetupAnswers): SetupAnswers {
   const settings: Record<string, string> = { HOLDFAST_DATA_DIR: 'data', ...answers.settings };
-  for (const name of ['HOLDFAST_DATA_DIR', 'HOLDFAST_TLS_CERT_FILE', 'HOLDFAST_TLS_KEY_FILE', 'HOLDFAST_CA_FILE'])
+  for (const name of ['HOLDFAST_DATA_DIR', ...fileSettings])
     if (settings[name] !== undefined) settings[name] = path.resolve(settings[name]);
   return { ...answers, settings };
 }
@@ -133,12 +141,14 @@ async function refuseReplacing(
   throw new SetupRefusedError(`${file} has other values for ${which}; --force replaces them`);
 }
 
-async function check(config: Config, account: SystemUser | null): Promise<void> {
+async function check(config: Config, settings: GivenSettings, account: SystemUser | null): Promise<void> {
   // One attempt: somebody waits for the answer, and can repeat the command.
   const wait = { waitMs: 0, logger: createLogger({ level: 'silent' }, process.stderr) };
   checkDataDir(config.dataDir, account);
-  checkTlsFiles(config, account);
-  await checkDatabase(config, wait);
+  checkFiles(settings, account);
+  checkTlsFiles(config);
+  if (config.caFile !== null) trustAuthorities(config.caFile, 'HOLDFAST_CA_FILE');
+  await withIdsOf(account, () => checkDatabase(config, wait));
   await checkBucket(config, wait);
 }
 
@@ -170,7 +180,9 @@ export function nextSteps(
 ): string[] {
   const holdfast = isService ? 'sudo holdfast' : `holdfast --settings ${file}`;
   const login = (token: string): string => `PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}`;
-  const steps = [isService ? 'sudo systemctl enable --now holdfast' : `${holdfast} server --migrate`];
+  const steps = isService
+    ? [...stepsForUnit(config), 'sudo systemctl enable --now holdfast']
+    : [`${holdfast} server --migrate`];
   if (config.database.url === null) {
     const token = path.join(config.dataDir, 'first-token');
     // The first start creates both; later, the admin may have deleted the token.
@@ -190,6 +202,17 @@ export function nextSteps(
     steps.push(login(`"$(${holdfast} admin user create-token ${login1})"`));
   }
   return steps;
+}
+
+/** The unit lets the service write to its own folder only. */
+function stepsForUnit({ dataDir }: Config): string[] {
+  if (`${dataDir}/`.startsWith('/var/lib/holdfast/')) return [];
+  const changes = '/etc/systemd/system/holdfast.service.d';
+  return [
+    `sudo mkdir -p ${changes}`,
+    `printf '[Service]\\nReadWritePaths=${dataDir}\\n' | sudo tee ${changes}/data.conf`,
+    'sudo systemctl daemon-reload',
+  ];
 }
 
 /**

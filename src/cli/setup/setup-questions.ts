@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
-import { isLoopback } from '../../shared/platform/config/exposure.ts';
+import { areLoopback, isLoopback } from '../../shared/platform/config/exposure.ts';
+import { trustedProxiesOf } from '../../shared/platform/config/http-server-config.ts';
 import { secretSettings } from '../../shared/platform/config/settings.ts';
 import type { GivenSettings } from '../../shared/platform/config/settings-file.ts';
 import { type SetupAnswers, settingFrom, withChanges } from './setup-answers.ts';
@@ -104,7 +105,10 @@ async function askForAccess(
   }
   await askFor('HOLDFAST_PUBLIC_URL', 'URL under which people reach it, such as https://pulumi.example.com');
   if (way === ways.proxy) {
-    set({ HOLDFAST_TRUSTED_PROXIES: settings['HOLDFAST_TRUSTED_PROXIES'] ?? '127.0.0.1,::1' });
+    const HOLDFAST_TRUSTED_PROXIES = settings['HOLDFAST_TRUSTED_PROXIES'] ?? '127.0.0.1,::1';
+    set({ HOLDFAST_TRUSTED_PROXIES });
+    // The proxy could not listen there itself, and others would reach the service without it.
+    if (isOpen && areLoopback(trustedProxiesOf({ HOLDFAST_TRUSTED_PROXIES }))) set({ HOLDFAST_LISTEN: '' });
     set({ HOLDFAST_TLS_CERT_FILE: '', HOLDFAST_TLS_KEY_FILE: '' });
     return;
   }

@@ -38,6 +38,8 @@ const Backups = Type.Object({
   lastVerifiedAt: Type.Optional(Type.Number()),
   /** When the oldest of them was made. */
   firstTakenAt: Type.Optional(Type.Number()),
+  /** When the task first looked into the location, in ms since 1970; absent: before it was noted. */
+  seenAt: Type.Optional(Type.Number()),
   /** Attempts since the last backup that failed, or that were cut off; absent: there is none. */
   failure: Type.Optional(FailedAttempts),
   /** Attempts to delete old backups that failed, or that were cut off, since one was complete; absent: there is none. */
@@ -88,7 +90,7 @@ export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: 
 /** Saves what is in the location, and keeps what was saved of backups that are deleted by now, without verifications far in the future. */
 export async function saveBackups(
   runs: ScheduledTaskRepository,
-  found: Omit<Backups, 'lastVerifiedAt' | 'firstTakenAt'>,
+  found: Omit<Backups, 'lastVerifiedAt' | 'firstTakenAt' | 'seenAt'>,
   now: number,
 ): Promise<void> {
   const { backups: saved } = await readBackupStatus(runs);
@@ -96,7 +98,9 @@ export async function saveBackups(
   const marks = [earlier?.lastVerifiedAt ?? [], found.backups.map(({ verifiedAt }) => verifiedAt ?? [])].flat(2);
   const verified = marks.filter((at) => hasPassed(at, now));
   const taken = [earlier?.firstTakenAt ?? [], found.backups.map(({ takenAt }) => Date.parse(takenAt))].flat();
+  const seenAt = earlier?.seenAt;
   const history = {
+    seenAt: seenAt !== undefined && hasPassed(seenAt, now) ? seenAt : now,
     ...(verified.length > 0 ? { lastVerifiedAt: Math.max(...verified) } : {}),
     ...(taken.length > 0 ? { firstTakenAt: Math.min(...taken) } : {}),
   };

@@ -66,17 +66,21 @@ export function backUpOnSchedule(
   );
   gauge(
     'holdfast_backup_overdue_seconds',
-    'How long HOLDFAST_BACKUP_SCHEDULE has wanted a newer backup than the newest in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
+    'How long HOLDFAST_BACKUP_SCHEDULE has wanted a newer backup than the newest in HOLDFAST_BACKUP_TO, in seconds; +Inf if the first has failed.',
     (backups) => {
       const newest = takenAt(backups?.backups[0], observedNow());
-      if (newest === null) return Number.POSITIVE_INFINITY;
+      // The first may take a day.
+      if (newest === null) return age(firstSince(backups));
       return overdueMs(schedule, new Date(newest), new Date(observedNow())) / 1000;
     },
   );
   gauge(
     'holdfast_backup_last_verified_age_seconds',
     'Time since a backup in HOLDFAST_BACKUP_TO was last verified without faults or, if none was, age of the first, in seconds.',
-    (backups) => age(backups && unverifiedSince(backups, observedNow())),
+    (backups) => {
+      const since = backups && unverifiedSince(backups, observedNow());
+      return since === null ? Number.NaN : age(since);
+    },
   );
   const heads = new Map<string, ManifestHead>();
   const save = async (backups: readonly KnownBackup[], failures: Failures = {}): Promise<void> =>
@@ -164,6 +168,13 @@ export function backUpOnSchedule(
       }
     },
   };
+}
+
+/** Since when the first backup is awaited; null: it has failed, or nobody has looked into the location. */
+function firstSince(backups: Backups | null): number | null {
+  const { failure, seenAt } = backups ?? {};
+  const hasFailed = failure !== undefined && (failure.error !== cutOff || failure.count > 1);
+  return hasFailed ? null : (seenAt ?? null);
 }
 
 /** Null also for a time far in the future: the clock was set back, and the backup does not delay another. */

@@ -9,7 +9,7 @@ export function startScrub(context: AppContext): void {
   const { config, documentChecks, eventSegments, lifecycle, logger, metrics, policyArchives, readOnly } = context;
   const { bytesPerSecond, periodSeconds } = config.scrub;
   const scrubber = new Scrubber(context, { bytesPerSecond, periodSeconds });
-  let statistics = { damaged: 0, oldestSeconds: 0 };
+  let statistics = { damaged: 0, oldestSeconds: Number.NaN, readAt: performance.now() };
   metrics.gauge(
     'holdfast_documents_damaged',
     'Stored documents known to be damaged that could not be replaced.',
@@ -19,24 +19,33 @@ export function startScrub(context: AppContext): void {
     metrics.gauge(
       'holdfast_documents_oldest_check_age_seconds',
       'Time since the least recently checked document was read back, or written.',
-      () => statistics.oldestSeconds,
+      // Also while it cannot be read. Without a value before: a small one would end the alert.
+      () => statistics.oldestSeconds + (performance.now() - statistics.readAt) / 1000,
     );
   }
 
-  let since = performance.now();
-  const tick = async (stop: AbortSignal): Promise<void> => {
-    const now = performance.now();
-    const elapsedMs = now - since;
-    since = now;
-    if (bytesPerSecond > 0 && !readOnly.isFenced)
-      await scrubber.run(elapsedMs, AbortSignal.any([stop, readOnly.fenceSignal]));
+  const readStatistics = async (): Promise<void> => {
     const [documents, segments] = [await documentChecks.readStatistics(), await eventSegments.readStatistics()];
     const archives = await policyArchives.readStatistics();
     statistics = {
       damaged: documents.damaged + segments.damaged + archives.damaged,
       oldestSeconds: Math.max(documents.oldestSeconds, segments.oldestSeconds, archives.oldestSeconds),
+      readAt: performance.now(),
     };
   };
-  const ticks = repeat(tickMs, tick, (error) => logger.warn({ err: error }, 'scrub failed'));
-  lifecycle.onClose('work', 'scrub', ticks.stop);
+  let since = performance.now();
+  const scrub = async (stop: AbortSignal): Promise<void> => {
+    const now = performance.now();
+    const elapsedMs = now - since;
+    since = now;
+    if (bytesPerSecond > 0 && !readOnly.isFenced)
+      await scrubber.run(elapsedMs, AbortSignal.any([stop, readOnly.fenceSignal]));
+  };
+  const warn = (error: unknown): void => logger.warn({ err: error }, 'scrub failed');
+  // On its own, because a run may read for minutes.
+  const readings = repeat(tickMs, readStatistics, warn);
+  const runs = repeat(tickMs, scrub, warn);
+  lifecycle.onClose('work', 'scrub', async () => {
+    await Promise.all([readings.stop(), runs.stop()]);
+  });
 }

@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import { addressingOf } from '../config/s3-addressing.ts';
 import { FileFolder } from './file-folder.ts';
 import type { Folder } from './folder.ts';
-import { credentialsRefused, hasCredentials, LocationError } from './locations/location-url.ts';
+import { LocationError, parseBucketUrl } from './locations/location-url.ts';
 
 /** Where a bucket is, if its location does not say so. */
 export interface BucketDefaults {
@@ -31,8 +31,7 @@ export async function openFolder(location: string, defaults: BucketDefaults): Pr
     throw new LocationError(
       `${location} is neither file://DIR nor s3://BUCKET/PREFIX: copy the files to one of these first`,
     );
-  if (hasCredentials(location)) throw new LocationError(credentialsRefused);
-  const url = new URL(location);
+  const url = parseBucketUrl(location);
   if (url.hostname === '') throw new LocationError(`${location} names no bucket: s3://BUCKET/PREFIX`);
   const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
   const { searchParams } = url;

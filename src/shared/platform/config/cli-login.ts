@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { OperatorError } from '../errors/errors.ts';
+import { trustAuthorities } from '../tls/trust.ts';
 import { readAccessToken } from './access-token.ts';
 
 /** Names the server for commands that call the API. */
@@ -19,14 +20,17 @@ export interface CliLogin {
 
 /**
  * Finds the server and the token of a command that calls the API: given ones, then HOLDFAST_URL and PULUMI_ACCESS_TOKEN, then the login of
- * the Pulumi CLI. Throws NoLoginError.
+ * the Pulumi CLI. Makes the process trust the authorities in HOLDFAST_CA_FILE. Throws NoLoginError and CertificateFileError.
  */
 export function findCliLogin(
   given: { readonly url?: string; readonly token?: string },
   env: NodeJS.ProcessEnv = process.env,
 ): CliLogin {
+  const caFile = env['HOLDFAST_CA_FILE'];
+  if (caFile) trustAuthorities(caFile, 'HOLDFAST_CA_FILE');
   const stored = readLogins(env);
-  const url = given.url ?? env[serverVariable] ?? env['PULUMI_BACKEND_URL'] ?? stored.current;
+  // Empty variables are not set: CI sets some that have no value.
+  const url = given.url ?? (env[serverVariable] || env['PULUMI_BACKEND_URL'] || stored.current);
   if (url === undefined) throw new NoLoginError('No server: give --url, set HOLDFAST_URL, or run pulumi login');
   const origin = toOrigin(url);
   const token = given.token ?? readAccessToken(env) ?? stored.tokens.get(origin);
@@ -53,7 +57,7 @@ interface StoredLogins {
 
 /** The file that `pulumi login` writes (sdk/go/common/workspace/creds.go). */
 function readLogins(env: NodeJS.ProcessEnv): StoredLogins {
-  const folder = env['PULUMI_CREDENTIALS_PATH'] ?? env['PULUMI_HOME'] ?? path.join(homedir(), '.pulumi');
+  const folder = env['PULUMI_CREDENTIALS_PATH'] || env['PULUMI_HOME'] || path.join(homedir(), '.pulumi');
   let text: string;
   try {
     text = readFileSync(path.join(folder, 'credentials.json'), 'utf8');

@@ -16,6 +16,7 @@ import { findServiceLinks } from './service-links.ts';
 import { Settings } from './settings.ts';
 import { toConfig } from './to-config.ts';
 import { type Tuning, tuningFrom, tuningOf } from './tuning.ts';
+import { urlProblems } from './url-problems.ts';
 
 /**
  * Configuration of the process: parsed once, frozen, passed explicitly. Sizes are in bytes; names give the unit of
@@ -70,6 +71,7 @@ export function parseConfig(
     if (isTruncated || !Value.Check(schema, value))
       problems.push(`${name}: must be ${expected(schema)}. ${schema.description ?? ''}`.trim());
   }
+  problems.push(...urlProblems(converted));
   problems.push(...httpServerProblems(converted));
   problems.push(...oidcProblems(converted));
   problems.push(...findWeakSecrets(given));
@@ -79,7 +81,7 @@ export function parseConfig(
   const allowed = parseAllowList(given['HOLDFAST_OUTGOING_ALLOW']);
   if ('wrong' in allowed)
     problems.push(
-      `HOLDFAST_OUTGOING_ALLOW: ${JSON.stringify(allowed.wrong)} is neither a network, nor a host name, nor http://host:port`,
+      `HOLDFAST_OUTGOING_ALLOW: ${allowed.wrong.includes('@') ? 'an entry with an @' : JSON.stringify(allowed.wrong)} is neither a network, nor a host name, nor http://host:port`,
     );
   if (problems.length > 0) {
     throw new ConfigError(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);

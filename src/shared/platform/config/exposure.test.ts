@@ -38,6 +38,17 @@ test('a listener of a trusted proxy exposes nothing', () => {
   expect(exposed({ ...all, HOLDFAST_TRUSTED_PROXIES: '10.0.0.7' })).toEqual([]);
 });
 
+test.each([
+  ['127.0.0.1,::1', all, ['HOLDFAST_LISTEN']],
+  ['127.0.0.0/8', { HOLDFAST_LISTEN: '10.1.2.3:443' }, ['HOLDFAST_LISTEN']],
+  ['127.0.0.1,10.0.0.7', all, []],
+  ['0.0.0.0/0', all, []],
+  ['127.0.0.1,::1', {}, []],
+  ['127.0.0.1', { ...all, ...tls }, []],
+])('a proxy at %s needs a listener at %j that exposes %j', (proxies, settings, found) =>
+  expect(exposed({ ...settings, HOLDFAST_TRUSTED_PROXIES: proxies })).toEqual(found),
+);
+
 test.each(['0.0.0.0:9090', '[::]:9090', '10.1.2.3:9090', 'holdfast.internal:9090'])(
   'plain HTTP at %s, without a proxy, exposes tokens',
   (address) => expect(exposed({ HOLDFAST_LISTEN: address })).toEqual(['HOLDFAST_LISTEN']),

@@ -28,6 +28,14 @@ export function isLoopback(host: string): boolean {
   return isIn(loopback, host) ?? /^(?:.+\.)?localhost$/i.test(host);
 }
 
+/** Whether all networks of a list are of this machine. */
+export function areLoopback({ rules }: BlockList): boolean {
+  return rules.every((rule) => {
+    const [, address = '', bits = ''] = /([^\s/]+)\/(\d+)$/.exec(rule) ?? [];
+    return isIn(loopback, address) === true && Number(bits) >= 8;
+  });
+}
+
 /**
  * Describes the settings that let others read tokens and states in transit, or the metrics. `addresses`: this
  * machine's, for 0.0.0.0.
@@ -35,11 +43,14 @@ export function isLoopback(host: string): boolean {
 export function listExposures(config: Exposed, addresses: readonly string[] = ownAddresses()): string[] {
   const { front, listen, managementListen, publicUrl, trustedProxies } = config;
   const found: string[] = [];
-  const isPlain = front.tls === null && trustedProxies.rules.length === 0;
-  if (isPlain && !isLoopback(listen.host))
+  // A proxy on this machine needs no listener that others reach.
+  if (front.tls === null && areLoopback(trustedProxies) && !isLoopback(listen.host))
     found.push(
-      `HOLDFAST_LISTEN: other machines reach ${textOf(listen)} over plain HTTP, so tokens and states can be read in transit; ` +
-        'set HOLDFAST_TLS_CERT_FILE and HOLDFAST_TLS_KEY_FILE, or name the proxy that terminates TLS in HOLDFAST_TRUSTED_PROXIES',
+      `HOLDFAST_LISTEN: other machines reach ${textOf(listen)} over plain HTTP, so tokens and states can be read in transit; ${
+        trustedProxies.rules.length > 0
+          ? 'listen on 127.0.0.1, because HOLDFAST_TRUSTED_PROXIES names a proxy on this machine only'
+          : 'set HOLDFAST_TLS_CERT_FILE and HOLDFAST_TLS_KEY_FILE, or name the proxy that terminates TLS in HOLDFAST_TRUSTED_PROXIES'
+      }`,
     );
   const { protocol, hostname } = new URL(publicUrl);
   if (protocol === 'http:' && !isPrivate(hostname))

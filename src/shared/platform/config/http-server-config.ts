@@ -37,7 +37,7 @@ export function httpServerConfig(settings: Settings, tuning: Tuning) {
 }
 
 /** Returns the proxies whose X-Forwarded-For is trusted. */
-export function trustedProxiesOf(settings: Settings): BlockList {
+export function trustedProxiesOf(settings: Given): BlockList {
   const list = new BlockList();
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {
     const network = parseNetwork(entry);

@@ -16,7 +16,8 @@ export function oidcProblems(settings: Given): string[] {
   }
   const problems: string[] = [];
   if (clientId === undefined) problems.push('HOLDFAST_OIDC_CLIENT_ID: needed with HOLDFAST_OIDC_ISSUER');
-  if (!URL.canParse(issuer)) return [...problems, 'HOLDFAST_OIDC_ISSUER: is not a URL'];
+  // Reported with those of other URLs.
+  if (!URL.canParse(issuer)) return problems;
   const { hostname, protocol } = new URL(issuer);
   if (protocol !== 'https:' && !loopback.test(hostname))
     problems.push('HOLDFAST_OIDC_ISSUER: must be an https URL; plain HTTP is for providers on this machine');

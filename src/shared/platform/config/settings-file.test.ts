@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { editSettings, parseSettings, SettingsFileError } from './settings-file.ts';
+import { editSettings, loadSettingsFile, parseSettings, SettingsFileError } from './settings-file.ts';
 
 const file = `# Where the data is.
 HOLDFAST_DATA_DIR=/var/lib/holdfast
@@ -44,4 +47,18 @@ test.each([
 
 test.each(['two\nlines', `'single' and "double"`])('%j is refused rather than changed', (value) => {
   expect(() => editSettings('', { HOLDFAST_X: value })).toThrow(SettingsFileError);
+});
+
+test('an empty variable hides no value of the file, because it is not set', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-settings-'));
+  try {
+    const named = path.join(folder, 'holdfast.env');
+    writeFileSync(named, 'HOLDFAST_A=1\nHOLDFAST_B=2\nHOLDFAST_C=3\nHOLDFAST_D=\n');
+    const environment: NodeJS.ProcessEnv = { HOLDFAST_A: '', HOLDFAST_B: 'other' };
+    loadSettingsFile(named, environment);
+    expect(environment).toEqual({ HOLDFAST_A: '1', HOLDFAST_B: 'other', HOLDFAST_C: '3' });
+    expect(() => loadSettingsFile(path.join(folder, 'none'), environment)).toThrow(SettingsFileError);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

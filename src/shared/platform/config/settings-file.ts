@@ -13,13 +13,15 @@ export class SettingsFileError extends OperatorError {
   override readonly name = 'SettingsFileError';
 }
 
-/** Adds the settings of a file to the environment of this process; existing variables win. Throws SettingsFileError. */
-export function loadSettingsFile(file: string): void {
+/** Adds the settings of a file to the environment of this process, whose variables win unless they are empty. Throws SettingsFileError. */
+export function loadSettingsFile(file: string, environment: NodeJS.ProcessEnv = process.env): void {
+  let text: string;
   try {
-    process.loadEnvFile(file);
+    text = readFileSync(file, 'utf8');
   } catch (error) {
     throw unreadable(file, error);
   }
+  for (const [name, value] of Object.entries(parseSettings(text))) environment[name] ||= value;
 }
 
 /** Reads a file of settings; null if there is none. Throws SettingsFileError. */

@@ -55,13 +55,18 @@ export function parsePostgresUrl(url: string, setting: PostgresSetting = 'HOLDFA
   for (const name of names) {
     const port = hostRule.exec(name)?.groups?.['port'];
     if (!hostRule.test(name) || (name === '' && names.length > 1) || Number(port ?? 1) > 65_535)
-      throw wrong(`${JSON.stringify(name)} is not host or host:port`);
+      throw wrong(`${quotable(name, groups['login'])} is not host or host:port`);
   }
   const hosts = names.map((name) => ({
     name: name || query.get('host') || 'localhost',
     url: `${groups['scheme']}${groups['login'] ?? ''}${name}${rest}`,
   }));
   return { hosts, mustTakeWrites: !isReplica && wanted !== 'any', tls };
+}
+
+/** A text with a colon, without a login before it, may be a login without a host. */
+function quotable(host: string, login: string | undefined): string {
+  return login === undefined && host.includes(':') ? 'a host' : JSON.stringify(host);
 }
 
 /**

@@ -7,3 +7,18 @@ export function codeOf(error: unknown): string | undefined {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/**
+ * The stack of an error, and of its causes. Without other properties than the code: they may have a URL with its password, or values of a
+ * statement.
+ */
+export function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = codeOf(error);
+  const text = `${error.stack ?? error.message}${code === undefined ? '' : ` (${code})`}`;
+  const causes = [
+    ...(error.cause === undefined ? [] : [error.cause]),
+    ...(error instanceof AggregateError ? error.errors : []),
+  ];
+  return [text, ...causes.map((cause) => `caused by ${stackOf(cause)}`)].join('\n');
+}

@@ -40,7 +40,9 @@ export function parseRedisUrl(url: string): RedisTarget | null {
   if (!groups)
     throw wrong('is not of the form redis+sentinel://a:26379,b:26379/master or redis+cluster://a:6379,b:6379');
   const layout = groups['layout'] as RedisTarget['layout'];
-  const hosts = (groups['hosts'] ?? '').split(',').map((text) => parseHost(text, defaultPorts[layout]));
+  const hosts = (groups['hosts'] ?? '')
+    .split(',')
+    .map((text) => parseHost(text, defaultPorts[layout], groups['login'] !== undefined));
   const path = (groups['path'] ?? '')
     .split('/')
     .slice(1)
@@ -71,10 +73,12 @@ export function parseRedisUrl(url: string): RedisTarget | null {
   };
 }
 
-function parseHost(text: string, defaultPort: number): RedisHost {
+function parseHost(text: string, defaultPort: number, hasLogin: boolean): RedisHost {
   const { address, name, port } = hostRule.exec(text)?.groups ?? {};
   const host = address ?? name;
-  if (host === undefined || Number(port ?? 1) > 65_535) throw wrong(`${JSON.stringify(text)} is not host or host:port`);
+  // Without a login before it, a text with a colon may be a login without a host.
+  const quoted = hasLogin || !text.includes(':') ? JSON.stringify(text) : 'a host';
+  if (host === undefined || Number(port ?? 1) > 65_535) throw wrong(`${quoted} is not host or host:port`);
   return { host, port: Number(port ?? defaultPort) };
 }
 

@@ -12,16 +12,25 @@ export class LocationError extends OperatorError {
 const timeoutMs = 30_000;
 
 /** The text of the error, which does not repeat them. */
-export const credentialsRefused =
+const credentialsRefused =
   'The URL of the bucket has credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead';
 
 /** Whether the URL of a bucket has credentials: it is in logs, the audit log and plans. */
-export function hasCredentials(location: string): boolean {
+function hasCredentials(location: string): boolean {
   const url = URL.parse(location);
-  // A secret key may have a slash, after which its beginning is no valid port, or one.
+  // A secret key may have a slash, after which its beginning is no valid port, or one, or none.
+  if (/^[a-z0-9]+:\/\/[^/?#]*:/i.test(location)) return true;
   if (url === null) return location.includes('@');
-  const { password, port, searchParams, username } = url;
-  return username !== '' || password !== '' || port !== '' || searchParams.get('endpoint')?.includes('@') === true;
+  const { password, searchParams, username } = url;
+  return username !== '' || password !== '' || searchParams.get('endpoint')?.includes('@') === true;
+}
+
+/** Throws LocationError. */
+export function parseBucketUrl(location: string): URL {
+  if (hasCredentials(location)) throw new LocationError(credentialsRefused);
+  const url = URL.parse(location);
+  if (url === null) throw new LocationError('The URL of the bucket is not valid: s3://bucket/prefix');
+  return url;
 }
 
 /**
@@ -35,8 +44,7 @@ export function parseLocation(location: string, own: Config['blobs']): BlobStore
       throw new LocationError(`${location} is neither a folder nor s3://bucket/prefix`);
     return { kind: 'files', directory: path.resolve(location) };
   }
-  if (hasCredentials(location)) throw new LocationError(credentialsRefused);
-  const url = new URL(location);
+  const url = parseBucketUrl(location);
   if (url.hostname === '') throw new LocationError(`${location} names no bucket: s3://bucket/prefix`);
   const like = own.kind === 's3' ? own : null;
   const prefix = url.pathname.replace(/^\/|\/$/g, '');

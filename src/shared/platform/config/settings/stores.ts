@@ -102,7 +102,7 @@ export const storesSettings = {
   ),
   HOLDFAST_CA_FILE: Type.Optional(
     Type.String({
-      description: 'PEM file of additional certificate authorities for TLS connections that the server opens.',
+      description: 'PEM file of additional certificate authorities for outgoing TLS connections, also of commands.',
       minLength: 1,
     }),
   ),

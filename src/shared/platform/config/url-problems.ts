@@ -1,0 +1,60 @@
+import type { Settings } from './settings.ts';
+
+type Given = Partial<Settings>;
+
+const servers = ['HOLDFAST_DATABASE_URL', 'HOLDFAST_DATABASE_REPLICA_URL', 'HOLDFAST_REDIS_URL'] as const;
+const services = [
+  'HOLDFAST_S3_ENDPOINT',
+  'HOLDFAST_PUBLIC_URL',
+  'HOLDFAST_OIDC_ISSUER',
+  'HOLDFAST_AUDIT_EXPORT_URL',
+] as const;
+
+/** Returns the problems of settings that are URLs. They quote nothing: any part of a wrong URL may belong to a password. */
+export function urlProblems(settings: Given): string[] {
+  return [...servers, ...services].flatMap((name) => {
+    const url = settings[name];
+    // Other schemes are reported elsewhere.
+    if (typeof url !== 'string' || !/^[a-z+]+:\/\/\S+$/.test(url)) return [];
+    const problem = servers.some((each) => each === name) ? serverProblem(url) : serviceProblem(url);
+    const isRooted = name !== 'HOLDFAST_PUBLIC_URL' || /^[a-z]+:\/\/[^/?#]+\/?$/.test(url);
+    return problem === null && isRooted ? [] : [`${name}: ${problem ?? 'must be without a path'}`];
+  });
+}
+
+/** What is wrong with the URL of a server with a login, and maybe with several hosts. */
+function serverProblem(url: string): string | null {
+  const encode =
+    'is not a valid URL; encode special characters of user and password (/ as %2F, ? as %3F, # as %23, @ as %40, % as %25)';
+  const [, scheme = '', authority = '', rest = ''] = /^([a-z+]+):\/\/([^/?#]*)(.*)$/.exec(url) ?? [];
+  const login = authority.slice(0, Math.max(authority.lastIndexOf('@'), 0));
+  // Beyond values in the query, an @ ends a password with one of the characters that end an authority.
+  if (rest.replace(/([?&][^=&#@]*=)[^&#]*/g, '$1').includes('@') || rest.includes('#')) return encode;
+  if (login === '' && !authority.startsWith('@') && authority.split(',').some(isNoHost)) return encode;
+  const isSingle = /^rediss?$/.test(scheme);
+  if (isSingle && !URL.canParse(url)) return encode;
+  // node-postgres takes a % that encodes nothing for itself.
+  const isLenient = /^postgres(ql)?$/.test(scheme) && /%(?![0-9a-f]{2})/i.test(url);
+  return isLenient || isEncoded(login) ? null : encode;
+}
+
+/** Whether a text without a login has a colon that begins no port: it is a login whose host is missing. */
+function isNoHost(text: string): boolean {
+  return text.includes(':') && !/^(\[[^\]]*\]|[^:]*)(:\d+)?$/.test(text);
+}
+
+function isEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What is wrong with the URL of a service, which has no login: it is in logs and lists. */
+function serviceProblem(url: string): string | null {
+  const parsed = URL.parse(url);
+  if (parsed === null) return 'is not a valid URL';
+  return parsed.username === '' && parsed.password === '' ? null : 'must be without a user and a password';
+}
