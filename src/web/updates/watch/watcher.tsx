@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'react';
 import { errorCode } from '../../platform/app/api-error.ts';
 import type { UpdateItem } from '../../platform/app/contract.ts';
-import { useLive } from '../../platform/app/live.ts';
+import { keepNotified, useLive } from '../../platform/app/live.ts';
 import { useMe } from '../../platform/app/me.ts';
 import { apiClient } from '../../platform/app/trpc.ts';
 import { viewKind, viewStatus } from '../update-status.ts';
@@ -21,6 +21,7 @@ export default function Watcher() {
   const watched = useWatched().filter((each) => each.login === login);
   const organizations = me?.organizations.map(({ name }) => name) ?? [];
   const followed = organizations.filter((name) => watched.some(({ organization }) => organization === name));
+  useEffect(keepNotified, []);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const checkSoon = (): void => {
     timer.current ??= setTimeout(() => {
