@@ -3,6 +3,7 @@ import { errorCode } from '../../platform/app/api-error.ts';
 import type { UpdateItem } from '../../platform/app/contract.ts';
 import { keepNotified, useLive } from '../../platform/app/live.ts';
 import { useMe } from '../../platform/app/me.ts';
+import { hasDraft } from '../../platform/app/session.ts';
 import { apiClient } from '../../platform/app/trpc.ts';
 import { viewKind, viewStatus } from '../update-status.ts';
 import { listWatched, noteEnd, unwatch, useWatched, type Watched, watch } from './watched.ts';
@@ -101,7 +102,8 @@ function notify(
     });
     shown.onclick = () => {
       window.focus();
-      location.assign(`/${path}`);
+      if (hasDraft()) open(`/${path}`, '_blank', 'noopener');
+      else location.assign(`/${path}`);
       shown.close();
     };
   } catch {
