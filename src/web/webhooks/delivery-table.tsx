@@ -11,6 +11,7 @@ import { pagedList } from '../platform/ui/paged-list.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
+import { useRefetchOnChange } from '../updates/refetch-on-change.ts';
 import { deliveryTableTexts } from './texts.tsx';
 import { deliveryStates, nameOfEvent } from './webhook-labels.ts';
 import type { WebhookOwner } from './webhook-owner.ts';
@@ -106,8 +107,15 @@ export function DeliveryTable({
             <p>{deliveryTableTexts.sendAPing}</p>
           </Empty>
         }
-        details={({ id }) =>
-          id === chosen ? <Exchange owner={{ calls, target }} webhook={webhook} deliveryId={id} /> : null
+        details={({ attempts, id, state }) =>
+          id === chosen ? (
+            <Exchange
+              owner={{ calls, target }}
+              webhook={webhook}
+              deliveryId={id}
+              outcome={`${state} after ${attempts}`}
+            />
+          ) : null
         }
       />
     </>
@@ -129,17 +137,21 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
   );
 }
 
-/** The request and the response. */
+/** The request and the response. `outcome`: read again when it changes, such as after a retry. */
 function Exchange({
+  outcome,
   owner: { calls, target },
   ...chosen
 }: {
   readonly owner: WebhookOwner;
   readonly webhook: string;
   readonly deliveryId: string;
+  readonly outcome: string;
 }) {
   const query = useQuery(calls.delivery.queryOptions({ ...target, ...chosen }));
-  if (query.error) return <p role="alert">{query.error.message}</p>;
+  useRefetchOnChange(outcome, query.refetch);
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const delivery = query.data;
   if (delivery === undefined) return <Skeleton width="60%" />;
   return (
