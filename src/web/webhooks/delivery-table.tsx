@@ -94,11 +94,20 @@ export function DeliveryTable({
       ),
     },
   ];
+  const { items, ...list } = pagedList(query);
+  const isElsewhere = chosen !== undefined && items !== undefined && !items.some(({ id }) => id === chosen);
   return (
     <>
+      {isElsewhere ? (
+        <section>
+          <h3>{deliveryTableTexts.linkedDelivery}</h3>
+          <Exchange owner={{ calls, target }} webhook={webhook} deliveryId={chosen} outcome="" />
+        </section>
+      ) : null}
       {redeliver.error ? <p role="alert">{redeliver.error.message}</p> : null}
       <Table
-        {...pagedList(query)}
+        {...list}
+        items={items}
         label={deliveryTableTexts.deliveries}
         columns={columns}
         keyOf={({ id }) => id}
