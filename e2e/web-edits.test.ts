@@ -467,6 +467,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       await visit('two');
       await interrupted.click();
       await decision.selectOption('import');
+      page.once('dialog', (leave) => void leave.accept());
       await page.evaluate('history.go(-2)');
       await heading('one').waitFor();
       await decision.waitFor();
