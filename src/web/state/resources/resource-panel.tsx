@@ -39,8 +39,10 @@ interface ResourcePanelProps {
 export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, takesFocus, urn }: ResourcePanelProps) {
   const query = useQuery(trpc.resources.get.queryOptions({ ...stack, urn }, stopsUnread));
   const panel = useRef<HTMLElement>(null);
-  // Below the list on a phone.
-  useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), []);
+  // Below the list on a phone. Newer browsers return a promise, which is no function that ends the effect.
+  useEffect(() => {
+    panel.current?.scrollIntoView({ block: 'nearest' });
+  }, []);
   const heading = useRef<HTMLHeadingElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once, when it opens.
   useEffect(() => {
