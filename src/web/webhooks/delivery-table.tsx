@@ -118,12 +118,7 @@ export function DeliveryTable({
         }
         details={({ attempts, id, state }) =>
           id === chosen ? (
-            <Exchange
-              owner={{ calls, target }}
-              webhook={webhook}
-              deliveryId={id}
-              outcome={`${state} after ${attempts}`}
-            />
+            <Exchange owner={{ calls, target }} webhook={webhook} deliveryId={id} outcome={[state, attempts].join()} />
           ) : null
         }
       />
