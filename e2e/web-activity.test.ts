@@ -37,6 +37,19 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
     await call(`${at}/${updateID}/complete`, { status }, `update-token ${token}`).catch(() => {});
   }
 
+  /** A tab that nobody sees, until it says that it is seen, and the streams that it has opened. */
+  async function hiddenTab(): Promise<{ tab: Page; streams: string[] }> {
+    const tab = await page.context().newPage();
+    const streams: string[] = [];
+    tab.on('request', (request) => {
+      if (request.resourceType() === 'eventsource') streams.push(request.url());
+    });
+    await tab.addInitScript(
+      "Object.defineProperty(document, 'visibilityState', { get: () => window.seen ?? 'hidden' })",
+    );
+    return { tab, streams };
+  }
+
   beforeAll(async () => {
     ({ server } = await web());
     const { browser } = await web();
@@ -227,9 +240,25 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
       await run('web/dev', 'failed', 'The pool moves');
       await until(async () => (await shown()).length > 0, 'the notification is shown');
       expect(await shown()).toEqual([expect.stringMatching(/^web\/dev: Update \d+ failed \| The pool moves$/)]);
+      // Of the tabs that nobody sees, only the one that notifies has a stream.
+      const { streams, tab: hidden } = await hiddenTab();
+      await hidden.goto(`${server.url}/${organization}/web/dev`);
+      await hidden.getByRole('button', { name: 'Stop watching' }).waitFor();
+      await hidden.getByRole('heading', { name: 'Outputs' }).waitFor();
+      expect(streams).toEqual([]);
+      await page.goto('about:blank');
+      await until(async () => streams.length === 1, 'the other tab notifies');
       await page.goto(`${server.url}/${organization}/web/dev`);
+      await hidden.close();
       await page.getByRole('button', { name: 'Stop watching' }).click();
       await watchStack.waitFor();
+      const { streams: shownStreams, tab: seen } = await hiddenTab();
+      await seen.goto(`${server.url}/${organization}/web/dev`);
+      await seen.getByRole('heading', { name: 'Outputs' }).waitFor();
+      expect(shownStreams).toEqual([]);
+      await seen.evaluate("window.seen = 'visible'; document.dispatchEvent(new Event('visibilitychange'))");
+      await until(async () => shownStreams.length === 1, 'the tab that is shown has a stream');
+      await seen.close();
 
       // One update, once.
       const { updateID } = await call(at, { config: {} });

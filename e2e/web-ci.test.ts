@@ -91,10 +91,20 @@ await suite('pages about CI and for operators', {
       const { page: again, refused: refusedAgain } = await signIn(browser, holdfast.url, 'ada');
       await again.goto(ciUrl);
       await runIn(again, first).waitFor();
+      // What was begun about a run stays when the run goes on.
+      const dialog = again.getByRole('dialog');
+      await runIn(again, third)
+        .getByRole('button', { name: /^Remove number 1/ })
+        .click();
+      await dialog.getByLabel('Reason').fill('The wrong branch');
       await workspace.cloud.control({});
       expect((await holder.done).exitCode).toBe(0);
-      await runIn(again, first).waitFor({ state: 'detached' });
       expect((await newer.done).exitCode).toBe(0);
+      await again.locator('main').getByText('No stack is locked').waitFor();
+      expect(await dialog.getByLabel('Reason').inputValue()).toBe('The wrong branch');
+      await dialog.getByRole('button', { name: 'Remove it' }).click();
+      await dialog.getByRole('alert').waitFor();
+      await dialog.getByRole('button', { name: 'Keep it waiting' }).click();
       await again.getByRole('heading', { name: 'No stack is locked' }).waitFor();
 
       const end = '2099-01-01T12:00:00.000Z';

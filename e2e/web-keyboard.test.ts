@@ -165,6 +165,7 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
       await tabTo('Cancel the update');
       await press('Enter');
       await page.getByText('Cancelled', { exact: true }).first().waitFor();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
 
       // Differences of versions, and one that is restored after its stack's name is typed.
       await page.goBack();
@@ -201,6 +202,16 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
       await press('Enter');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
       await page.getByRole('button', { name: /Restored version 1/ }).waitFor();
+
+      // The panel of a resource, and back to its row.
+      await tabTo(/^Resources/, 'Shift+Tab');
+      await press('Enter');
+      await tabTo(/^note./);
+      await press('Enter');
+      await untilFocused('note');
+      await tabTo('Close');
+      await press('Enter');
+      await untilFocused(/^note./);
     },
     scenarioTimeoutMs,
   );

@@ -195,6 +195,12 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await page.getByLabel('Target').fill('no-such-object');
     await page.getByRole('heading', { name: 'Nothing matches' }).waitFor();
     await open('audit?action=member.add');
+    const year = new Date().getFullYear();
+    const from = page.getByLabel('From', { exact: true });
+    await from.pressSequentially(`0102${year - 1}`);
+    await page.waitForURL(new RegExp(`from=${year - 1}-01-02`));
+    expect(await from.inputValue()).toBe(`${year - 1}-01-02`);
+    await event.waitFor();
     await page.getByRole('button', { name: 'Export' }).click();
     await page.getByRole('menuitem', { name: 'As CSV' }).click();
     const [download] = await Promise.all([

@@ -46,6 +46,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     const response = await api(method, path, body);
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as {
+      readonly id?: string;
       readonly tokenValue?: string;
       readonly rules?: readonly { readonly id: string; readonly kind: string; readonly settings: object }[];
     };
@@ -60,6 +61,36 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   }, scenarioTimeoutMs);
   const open = (path: string) => page.goto(`${server.url}/${organization}/${path}`);
   const suggested = (value: string) => page.locator(`datalist option[value="${value}"]`).first();
+
+  test(
+    'a rule with many types is added, and a link leads to a rule beyond the first page',
+    async () => {
+      await open('~/rules');
+      await page.getByRole('button', { name: 'Add a change limit' }).click();
+      await dialog().getByLabel('Kind').selectOption('protected-types');
+      const types = Array.from({ length: 100 }, (_, at) => `aws:s3/bucketWithALongName${at}:BucketWithALongName${at}`);
+      await dialog().getByLabel('Types of resources').fill(types.join('\n'));
+      await dialog().getByText('For 1 stack: web/prod').waitFor();
+      expect(await page.getByText('The server does not answer').count()).toBe(0);
+      await confirm('Add the rule');
+
+      const ids: string[] = [];
+      for (let at = 10; at < 62; at++) {
+        const freeze = { kind: 'freeze', project: 'web', stack: `s${at}`, settings: { until: '2098-01-01T00:00:00Z' } };
+        ids.push((await call('POST', `orgs/${organization}/update-rules`, freeze)).id ?? '');
+      }
+      await open(`~/rules?rule=${ids.at(-1)}`);
+      await row('web/s61').getByText('Linked rule').waitFor();
+      const { id } = (await call('GET', `orgs/${organization}/update-rules`)).rules?.find(
+        ({ kind }) => kind === 'protected-types',
+      ) ?? { id: '' };
+      for (const each of [...ids, id]) await api('DELETE', `orgs/${organization}/update-rules/${each}`);
+      await open(`~/rules?rule=${id}`);
+      await page.getByText('The linked rule no longer exists.').waitFor();
+      await expectSound(page);
+    },
+    scenarioTimeoutMs,
+  );
 
   test(
     'a freeze gets another end, reason and place, and stays the same rule',

@@ -129,6 +129,8 @@ async function answer(
     }),
     createContext: () => ({ services, request: calls }),
     maxBatchSize: maxCalls,
+    // Inputs may be too long for a URL.
+    allowMethodOverride: true,
     responseMeta: ({ errors }) => ({ headers: retryHeaders(errors) }),
   }).finally(() => calls.end());
   void reply.code(response.status).headers(Object.fromEntries(response.headers));

@@ -6,7 +6,7 @@ import { createRoot } from 'react-dom/client';
 import './platform/app/tokens.css';
 import './platform/app/base.css';
 import { ChunkNotice } from './platform/app/chunk-notice.tsx';
-import { useSessionEnded } from './platform/app/session.ts';
+import { hasDraft, useSessionEnded } from './platform/app/session.ts';
 import { queryClient } from './platform/app/trpc.ts';
 import { sessionTexts } from './platform/texts.tsx';
 import { SubmitBlock } from './platform/ui/submit-block.ts';
@@ -24,6 +24,12 @@ function Ended() {
     </a>
   ));
 }
+
+// Links and buttons of the page say where they lead. The ways of the browser to leave it do not, and may be taken by mistake.
+router.history.block({
+  blockerFn: ({ action }) => !['PUSH', 'REPLACE'].includes(action) && hasDraft() && !confirm(sessionTexts.leave),
+  enableBeforeUnload: hasDraft,
+});
 
 // What had the focus may be gone with the former page: then the keyboard goes on from the content, not from the top.
 router.subscribe('onRendered', ({ fromLocation, pathChanged }) => {

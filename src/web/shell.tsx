@@ -35,18 +35,12 @@ export function Shell() {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const { altKey, ctrlKey, key, metaKey, target } = event;
-      if (
-        key === '?' &&
-        !altKey &&
-        !ctrlKey &&
-        !metaKey &&
-        !isTyping(target) &&
-        !document.querySelector('[role=dialog],[role=menu]')
-      )
-        setIsHelpOpen(true);
+      const hasPopup = document.querySelector('[role=dialog],[role=menu]') !== null;
+      if (key === '?' && !altKey && !ctrlKey && !metaKey && !isTyping(target) && !hasPopup) setIsHelpOpen(true);
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return;
       event.preventDefault();
-      setIsPaletteOpen((isOpen) => !isOpen);
+      // Its entries leave the page, and what is open there.
+      setIsPaletteOpen((isOpen) => !isOpen && !hasPopup);
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);

@@ -3,6 +3,7 @@ import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
 import type { StateScan } from '../../src/api/platform/scans/state-scans.ts';
 import { appRouter } from '../../src/api/router.ts';
 import { StateReader } from '../../src/shared/state/state-reader.ts';
+import { stateReads } from '../../src/web/platform/app/call-link.ts';
 import { queryPath, resultOf } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { stateOf } from '../support/state-index.ts';
@@ -83,6 +84,11 @@ function emptyTheQueue(): void {
 test('every procedure that reads whole states is in the table', () => {
   const names = Object.entries(procedures).flatMap(([name, { _def }]) => (_def.meta.cost === 'states' ? [name] : []));
   expect(names.sort()).toEqual(Object.keys(scanning).sort());
+});
+
+test('the web UI sends each query that reads whole states as a request of its own', () => {
+  const queries = Object.keys(scanning).filter((name) => procedures[name]?._def.type === 'query');
+  expect([...stateReads].sort()).toEqual(queries.sort());
 });
 
 test.each(Object.keys(scanning))('%s reports a full queue', async (name) => {

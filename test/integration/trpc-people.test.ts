@@ -94,9 +94,19 @@ describe('members', () => {
     expect((await ask(app, theirs, 'members.list', { organization })).error).toBeNull();
     expect(await refuse('members.add', { login, role: 'admin' }, root)).toMatchObject({ status: 409 });
     await change('members.setRole', { login, role: 'member' });
+    // Another admin has seen the role of before.
+    expect(await refuse('members.setRole', { login, role: 'admin', seen: 'viewer' })).toMatchObject({
+      status: 409,
+      error: { kind: 'edit-conflict', message: expect.stringContaining(`the role of ${login}`) },
+    });
+    await change('members.setRole', { login, role: 'viewer', seen: 'member' });
+    await change('members.setRole', { login, role: 'viewer', seen: 'member' });
     await change('members.remove', { login });
     expect((await ask(app, theirs, 'members.list', { organization })).status).toBe(404);
-    expect(await recorded(3)).toEqual([`member.remove ${login}`, `member.role ${login}`, `member.add ${login}`]);
+    expect(await recorded(4)).toEqual([
+      ...[`member.remove ${login}`, `member.role ${login}`],
+      ...[`member.role ${login}`, `member.add ${login}`],
+    ]);
   });
 
   test('need an existing active user and an admin; the last admin stays', async () => {

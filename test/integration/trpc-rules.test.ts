@@ -279,7 +279,22 @@ test('packs are enabled in groups, and groups have stacks', async () => {
   expect(await packsOf()).toMatchObject([{ versionTag: '0.0.2', config: stricter }]);
   await change('policies.changeGroup', { group: 'audit', enable: { pack: 'names', config: {} } });
   expect(await packsOf()).toMatchObject([{ versionTag: '0.0.2', config: {} }]);
-  await change('policies.changeGroup', { group: 'audit', enable: { pack: 'names', tag: '0.0.1', config } });
+  // Another admin has seen another version, or that it was not enabled.
+  for (const of of [
+    { enable: { pack: 'names', tag: '0.0.1', seen: '0.0.1' } },
+    { enable: { pack: 'names', tag: '0.0.1', seen: null } },
+    { disable: { pack: 'names', seen: '0.0.1' } },
+  ]) {
+    const input = { ...inOrganization(), group: 'audit', ...of };
+    expect(await command(app, token, 'policies.changeGroup', input)).toMatchObject({
+      status: 409,
+      error: { kind: 'edit-conflict', message: expect.stringContaining('the version of names in this group') },
+    });
+  }
+  const seen = { pack: 'names', tag: '0.0.1', config, seen: '0.0.2' };
+  await change('policies.changeGroup', { group: 'audit', enable: seen });
+  await change('policies.changeGroup', { group: 'audit', enable: { pack: 'costs', seen: null } });
+  await change('policies.changeGroup', { group: 'audit', disable: { pack: 'costs', seen: '0.0.2' } });
   await change('policies.changeGroup', { group: 'audit', addStack: { project: stack.project, stack: stack.stack } });
   expect(await get('policies.group', { group: 'audit' })).toEqual({
     ...{ name: 'audit', isDefault: false },

@@ -16,6 +16,7 @@ import { changePeople } from '../access/people-changes.ts';
 import { builtInRole } from '../access/role-references.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { assertSeen, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { ChangeMemberRequest } from './members.schemas.ts';
 import type { Person } from './person.ts';
@@ -100,16 +101,18 @@ export class MemberService {
     });
   }
 
-  /** Throws InvalidRequestError, NotFoundError, and ConflictError for the last admin. */
+  /** `seen`: the role that the caller has read. Throws InvalidRequestError, NotFoundError, EditConflictError, and ConflictError for the last admin. */
   async setRole(
     caller: Caller,
     organization: string,
     { change, login }: { readonly login: string; readonly change: ChangeMemberRequest },
     audit: AuditTrail,
+    seen: SeenRevisions = null,
   ): Promise<void> {
     const role = readRole(change);
     await this.#change(caller, organization, login, async (tx, member) => {
       if (member.role === role) return audit.settle();
+      await assertSeen(seen, member.role, `the role of ${login}`, () => null);
       if (member.role === 'admin') await assertOtherAdmin(tx, member);
       await createIdentityRepository(tx).setMembership(member.organizationId, member.userId, role);
       return audit.record(tx, { organization, object: login, details: { from: member.role, to: role } });

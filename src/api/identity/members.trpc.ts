@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { Role } from '../../shared/access/roles.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import { seenByField } from '../platform/edits/revisions.ts';
 import type { MemberService } from './member-service.ts';
 import type { PeopleQueries } from './people-queries.ts';
 
@@ -58,10 +59,11 @@ export const membersRouter = router({
       await services.invitations.withdraw(caller, organization, login, audit);
     }),
 
+  /** `seen`: the role that the caller has read. */
   setRole: organizationMutation('manage', 'member.role')
-    .input(input(Type.Object({ ...chosen, role: Role })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {
-      await services.members.setRole(caller, organization, { login, change: { role } }, audit);
+    .input(input(Type.Object({ ...chosen, role: Role, seen: Type.Optional(Role) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role, seen } }) => {
+      await services.members.setRole(caller, organization, { login, change: { role } }, audit, seenByField(seen));
     }),
 
   remove: organizationMutation('manage', 'member.remove')

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
-import type { PolicyGroupService } from './policy-group-service.ts';
+import type { PolicyGroupService, SeenPack } from './policy-group-service.ts';
 import type { PolicyQueries } from './policy-queries.ts';
 
 declare module '../access/procedures/context.ts' {
@@ -16,6 +16,8 @@ const GroupPosition = Type.Tuple([Name, Type.Union([Type.Literal(0), Type.Litera
 const StackPosition = Type.Tuple([Name, Name]);
 
 const group = { group: Name };
+/** The version that the caller has seen; null: none was enabled. */
+const seen = Type.Optional(Type.Union([Name, Type.Null()]));
 const StackName = Type.Object({ project: Name, stack: Name });
 
 /** Policy packs, and the groups that define which updates must run them. */
@@ -77,9 +79,10 @@ export const policiesRouter = router({
               pack: Name,
               tag: Type.Optional(Name),
               config: Type.Optional(Type.Object({}, { additionalProperties: true })),
+              seen,
             }),
           ),
-          disable: Type.Optional(Type.Object({ pack: Name })),
+          disable: Type.Optional(Type.Object({ pack: Name, seen })),
         }),
       ),
     )
@@ -99,7 +102,7 @@ export const policiesRouter = router({
           },
         ],
         audit,
-        { keepsConfig: enable !== undefined && enable.config === undefined },
+        { keepsConfig: enable !== undefined && enable.config === undefined, seen: seenPack(enable ?? disable) },
       );
     }),
 
@@ -109,3 +112,7 @@ export const policiesRouter = router({
       await services.policyGroups.delete({ organization, name }, caller, audit);
     }),
 });
+
+function seenPack(change: { readonly pack: string; readonly seen?: string | null } | undefined): SeenPack | undefined {
+  return change?.seen === undefined ? undefined : { pack: change.pack, tag: change.seen };
+}

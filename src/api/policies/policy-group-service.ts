@@ -4,6 +4,7 @@ import { lockManagement } from '../access/locked-access.ts';
 import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { assertSeen } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { checkPacks, type EnabledPack, lockPacks } from './enabled-packs.ts';
 import type { CreatePolicyGroupRequest, PackReference, UpdatePolicyGroupRequest } from './policies.schemas.ts';
@@ -43,6 +44,12 @@ export type PolicyGroupSummary = Awaited<ReturnType<PolicyGroupRepository['list'
 
 /** The CLI reads all groups in one response. */
 const maxGroups = 500;
+
+/** A version of a pack, as it was enabled when the caller read the group. */
+export interface SeenPack {
+  readonly pack: string;
+  readonly tag: string | null;
+}
 
 /** Policy groups: which packs the updates of which stacks must run. */
 export class PolicyGroupService {
@@ -110,14 +117,15 @@ export class PolicyGroupService {
   /**
    * Makes all changes of the requests, in their order, or none. Throws InvalidRequestError, NotFoundError, PayloadTooLargeError for more
    * configuration than the updates of a stack may have, and ConflictError if a new name is taken, for too many stacks and for an
-   * unsupported change of the default group. `keepsConfig`: an added pack has the configuration that it has in the group.
+   * unsupported change of the default group. `keepsConfig`: an added pack has the configuration that it has in the group. `seen`: the
+   * version of a pack that the caller has read; null: it was not enabled. Throws EditConflictError for another one.
    */
   async update(
     { organization, name }: GroupName,
     caller: Caller,
     given: readonly UpdatePolicyGroupRequest[],
     audit: AuditTrail,
-    { keepsConfig = false } = {},
+    { keepsConfig = false, seen }: { readonly keepsConfig?: boolean; readonly seen?: SeenPack | undefined } = {},
   ): Promise<void> {
     assertServed(given);
     const { db, config } = this.#context;
@@ -131,6 +139,7 @@ export class PolicyGroupService {
       // A stack may be in several groups, which together have a limit.
       await groups.lockAll(organization);
       const group = await lockGroup(groups, organization, name);
+      if (seen) await assertSeenPack(groups, group, seen);
       if (kept !== null) assertKept(added, kept, await listConfigs(groups, group));
       await changeStacks(groups, organization, group, requests);
       const packs = await lockPacks(packRepository(tx), organization, added, checked);
@@ -154,6 +163,11 @@ export class PolicyGroupService {
   #log(organization: string, group: string, caller: Caller, message: string): void {
     this.#context.logger.info({ policyGroup: `${organization}/${group}`, login: caller.login }, message);
   }
+}
+
+async function assertSeenPack(groups: PolicyGroupRepository, { id }: PolicyGroupRow, seen: SeenPack): Promise<void> {
+  const found = (await groups.listPacks(id)).find(({ name }) => name === seen.pack);
+  await assertSeen([seen.tag ?? ''], found?.versionTag ?? '', `the version of ${seen.pack} in this group`, () => null);
 }
 
 /** By name of a pack: its configuration in the group, as JSON text. */

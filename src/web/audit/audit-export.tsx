@@ -4,6 +4,7 @@ import styles from '../platform/app/settings-page.module.css';
 import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
 import { apiClient } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { saveFile } from '../platform/ui/save-file.ts';
 import { useTimeDisplay, zoneOf } from '../platform/ui/time-display.ts';
 import { auditExportTexts } from './texts.ts';
 
@@ -44,7 +45,7 @@ export function ExportDialog({
       texts.push(part.text);
       done.current.cursor = part.next;
     } while (done.current.cursor !== null);
-    save(new Blob(texts, { type: types[format] }), `audit-${organization}.${format}`);
+    saveFile(new Blob(texts, { type: types[format] }), `audit-${organization}.${format}`);
     onClose();
   };
   const submit = (): void => {
@@ -72,12 +73,4 @@ export function ExportDialog({
       )}
     </ActionDialog>
   );
-}
-
-function save(file: Blob, name: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(file);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

@@ -12,7 +12,7 @@ import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Code } from '../platform/ui/code.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { SelectField, TextField } from '../platform/ui/field.tsx';
+import { SelectField } from '../platform/ui/field.tsx';
 import { Menu, MenuItem } from '../platform/ui/menu.tsx';
 import { FilterBar, Page } from '../platform/ui/page.tsx';
 import { type NextPageQuery, pagedList } from '../platform/ui/paged-list.ts';
@@ -22,6 +22,7 @@ import { useTimeDisplay, zoneOf } from '../platform/ui/time-display.ts';
 import { useToggles } from '../platform/ui/toggles.ts';
 import { AuditDetails } from './audit-details.tsx';
 import { ExportDialog } from './audit-export.tsx';
+import { DateFilter } from './date-filter.tsx';
 import { auditTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/audit');
@@ -166,18 +167,8 @@ function Filters({
         ]}
         onChange={({ target }) => onChange({ outcome: (target.value || undefined) as AuditSearch['outcome'] })}
       />
-      <TextField
-        type="date"
-        label={auditTexts.from}
-        value={from ?? ''}
-        onChange={({ target }) => onChange({ from: target.value || undefined })}
-      />
-      <TextField
-        type="date"
-        label={auditTexts.until}
-        value={until ?? ''}
-        onChange={({ target }) => onChange({ until: target.value || undefined })}
-      />
+      <DateFilter label={auditTexts.from} value={from} onChange={(value) => onChange({ from: value })} />
+      <DateFilter label={auditTexts.until} value={until} onChange={(value) => onChange({ until: value })} />
     </FilterBar>
   );
 }

@@ -22,6 +22,7 @@ export const memberDialogTexts = {
   changeRoleLead: (login: string, role: string) => `The role of ${login} is ${role}.`,
   invite: 'Invite a member',
   inviteAction: 'Invite',
+  noMember: (login: string) => `${login} is no longer a member.`,
   inviteHint:
     'The user must already have an account on this server. This page does not reveal whether a login exists: ask the user for it.',
   inviteLead: (organization: string) =>

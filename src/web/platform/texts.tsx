@@ -65,6 +65,7 @@ export const sessionTexts = {
   ended: (signIn: (label: string) => ReactNode) => (
     <>Your session has ended. {signIn('Sign in')} in another tab, and go on here.</>
   ),
+  leave: 'Leave this page? What you have entered, or what is shown only once, is lost.',
 } as const;
 
 export const shellTexts = {

@@ -3,6 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { ScrollText } from 'lucide-react';
 import { useState } from 'react';
 import type { PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
+import { useIsMissing } from '../platform/app/linked-item.ts';
 import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { useMayManage } from '../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
@@ -34,6 +35,8 @@ export function PoliciesPage() {
   const next = { getNextPageParam: (page: { next: string | null }) => page.next };
   const groups = useInfiniteQuery(trpc.policies.groups.infiniteQueryOptions({ organization }, next));
   const packs = useInfiniteQuery(trpc.policies.packs.infiniteQueryOptions({ organization }, next));
+  const isFound = groups.data?.pages.some(({ items }) => items.some(({ name }) => name === chosen)) ?? false;
+  const isMissing = useIsMissing(chosen === undefined || isFound, groups);
   const problem = useProblem(groups, packs);
   if (problem) return <Problem {...problem} />;
   const groupColumns: Column<PolicyGroup>[] = [
@@ -70,6 +73,7 @@ export function PoliciesPage() {
   ];
   return (
     <Page title={policiesTexts.title} lead={policiesTexts.lead}>
+      {isMissing ? <p role="status">{policiesTexts.linkedGroupIsGone}</p> : null}
       <Section
         title={policiesTexts.groups}
         actions={mayManage ? <Button onClick={() => setIsAdding(true)}>{policiesTexts.addAGroup}</Button> : undefined}

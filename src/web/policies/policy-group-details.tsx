@@ -2,6 +2,7 @@ import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { X } from 'lucide-react';
 import { useDeferredValue, useId, useState } from 'react';
+import { isEditConflict } from '../platform/app/api-error.ts';
 import type { GroupChange, PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
@@ -41,6 +42,9 @@ export function PolicyGroupDetails({
         await refresh(trpc.policies.pathKey());
         setAsked(null);
       },
+      onError: (error) => {
+        if (isEditConflict(error)) void refresh(trpc.policies.pathKey());
+      },
     }),
   );
   const details = useQuery(trpc.policies.group.queryOptions({ organization, group }));
@@ -60,6 +64,7 @@ export function PolicyGroupDetails({
     onError: (_error, part) => setAsked(part),
   });
   const isPending = send.isPending || change.isPending;
+  const versions = new Map(details.data?.packs.map(({ name, versionTag }) => [name, versionTag]));
   return (
     <div className={styles['details']}>
       {asked === null ? null : (
@@ -102,7 +107,7 @@ export function PolicyGroupDetails({
                     kind="quiet"
                     disabled={isPending}
                     aria-label={policyGroupDetailsTexts.disablePack(name, group)}
-                    onClick={() => send.mutate({ disable: { pack: name } })}
+                    onClick={() => send.mutate({ disable: { pack: name, seen: versionTag } })}
                   >
                     {policyGroupDetailsTexts.disable}
                   </Button>
@@ -117,7 +122,7 @@ export function PolicyGroupDetails({
             onMore={onMorePacks}
             isPending={isPending}
             // Another version of a pack keeps its configuration.
-            onEnable={(enable) => send.mutate({ enable })}
+            onEnable={(enable) => send.mutate({ enable: { ...enable, seen: versions.get(enable.pack) ?? null } })}
           />
         ) : null}
       </section>

@@ -1,4 +1,5 @@
 export const policiesTexts = {
+  linkedGroupIsGone: 'The linked policy group does not exist.',
   group: 'Group',
   allOtherStacks: 'all other stacks',
   stacks: 'Stacks',

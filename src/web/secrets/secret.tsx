@@ -55,7 +55,9 @@ export function Secret({
     setProblem(null);
     try {
       const { organization, project, stack: of } = stack;
-      setValue((await apiClient.secrets.reveal.mutate({ organization, project, stack: of, location })).value);
+      const revealed = await apiClient.secrets.reveal.mutate({ organization, project, stack: of, location });
+      // It would stand there on return.
+      if (document.visibilityState !== 'hidden') setValue(revealed.value);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : secretTexts.notNow);
     } finally {

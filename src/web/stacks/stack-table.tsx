@@ -11,6 +11,8 @@ import { stackTableTexts } from './texts.tsx';
 
 const rowPx = 44;
 const narrowRowPx = 76;
+/** Of the bar at the top of the page. */
+const barPx = 56;
 const narrow = '(width < 800px)';
 /** The next page is fetched when this many rows are left. */
 const rowsAhead = 40;
@@ -128,7 +130,7 @@ function useRowKeys(body: React.RefObject<HTMLElement | null>, count: number, sc
       const isUp = event.key === 'ArrowUp' || (event.key === 'k' && !isInField);
       if ((!isDown && !isUp) || count === 0) return;
       const row = document.activeElement?.closest('[role=row]')?.querySelector<HTMLElement>('[data-row]');
-      const at = row ? Number(row.dataset['row']) + (isDown ? 1 : -1) : 0;
+      const at = row ? Number(row.dataset['row']) + (isDown ? 1 : -1) : firstInView(body.current);
       if (at < 0 || at >= count) return;
       event.preventDefault();
       scrollTo(at);
@@ -137,6 +139,12 @@ function useRowKeys(body: React.RefObject<HTMLElement | null>, count: number, sc
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, [body, count, scrollTo]);
+}
+
+/** The first row below the bar at the top of the page, such as after the wheel has moved the focused one out of the document. */
+function firstInView(body: HTMLElement | null): number {
+  const rows = [...(body?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
+  return Number(rows.find((row) => row.getBoundingClientRect().top >= barPx)?.dataset['row'] ?? 0);
 }
 
 /** The table while its first page is being loaded. */

@@ -137,7 +137,9 @@ function ResourceText({
 }
 
 function Values({ stack, urn, version }: { readonly stack: StackRef; readonly version: number; readonly urn: string }) {
-  const query = useQuery(trpc.resources.get.queryOptions({ ...refOf(stack), urn, version }, { staleTime: 'static' }));
+  const query = useQuery(
+    trpc.resources.get.queryOptions({ ...refOf(stack), urn, version }, { ...stopsUnread, staleTime: 'static' }),
+  );
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Skeleton width="40%" />;

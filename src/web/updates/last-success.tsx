@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
-import { trpc } from '../platform/app/trpc.ts';
+import { stopsUnread, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { CommitLink } from './commit-link.tsx';
@@ -40,7 +40,7 @@ function Providers({ from, stack, to }: { readonly stack: StackRef; readonly fro
     trpc.versions.diff.queryOptions(
       { ...{ organization, project, stack: name, from, to }, ...{ typePrefix: providerTypes, limit: maxListed } },
       // Versions do not change.
-      { enabled: isAsked, retry: false, staleTime: 'static' },
+      { ...stopsUnread, enabled: isAsked, retry: false, staleTime: 'static' },
     ),
   );
   if (!isAsked) {

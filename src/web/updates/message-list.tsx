@@ -7,6 +7,7 @@ import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
+import { saveFile } from '../platform/ui/save-file.ts';
 import { ColoredSpans } from './colored.tsx';
 import {
   cutLines,
@@ -177,12 +178,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
 
 /** Saves all messages as a text file. */
 function download(groups: readonly MessageGroup[], { updateId }: UpdateDetails): void {
-  const url = URL.createObjectURL(new Blob([messagesAsText(groups)], { type: 'text/plain' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = `${updateId}.log`;
-  link.click();
-  URL.revokeObjectURL(url);
+  saveFile(new Blob([messagesAsText(groups)], { type: 'text/plain' }), `${updateId}.log`);
 }
 
 interface MessageProps {

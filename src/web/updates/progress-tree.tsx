@@ -46,11 +46,11 @@ export function ProgressTree({ live, search, stack, update }: ProgressTreeProps)
   return (
     <div className={styles['progress']}>
       <ErrorSummary stack={stack} update={update} progress={progress} revision={revision} />
-      {update.dryRun ? <RemovalSummary progress={progress} revision={revision} /> : null}
+      {update.dryRun ? <RemovalSummary isWhole={feed.isCaughtUp} progress={progress} revision={revision} /> : null}
       <ListSection
         label={progressTreeTexts.label}
         bar={<Filter search={search} />}
-        facts={countText(progress.rows.size, rows.length)}
+        facts={countText(progress.rows.size, rows.length, feed.isCaughtUp)}
       >
         {rows.length === 0 ? <NoRows search={search} update={update} /> : null}
         {rows.length > 0 ? (
@@ -77,8 +77,9 @@ export function ProgressTree({ live, search, stack, update }: ProgressTreeProps)
   );
 }
 
-function countText(count: number, shown: number): string {
-  const all = progressTreeTexts.resourceCount(count);
+function countText(count: number, shown: number, isWhole: boolean): string {
+  const counted = progressTreeTexts.resourceCount(count);
+  const all = isWhole ? counted : progressTreeTexts.soFar(counted);
   return count === shown ? all : progressTreeTexts.shownOf(shown, all);
 }
 

@@ -9,23 +9,27 @@ const maxListed = 8;
 
 /** The resources that a preview would delete or replace, shown first: reviewers look for them. */
 export function RemovalSummary({
+  isWhole,
   progress,
 }: {
   readonly progress: UpdateProgress;
+  /** Whether its events are read to the end, where the deletions are. */
+  readonly isWhole: boolean;
   /** Revision of the tree: rerenders the component with it. */
   readonly revision: number;
 }) {
   const rows = [...progress.rows.values()];
   const deleted = rows.filter(({ op }) => op === 'delete');
   const replaced = rows.filter(({ op }) => op === 'replace');
-  if (deleted.length + replaced.length === 0) return null;
+  if (isWhole && deleted.length + replaced.length === 0) return null;
   const shown = [...deleted, ...replaced];
   return (
     <Notice
       tone="warning"
       icon={<TriangleAlert size={17} />}
-      title={removalSummaryTexts.title(deleted.length, replaced.length)}
+      title={isWhole ? removalSummaryTexts.title(deleted.length, replaced.length) : removalSummaryTexts.reading}
     >
+      {isWhole ? null : <p role="status">{removalSummaryTexts.readingHint}</p>}
       <ul className={styles['resources']} aria-label={removalSummaryTexts.label}>
         {shown.slice(0, maxListed).map(({ isProtected, op, type, urn }) => (
           <li key={urn} title={urn}>

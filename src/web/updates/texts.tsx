@@ -153,6 +153,7 @@ export const progressTreeTexts = {
   label: 'Resources of the update',
   resources: 'Resources',
   resourceCount: (count: number) => counted(count, 'resource'),
+  soFar: (count: string) => `${count} so far`,
   shownOf: (shown: number, all: string) => `${shown.toLocaleString(numberLocale)} of ${all}`,
   filterLabel: 'Filter resources by name or type',
   filter: 'Filter by name or type',
@@ -176,6 +177,8 @@ export const removalSummaryTexts = {
     ];
     return `Would ${parts.join(' and ')}`;
   },
+  reading: 'The preview is not yet read to its end',
+  readingHint: 'Deletions come last: they may be missing here.',
   label: 'Deleted or replaced',
   protected: 'protected',
   more: (count: number) => `${count} more`,

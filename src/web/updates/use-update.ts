@@ -136,7 +136,8 @@ function createFeed(
           };
           resolve();
         };
-        const timer = setTimeout(end, isDue ? 0 : isLive.current ? livePollMs : pollMs);
+        const isHidden = document.visibilityState === 'hidden';
+        const timer = setTimeout(end, isDue ? 0 : isLive.current || isHidden ? livePollMs : pollMs);
         signal.addEventListener('abort', end);
         wake.current = end;
       }),

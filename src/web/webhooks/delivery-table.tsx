@@ -11,6 +11,7 @@ import { pagedList } from '../platform/ui/paged-list.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
+import { useRefetchOnChange } from '../updates/refetch-on-change.ts';
 import { deliveryTableTexts } from './texts.tsx';
 import { deliveryStates, nameOfEvent } from './webhook-labels.ts';
 import type { WebhookOwner } from './webhook-owner.ts';
@@ -93,11 +94,20 @@ export function DeliveryTable({
       ),
     },
   ];
+  const { items, ...list } = pagedList(query);
+  const isElsewhere = chosen !== undefined && items !== undefined && !items.some(({ id }) => id === chosen);
   return (
     <>
+      {isElsewhere ? (
+        <section>
+          <h3>{deliveryTableTexts.linkedDelivery}</h3>
+          <Exchange owner={{ calls, target }} webhook={webhook} deliveryId={chosen} outcome="" />
+        </section>
+      ) : null}
       {redeliver.error ? <p role="alert">{redeliver.error.message}</p> : null}
       <Table
-        {...pagedList(query)}
+        {...list}
+        items={items}
         label={deliveryTableTexts.deliveries}
         columns={columns}
         keyOf={({ id }) => id}
@@ -106,8 +116,10 @@ export function DeliveryTable({
             <p>{deliveryTableTexts.sendAPing}</p>
           </Empty>
         }
-        details={({ id }) =>
-          id === chosen ? <Exchange owner={{ calls, target }} webhook={webhook} deliveryId={id} /> : null
+        details={({ attempts, id, state }) =>
+          id === chosen ? (
+            <Exchange owner={{ calls, target }} webhook={webhook} deliveryId={id} outcome={[state, attempts].join()} />
+          ) : null
         }
       />
     </>
@@ -129,17 +141,21 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
   );
 }
 
-/** The request and the response. */
+/** The request and the response. `outcome`: read again when it changes, such as after a retry. */
 function Exchange({
+  outcome,
   owner: { calls, target },
   ...chosen
 }: {
   readonly owner: WebhookOwner;
   readonly webhook: string;
   readonly deliveryId: string;
+  readonly outcome: string;
 }) {
   const query = useQuery(calls.delivery.queryOptions({ ...target, ...chosen }));
-  if (query.error) return <p role="alert">{query.error.message}</p>;
+  useRefetchOnChange(outcome, query.refetch);
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const delivery = query.data;
   if (delivery === undefined) return <Skeleton width="60%" />;
   return (

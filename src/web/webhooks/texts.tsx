@@ -15,6 +15,7 @@ export const deliveryTableTexts = {
   sendEventAgain: (event: string) => `Send again: ${event}`,
   sendAgain: 'Send again',
   deliveries: 'Deliveries',
+  linkedDelivery: 'Linked delivery',
   noDeliveriesYet: 'No deliveries yet',
   sendAPing: 'Send a ping to check whether the receiver responds.',
   retryingAfter: (status: number) => `Retrying after ${status}`,

@@ -5,7 +5,8 @@ import type { MemberItem } from '../../platform/app/contract.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { type Role, roles } from '../../platform/app/settings-search.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
-import { trpc } from '../../platform/app/trpc.ts';
+import { apiClient, trpc } from '../../platform/app/trpc.ts';
+import { useEdit } from '../../platform/app/use-edit.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
 import { memberDialogTexts } from '../texts.tsx';
@@ -117,30 +118,45 @@ export function WithdrawInvitationDialog({
   );
 }
 
+/** The login may be part of others. */
+const maxFound = 200;
+
 interface MemberDialogProps extends DialogProps {
   readonly member: MemberItem;
 }
 
 export function ChangeRoleDialog({ member, onClose, organization }: MemberDialogProps) {
-  const [role, setRole] = useState<Role>(member.role);
-  const change = useMutation(trpc.members.setRole.mutationOptions(thenRefresh(onClose)));
-  const isLess = roles.indexOf(role) < roles.indexOf(member.role);
+  const { base, change, dialog, draft } = useEdit({
+    item: { role: member.role },
+    draftOf: ({ role }) => ({ role }),
+    read: () => readRole(organization, member.login),
+  });
+  const { role } = draft;
+  const set = useMutation(trpc.members.setRole.mutationOptions(thenRefresh(onClose)));
+  const isLess = roles.indexOf(role) < roles.indexOf(base.role);
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Member', object: member.login }}
       title={memberDialogTexts.changeRole(member.login)}
-      description={memberDialogTexts.changeRoleLead(member.login, member.role)}
+      description={memberDialogTexts.changeRoleLead(member.login, base.role)}
       action={memberDialogTexts.changeRoleAction}
-      error={change.error}
-      isPending={change.isPending}
-      isReady={role !== member.role}
-      onSubmit={() => change.mutate({ organization, login: member.login, role })}
+      {...dialog(set)}
+      isReady={role !== base.role}
+      onSubmit={() => set.mutate({ organization, login: member.login, role, seen: base.role })}
       onClose={onClose}
     >
-      <RoleField role={role} onChange={setRole} />
+      <RoleField role={role} onChange={(chosen) => change({ role: chosen })} />
       {isLess ? <p>{memberDialogTexts.lessRole}</p> : null}
     </ManagedDialog>
   );
+}
+
+/** The current role. Rejects if there is no such member. */
+async function readRole(organization: string, login: string): Promise<{ readonly role: Role }> {
+  const { items } = await apiClient.members.list.query({ organization, text: login, limit: maxFound });
+  const found = items.find((each) => each.login === login);
+  if (found === undefined) throw new Error(memberDialogTexts.noMember(login));
+  return found;
 }
 
 export function RemoveMemberDialog({ member, onClose, organization }: MemberDialogProps) {

@@ -4,18 +4,7 @@ import styles from '../../platform/app/settings-page.module.css';
 import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
 import { scopeTexts } from '../texts.tsx';
-
-/** The maximum permissions of a token. */
-export interface Scope {
-  readonly stacks: string;
-  readonly permissions: readonly string[];
-}
-
-export const newScope: Scope = { stacks: '*/*', permissions: ['read'] };
-
-export function isWhole({ permissions, stacks }: Scope): boolean {
-  return stacks.trim() !== '' && permissions.length > 0;
-}
+import { newScope, type Scope, withoutScope } from './scopes.ts';
 
 /** Chooses the permissions of a token, and the stacks they apply to. */
 export function ScopesField({
@@ -48,7 +37,7 @@ export function ScopesField({
                 kind="quiet"
                 size="icon"
                 aria-label={scopeTexts.remove(at + 1)}
-                onClick={() => onChange(scopes.filter((each) => each !== scope))}
+                onClick={() => onChange(withoutScope(scopes, at))}
               >
                 <X size={16} />
               </Button>

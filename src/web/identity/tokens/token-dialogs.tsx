@@ -12,7 +12,8 @@ import { CheckboxField, SelectField, TextField } from '../../platform/ui/field.t
 import { HaltNote } from '../../platform/ui/halt-note.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { rotationTexts, tokenDialogTexts, tokenValueTexts } from '../texts.tsx';
-import { isWhole, newScope, type Scope, ScopesField } from './scopes-field.tsx';
+import { areWhole, newScope, type Scope } from './scopes.ts';
+import { ScopesField } from './scopes-field.tsx';
 import { daySeconds, lifetimesWithin, useMaxSeconds, usualDays } from './token-lifetime.ts';
 import type { TokenOwner } from './token-owner.ts';
 
@@ -107,7 +108,7 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
       action={tokenDialogTexts.createAction}
       error={creation.error}
       isPending={creation.isPending}
-      isReady={maxSeconds !== undefined && name.trim() !== '' && (!hasScopes || scopes.every(isWhole))}
+      isReady={maxSeconds !== undefined && name.trim() !== '' && (!hasScopes || areWhole(scopes))}
       onSubmit={submit}
       onClose={onClose}
     >

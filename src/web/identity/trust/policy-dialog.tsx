@@ -10,7 +10,8 @@ import { useEdit } from '../../platform/app/use-edit.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { CheckboxField, SelectField, TextArea, TextField } from '../../platform/ui/field.tsx';
 import { policyDialogTexts, policyRuleTexts } from '../texts.tsx';
-import { isWhole, newScope, ScopesField } from '../tokens/scopes-field.tsx';
+import { areWhole, newScope } from '../tokens/scopes.ts';
+import { ScopesField } from '../tokens/scopes-field.tsx';
 import { decided, draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } from './policy-form.ts';
 
 const kinds = [
@@ -60,7 +61,7 @@ export function PolicyDialog({
       action={isThere ? policyDialogTexts.save : policyDialogTexts.addAction}
       isDanger={policy !== null}
       {...dialog(set)}
-      isReady={isReady(draft) && (scopes === null || scopes.every(isWhole))}
+      isReady={isReady(draft) && (scopes === null || areWhole(scopes))}
       onSubmit={() => set.mutate({ organization, id: issuer.id, version, policies: next })}
       onClose={onClose}
     >

@@ -1,5 +1,5 @@
 import type { IssuerDetails } from '../../platform/app/contract.ts';
-import type { Scope } from '../tokens/scopes-field.tsx';
+import type { Scope } from '../tokens/scopes.ts';
 
 export type Policy = IssuerDetails['policies'][number];
 

@@ -37,6 +37,10 @@ class Tab {
     };
   }
 
+  need(isNeeded: boolean): void {
+    this.#followers.setNeeded(isNeeded);
+  }
+
   get newest() {
     const stream = this.streams.at(-1);
     if (!stream) throw new Error('no stream');
@@ -147,4 +151,35 @@ test('a stream that has ended is opened again later, and says nothing any more',
   expect(tab.streams).toHaveLength(2);
   tab.streams[0]?.listener.onMessage({ topic: null, kind: 'ready' });
   expect(tab.live.get('stack:a/b/c')).toBe(false);
+});
+
+test('a tab that stays hidden has no stream, and reads again when it is shown', () => {
+  const tab = new Tab();
+  tab.follow('stack:a/b/c');
+  tab.begin();
+  tab.need(false);
+  jest.advanceTimersByTime(5_000);
+  tab.need(true);
+  jest.advanceTimersByTime(60_000);
+  expect([tab.streams.length, tab.newest.isOpen]).toEqual([1, true]);
+
+  tab.need(false);
+  jest.advanceTimersByTime(11_000);
+  expect([tab.newest.isOpen, tab.live.get('stack:a/b/c')]).toEqual([false, false]);
+  tab.follow('update:d');
+  expect(tab.streams).toHaveLength(1);
+  tab.need(true);
+  jest.advanceTimersByTime(1_000);
+  tab.begin();
+  expect(tab.newest).toMatchObject({ isOpen: true, topics: ['stack:a/b/c', 'update:d'] });
+  expect(tab.live.get('stack:a/b/c')).toBe(true);
+  expect(tab.kinds).toEqual(['ready', 'ready', 'ready']);
+});
+
+test('a tab that is opened in the background has no stream before it is shown', () => {
+  const tab = new Tab();
+  tab.need(false);
+  tab.follow('stack:a/b/c');
+  jest.advanceTimersByTime(60_000);
+  expect(tab.streams).toEqual([]);
 });

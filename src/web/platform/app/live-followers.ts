@@ -12,6 +12,8 @@ const settleMs = 50;
 /** A stream ends when the viewer's rights change, and may be refused for good: then it is asked for more and more rarely. */
 const retryMs = 5_000;
 const maxRetryMs = 300_000;
+/** A tab that is hidden for longer has no stream: over HTTP/1.1, six streams would take all connections of a browser to the server. */
+const hiddenMs = 10_000;
 
 interface Follower {
   readonly onMessage: (message: LiveMessage) => void;
@@ -40,6 +42,7 @@ export class LiveFollowers {
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** What was refused without a message, and how often in a row. */
   #refused = { topics: '', count: 0 };
+  #isNeeded = true;
 
   constructor(open: OpenStream) {
     this.#open = open;
@@ -57,13 +60,20 @@ export class LiveFollowers {
     };
   }
 
+  /** Whether somebody sees the tab, or is notified by it. Streams begin anew with what was missed: `ready` makes pages read. */
+  setNeeded(isNeeded: boolean): void {
+    if (isNeeded === this.#isNeeded) return;
+    this.#isNeeded = isNeeded;
+    this.#restart(isNeeded || this.#stream === null ? 0 : hiddenMs);
+  }
+
   #restart(afterMs: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#start(), afterMs);
   }
 
   #start(): void {
-    const topics = [...this.#followers.keys()].sort().slice(-maxTopics);
+    const topics = this.#isNeeded ? [...this.#followers.keys()].sort().slice(-maxTopics) : [];
     if (this.#stream?.topics.join() === topics.join()) {
       this.#publish();
       return;

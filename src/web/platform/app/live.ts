@@ -22,6 +22,30 @@ const followers = new LiveFollowers((topics, { onConnected, onCut, onEnd, onMess
   return unsubscribe;
 });
 
+let isNotifying = false;
+
+function checkNeeded(): void {
+  followers.setNeeded(isNotifying || document.visibilityState !== 'hidden');
+}
+
+document.addEventListener('visibilitychange', checkNeeded);
+checkNeeded();
+
+/** Keeps the stream while the tab is hidden, in one tab of the browser: that one notifies for all. Returns a function that ends it. */
+export function keepNotified(): () => void {
+  const left = new AbortController();
+  const hold = async (): Promise<void> => {
+    isNotifying = true;
+    checkNeeded();
+    await new Promise((resolve) => left.signal.addEventListener('abort', resolve));
+    isNotifying = false;
+    checkNeeded();
+  };
+  // Without TLS, browsers have neither locks nor notifications.
+  navigator.locks?.request('holdfast.notifications', { signal: left.signal }, hold).catch(() => {});
+  return () => left.abort();
+}
+
 /**
  * Calls `onMessage` when a topic changes: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the
  * stream works; without a stream, pages poll.

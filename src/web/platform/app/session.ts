@@ -13,9 +13,13 @@ export function noteSession(): void {
 /** What would be lost: forms in dialogs, and parts of pages that say so, such as a value that is shown only once. */
 const drafts = '[role="dialog"] form, [data-draft]';
 
+export function hasDraft(): boolean {
+  return document.querySelector(drafts) !== null;
+}
+
 /** Goes to the sign-in page, which leads back to the current page. An open draft stays and says what to do. */
 export function signIn(): void {
-  if (document.querySelector(drafts) !== null) {
+  if (hasDraft()) {
     ended.set(true);
     return;
   }

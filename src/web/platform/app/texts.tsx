@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { numberLocale } from '../ui/locale.ts';
 
 // Of parts that are loaded on demand.
 
@@ -72,6 +73,7 @@ export const editTexts = {
 
 export const propertyDiffTexts = {
   after: 'after',
+  allCharacters: (count: number) => `all ${count.toLocaleString(numberLocale)} characters`,
   andItsOutput: 'and its output',
   before: 'before',
 } as const;

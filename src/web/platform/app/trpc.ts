@@ -1,7 +1,8 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
-import { createTRPCClient, httpBatchLink, httpSubscriptionLink } from '@trpc/client';
+import { createTRPCClient, httpSubscriptionLink } from '@trpc/client';
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
 import { errorCode, isUnreached, mayRetry, ProxyAnswerError, repeatAfter, retryDelay } from './api-error.ts';
+import { callLink } from './call-link.ts';
 import type { AppRouter } from './contract.ts';
 import { noteReached } from './reachability.ts';
 import { isLong, loadedPages } from './refreshes.ts';
@@ -44,9 +45,7 @@ function onError(error: unknown): void {
 }
 
 /** For calls whose results must not be cached. */
-export const apiClient = createTRPCClient<AppRouter>({
-  links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000, maxItems: 20, fetch: noticingFetch })],
-});
+export const apiClient = createTRPCClient<AppRouter>({ links: [callLink(noticingFetch)] });
 
 /** The first call that nothing answers says so on the page; its retries take longer. A proxy that answers in place of the server is named. */
 async function noticingFetch(input: RequestInfo | URL, init?: object): Promise<Response> {

@@ -1,6 +1,7 @@
 import { Download } from 'lucide-react';
 import { Button } from './button.tsx';
 import { csvText } from './csv-text.ts';
+import { saveFile } from './save-file.ts';
 import { csvTexts } from './texts.tsx';
 
 /** Saves a table as a file. `read`: its lines, the names of the columns first. */
@@ -16,15 +17,7 @@ export function CsvButton({
       kind="quiet"
       size="small"
       aria-label={csvTexts.save(fileName)}
-      onClick={() => {
-        const url = URL.createObjectURL(new Blob([csvText(read())], { type: 'text/csv;charset=utf-8' }));
-        const link = document.createElement('a');
-        link.href = url;
-        link.download = fileName;
-        link.click();
-        // The browser reads the file after the click.
-        setTimeout(() => URL.revokeObjectURL(url), 60_000);
-      }}
+      onClick={() => saveFile(new Blob([csvText(read())], { type: 'text/csv;charset=utf-8' }), fileName)}
     >
       <Download size={14} aria-hidden="true" />
       {csvTexts.csv}

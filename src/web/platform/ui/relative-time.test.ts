@@ -11,9 +11,16 @@ describe('relativeTime', () => {
     [60, '1 minute ago'],
     [3_599, '59 minutes ago'],
     [7_200, '2 hours ago'],
-    [86_400, 'yesterday'],
+    [86_400, '24 hours ago'],
+    // Neither "yesterday" nor "tomorrow": it may be another day.
+    [47 * 3_600, '47 hours ago'],
+    [-47 * 3_600, 'in 47 hours'],
+    [48 * 3_600, '2 days ago'],
     [3 * 86_400, '3 days ago'],
-    [45 * 86_400, 'last month'],
+    [45 * 86_400, '45 days ago'],
+    [-59 * 86_400, 'in 59 days'],
+    [70 * 86_400, '2 months ago'],
+    [400 * 86_400, '13 months ago'],
     [800 * 86_400, '2 years ago'],
     // The clock of the server may be ahead.
     [-5, 'just now'],

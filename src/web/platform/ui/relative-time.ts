@@ -1,20 +1,21 @@
 import { timeTexts } from './texts.tsx';
 
+/** Units, and from which number on they are used: one day may be anything up to two. */
 const steps = [
-  ['year', 365 * 24 * 3600],
-  ['month', 30 * 24 * 3600],
-  ['day', 24 * 3600],
-  ['hour', 3600],
-  ['minute', 60],
+  ['year', 365 * 24 * 3600, 2],
+  ['month', 30 * 24 * 3600, 2],
+  ['day', 24 * 3600, 2],
+  ['hour', 3600, 1],
+  ['minute', 60, 1],
 ] as const;
 
-const words = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'long' });
+const words = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'long' });
 
 /** A relative time: "3 minutes ago". Below a minute, and for clock skew, "just now". */
 export function relativeTime(time: Date, now: Date): string {
   const seconds = (time.getTime() - now.getTime()) / 1000;
-  for (const [unit, size] of steps)
-    if (Math.abs(seconds) >= size) return words.format(Math.trunc(seconds / size), unit);
+  for (const [unit, size, least] of steps)
+    if (Math.abs(seconds) >= least * size) return words.format(Math.trunc(seconds / size), unit);
   return timeTexts.justNow;
 }
 

@@ -1,30 +1,11 @@
 import { useSyncExternalStore } from 'react';
+import { followClock, readClock } from './clock.ts';
 import { duration, relativeTime } from './relative-time.ts';
 import { timeTexts } from './texts.tsx';
 import { exactTime, shortTime, useTimeDisplay } from './time-display.ts';
 
-const listeners = new Set<() => void>();
-let now = new Date();
-let timer: ReturnType<typeof setInterval> | undefined;
-
-/** One clock for the whole page, so that all times change together. */
 function useNow(): Date {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      timer ??= setInterval(() => {
-        now = new Date();
-        for (const each of listeners) each();
-      }, 10_000);
-      return () => {
-        listeners.delete(listener);
-        if (listeners.size > 0) return;
-        clearInterval(timer);
-        timer = undefined;
-      };
-    },
-    () => now,
-  );
+  return useSyncExternalStore(followClock, readClock);
 }
 
 /** A time as the user wants to see it. On hover, it is exact, in the reader's zone and in UTC. */

@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Lock } from 'lucide-react';
-import { type ReactNode, useMemo, useState } from 'react';
+import { type ReactNode, useMemo, useRef, useState } from 'react';
 import type { ResourceItem, ResourcePage, StackRef } from '../../platform/app/contract.ts';
 import { ListTextFilter } from '../../platform/app/list-text-filter.tsx';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
@@ -43,7 +43,18 @@ export function ResourceList({ search, stack }: ResourceListProps) {
   const navigate = useNavigate();
   const change = (changes: Partial<StackPageSearch>): void =>
     void navigate({ to: '.', search: (before) => ({ ...before, ...changes }), replace: true, resetScroll: false });
-  const open = (urn: string): void => change({ urn });
+  const list = useRef<HTMLDivElement>(null);
+  const [isOpened, setIsOpened] = useState(false);
+  const open = (urn: string): void => {
+    setIsOpened(true);
+    change({ urn });
+  };
+  const close = (): void => {
+    // The list is virtual: the row may be out of the document.
+    const row = list.current?.querySelector<HTMLElement>('[aria-current=true]') ?? document.getElementById('content');
+    row?.focus({ preventScroll: row.id === 'content' });
+    change({ urn: undefined });
+  };
   return (
     <ListSection
       label={resourceListTexts.resources}
@@ -75,7 +86,7 @@ export function ResourceList({ search, stack }: ResourceListProps) {
       }
     >
       <div className={search.urn === undefined ? styles['alone'] : styles['beside']}>
-        <div className={styles['main']}>
+        <div ref={list} className={styles['main']}>
           {search.shape === undefined ? <FlatList stack={stack} search={search} onOpen={open} /> : null}
           {search.shape === 'tree' ? (
             <TreeLevel stack={stack} parent={null} depth={0} chosen={search.urn} onOpen={open} />
@@ -87,10 +98,12 @@ export function ResourceList({ search, stack }: ResourceListProps) {
             key={search.urn}
             stack={stack}
             urn={search.urn}
+            // In a graph, the keys move on from the resource.
+            takesFocus={isOpened && search.shape !== 'graph'}
             onOpen={open}
             isBlaming={search.blame !== undefined}
             onBlame={(isBlaming) => change({ blame: isBlaming ? '1' : undefined })}
-            onClose={() => change({ urn: undefined })}
+            onClose={close}
           />
         )}
       </div>

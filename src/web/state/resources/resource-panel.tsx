@@ -31,14 +31,23 @@ interface ResourcePanelProps {
   readonly onBlame: (isBlaming: boolean) => void;
   readonly onOpen: (urn: string) => void;
   readonly onClose: () => void;
+  /** The user has opened it, and goes on in it: with the keyboard, it would be behind all rows of the list. */
+  readonly takesFocus: boolean;
 }
 
 /** One resource: its type, properties, dependencies and dependents, and the versions that changed it. */
-export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn }: ResourcePanelProps) {
+export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, takesFocus, urn }: ResourcePanelProps) {
   const query = useQuery(trpc.resources.get.queryOptions({ ...stack, urn }, stopsUnread));
   const panel = useRef<HTMLElement>(null);
-  // Below the list on a phone.
-  useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), []);
+  // Below the list on a phone. Newer browsers return a promise, which is no function that ends the effect.
+  useEffect(() => {
+    panel.current?.scrollIntoView({ block: 'nearest' });
+  }, []);
+  const heading = useRef<HTMLHeadingElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when it opens.
+  useEffect(() => {
+    if (takesFocus) heading.current?.focus({ preventScroll: true });
+  }, []);
   const resource = query.data;
   const problem = useProblem(query);
   const blame = useBlame(stack, urn, isBlaming);
@@ -47,7 +56,9 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn 
     <section ref={panel} className={styles['panel']} aria-label={resourceTexts.resource(nameInUrn(urn))}>
       <header className={styles['head']}>
         <div className={styles['titles']}>
-          <h2 className={styles['name']}>{nameInUrn(urn)}</h2>
+          <h2 ref={heading} tabIndex={-1} className={styles['name']}>
+            {nameInUrn(urn)}
+          </h2>
           <p className={styles['type']}>{resource === undefined ? '' : shortType(resource.type)}</p>
         </div>
         <Button kind="quiet" size="icon" aria-label={resourceTexts.close} onClick={onClose}>

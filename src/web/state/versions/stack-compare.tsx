@@ -5,7 +5,7 @@ import { useDeferredValue, useEffect, useState } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import type { StackPageSearch } from '../../platform/app/stack-search.ts';
-import { trpc } from '../../platform/app/trpc.ts';
+import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { CheckboxField, TextField } from '../../platform/ui/field.tsx';
@@ -136,6 +136,7 @@ function Comparison({
     trpc.versions.diffStacks.infiniteQueryOptions(
       { organization, project, stack: name, other, limit: pageSize, ...options },
       {
+        ...stopsUnread,
         getNextPageParam: (page) => page.next,
         // With secrets, the audit log records each read: refreshing the page does not repeat it, returning to it reads the
         // newest versions.

@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { StackRef } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
-import { trpc } from '../../platform/app/trpc.ts';
+import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { differenceTexts } from '../texts.tsx';
@@ -25,7 +25,7 @@ export function VersionDiff({
     trpc.versions.diff.infiniteQueryOptions(
       { organization, project, stack: name, from, to, limit: pageSize },
       // Versions do not change.
-      { getNextPageParam: (page) => page.next, staleTime: 'static' },
+      { ...stopsUnread, getNextPageParam: (page) => page.next, staleTime: 'static' },
     ),
   );
   const problem = useProblem(query);

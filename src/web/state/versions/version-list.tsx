@@ -143,7 +143,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
                 {versionTexts.viewUpdate}
               </Link>
               {chosen && !chosen.isStateDeleted && details.permissions.includes('write') ? (
-                <PinButton stack={stack} version={chosen} />
+                <PinButton key={chosen.version} stack={stack} version={chosen} />
               ) : null}
               {mayRestore ? (
                 <Button size="small" onClick={() => setIsRestoring(true)}>

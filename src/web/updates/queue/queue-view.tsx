@@ -1,7 +1,7 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CirclePlay } from 'lucide-react';
-import { useRef } from 'react';
+import { useRef, useState } from 'react';
 import type { QueueItem } from '../../platform/app/contract.ts';
 import { useLive } from '../../platform/app/live.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
@@ -16,7 +16,7 @@ import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { Since } from '../../platform/ui/time.tsx';
 import { shortCommit, viewKind } from '../update-status.ts';
 import styles from './queue-view.module.css';
-import { RunActions } from './run-actions.tsx';
+import { RunActions, StopDialog, type Way } from './run-actions.tsx';
 import { queueTexts } from './texts.tsx';
 
 const pageSize = 200;
@@ -32,8 +32,21 @@ const causes = {
   turn: { text: queueTexts.aboutToStart, tone: 'running' },
 } as const;
 
+type Asked = (run: QueueItem, way: Way) => void;
+
 /** The lock holder and the queue of each busy stack. Updates automatically. */
 export function QueueView({ organization }: { readonly organization: string }) {
+  // Its dialog stays when the run goes on, or ends.
+  const [asked, setAsked] = useState<{ readonly run: QueueItem; readonly way: Way } | null>(null);
+  return (
+    <>
+      <Queues organization={organization} onAsk={(run, way) => setAsked({ run, way })} />
+      {asked === null ? null : <StopDialog {...asked} onClose={() => setAsked(null)} />}
+    </>
+  );
+}
+
+function Queues({ onAsk, organization }: { readonly organization: string; readonly onAsk: Asked }) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const isLive = useLive(`organization:${organization}`, () => {
     timer.current ??= setTimeout(() => {
@@ -65,7 +78,7 @@ export function QueueView({ organization }: { readonly organization: string }) {
       </p>
       <ul className={styles['stacks']}>
         {[...queues.values()].map((runs) => (
-          <StackQueue key={`${runs[0]?.project}/${runs[0]?.stack}`} runs={runs} />
+          <StackQueue key={`${runs[0]?.project}/${runs[0]?.stack}`} runs={runs} onAsk={onAsk} />
         ))}
       </ul>
       {query.hasNextPage ? (
@@ -77,7 +90,7 @@ export function QueueView({ organization }: { readonly organization: string }) {
   );
 }
 
-function StackQueue({ runs }: { readonly runs: readonly QueueItem[] }) {
+function StackQueue({ onAsk, runs }: { readonly runs: readonly QueueItem[]; readonly onAsk: Asked }) {
   const [first] = runs;
   if (first === undefined) return null;
   const { organization, project, stack } = first;
@@ -92,14 +105,14 @@ function StackQueue({ runs }: { readonly runs: readonly QueueItem[] }) {
       </h2>
       <ol className={styles['runs']} aria-label={queueTexts.queueOf(project, stack)}>
         {runs.map((run) => (
-          <Run key={run.updateId ?? run.placeId} run={run} />
+          <Run key={run.updateId ?? run.placeId} run={run} onAsk={(way) => onAsk(run, way)} />
         ))}
       </ol>
     </li>
   );
 }
 
-function Run({ run }: { readonly run: QueueItem }) {
+function Run({ onAsk, run }: { readonly run: QueueItem; readonly onAsk: (way: Way) => void }) {
   const { organization, project, stack, updateId } = run;
   const what = queueTexts.runBy(run.kind === null ? queueTexts.run : viewKind({ kind: run.kind }), run.by);
   return (
@@ -140,7 +153,7 @@ function Run({ run }: { readonly run: QueueItem }) {
         )}
         <span className={styles['since']}>{queueTexts.since(updateId === null, <Since at={run.since} />)}</span>
       </span>
-      <span className={styles['actions']}>{run.mayStop ? <RunActions run={run} /> : null}</span>
+      <span className={styles['actions']}>{run.mayStop ? <RunActions run={run} onAsk={onAsk} /> : null}</span>
     </li>
   );
 }

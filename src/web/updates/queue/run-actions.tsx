@@ -8,40 +8,42 @@ import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
 import { runActionsTexts } from './texts.tsx';
 
-type Way = 'evict' | 'drain' | 'cancel';
+export type Way = 'evict' | 'drain' | 'cancel';
 
 const texts = runActionsTexts.dialogs;
 
 /** The actions on a run that holds a lock or waits for one. */
-export function RunActions({ run }: { readonly run: QueueItem }) {
-  const [asked, setAsked] = useState<Way | null>(null);
+export function RunActions({ onAsk, run }: { readonly run: QueueItem; readonly onAsk: (way: Way) => void }) {
   const name = `${run.project}/${run.stack}`;
+  if (run.updateId === null) {
+    return (
+      <Button size="small" aria-label={runActionsTexts.removeNumber(run.position, name)} onClick={() => onAsk('evict')}>
+        {runActionsTexts.remove}
+      </Button>
+    );
+  }
   return (
     <>
-      {run.updateId === null ? (
-        <Button
-          size="small"
-          aria-label={runActionsTexts.removeNumber(run.position, name)}
-          onClick={() => setAsked('evict')}
-        >
-          {runActionsTexts.remove}
-        </Button>
-      ) : (
-        <>
-          <Button size="small" aria-label={runActionsTexts.drainStack(name)} onClick={() => setAsked('drain')}>
-            {runActionsTexts.drain}
-          </Button>
-          <Button size="small" aria-label={runActionsTexts.cancelStack(name)} onClick={() => setAsked('cancel')}>
-            {runActionsTexts.cancel}
-          </Button>
-        </>
-      )}
-      {asked === null ? null : <Ask run={run} way={asked} onClose={() => setAsked(null)} />}
+      <Button size="small" aria-label={runActionsTexts.drainStack(name)} onClick={() => onAsk('drain')}>
+        {runActionsTexts.drain}
+      </Button>
+      <Button size="small" aria-label={runActionsTexts.cancelStack(name)} onClick={() => onAsk('cancel')}>
+        {runActionsTexts.cancel}
+      </Button>
     </>
   );
 }
 
-function Ask({ onClose, run, way }: { readonly run: QueueItem; readonly way: Way; readonly onClose: () => void }) {
+/** Asks before a run is stopped. */
+export function StopDialog({
+  onClose,
+  run,
+  way,
+}: {
+  readonly run: QueueItem;
+  readonly way: Way;
+  readonly onClose: () => void;
+}) {
   const [reason, setReason] = useState('');
   const onSuccess = async (): Promise<void> => {
     await refresh(trpc.queue.list.pathKey());

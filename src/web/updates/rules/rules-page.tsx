@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Snowflake } from 'lucide-react';
 import { useState } from 'react';
 import type { Rule } from '../../platform/app/contract.ts';
+import { useIsMissing } from '../../platform/app/linked-item.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { usePageAction } from '../../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
@@ -52,10 +53,14 @@ export function RulesPage() {
   const queues = useRules(organization, queueKinds);
   const changeLimits = useRules(organization, limitedKinds);
   const kept = useRules(organization, retentionKinds);
-  const problem = useProblem(freezes, queues, changeLimits, kept);
+  const lists = [freezes, queues, changeLimits, kept];
+  const isFound = lists.some(({ data }) => data?.pages.some(({ items }) => items.some(({ id }) => id === chosen)));
+  const isMissing = useIsMissing(chosen === undefined || isFound, ...lists);
+  const problem = useProblem(...lists);
   if (problem) return <Problem {...problem} />;
   return (
     <Page title={rulesTexts.title} lead={rulesTexts.lead}>
+      {isMissing ? <p role="status">{rulesTexts.linkedRuleIsGone}</p> : null}
       <Section
         title={rulesTexts.freezes}
         lead={rulesTexts.freezesLead(<code className={styles['command']}>pulumi up -m "break-glass: why"</code>)}

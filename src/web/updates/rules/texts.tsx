@@ -133,6 +133,7 @@ export const ruleTableTexts = {
 
 export const rulesTexts = {
   title: 'Rules',
+  linkedRuleIsGone: 'The linked rule no longer exists.',
   lead: 'What updates may do, and when. For most kinds, the most specific rule applies: stack, tag, project, organization.',
   freezes: 'Freezes',
   freezesLead: (command: ReactNode) => (

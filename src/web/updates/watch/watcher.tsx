@@ -1,8 +1,9 @@
 import { useEffect, useRef } from 'react';
 import { errorCode } from '../../platform/app/api-error.ts';
 import type { UpdateItem } from '../../platform/app/contract.ts';
-import { useLive } from '../../platform/app/live.ts';
+import { keepNotified, useLive } from '../../platform/app/live.ts';
 import { useMe } from '../../platform/app/me.ts';
+import { hasDraft } from '../../platform/app/session.ts';
 import { apiClient } from '../../platform/app/trpc.ts';
 import { viewKind, viewStatus } from '../update-status.ts';
 import { listWatched, noteEnd, unwatch, useWatched, type Watched, watch } from './watched.ts';
@@ -21,6 +22,7 @@ export default function Watcher() {
   const watched = useWatched().filter((each) => each.login === login);
   const organizations = me?.organizations.map(({ name }) => name) ?? [];
   const followed = organizations.filter((name) => watched.some(({ organization }) => organization === name));
+  useEffect(keepNotified, []);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const checkSoon = (): void => {
     timer.current ??= setTimeout(() => {
@@ -100,7 +102,8 @@ function notify(
     });
     shown.onclick = () => {
       window.focus();
-      location.assign(`/${path}`);
+      if (hasDraft()) open(`/${path}`, '_blank', 'noopener');
+      else location.assign(`/${path}`);
       shown.close();
     };
   } catch {
