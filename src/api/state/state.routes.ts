@@ -58,7 +58,12 @@ function exportState(app: RouteScope, { scans, states }: Services): void {
       const held = permissionsInPath(caller, params);
       if (!isOutputsOnly(held)) return sendState(request, reply, await states.readHead(params, audit));
       // The whole state is read for them.
-      const scan = scans.open({ caller, signal: clientGone(reply), reserveMemory: () => Promise.resolve() });
+      const { organization } = params;
+      const scan = scans.open({
+        ...{ caller, organization },
+        signal: clientGone(reply),
+        reserveMemory: () => Promise.resolve(),
+      });
       try {
         const state = await states.readOutputs(scan, params, hasPermission(held, 'decrypt'), audit);
         return sendState(request, reply, state);
