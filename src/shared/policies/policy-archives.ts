@@ -58,12 +58,13 @@ export class PolicyArchives {
   async receive(versionId: string, body: AsyncIterable<Buffer>): Promise<void> {
     const before = await this.#rows.find(versionId);
     const archive = checkedArchive(body);
-    const arrived = before ? await hashed(archive) : await this.#documents.save(() => archive);
-    if ('codec' in arrived && (await this.#rows.set(versionId, arrived))) return;
+    const saved = before ? null : await this.#documents.save(() => archive);
+    if (saved && (await this.#rows.set(versionId, saved))) return;
+    const sha256 = saved ? saved.sha256 : await hashed(archive);
     const stored = before ?? (await this.#rows.find(versionId));
     if (!stored || stored.isPublished)
       throw new ConflictError('The archive came too late: this version is published, or was removed');
-    if (!stored.sha256.equals(arrived.sha256))
+    if (!stored.sha256.equals(sha256))
       throw new ConflictError('This version of the policy pack already has another archive');
   }
 
@@ -192,10 +193,10 @@ async function* checkedArchive(body: AsyncIterable<Buffer>): AsyncGenerator<Buff
   assertGzip(start);
 }
 
-async function hashed(body: AsyncIterable<Buffer>): Promise<{ readonly sha256: Buffer }> {
+async function hashed(body: AsyncIterable<Buffer>): Promise<Buffer> {
   const hash = createHash('sha256');
   for await (const chunk of body) hash.update(chunk);
-  return { sha256: hash.digest() };
+  return hash.digest();
 }
 
 function assertGzip(start: Buffer): void {
