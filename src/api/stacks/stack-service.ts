@@ -107,7 +107,9 @@ export class StackService {
         const place = { organizationId: organization.id, projectId };
         const formerId = access && (await assertMayFollow(tx, access, place, stack));
         await stacks.insert({ id, projectId, name: ref.stack, tags: JSON.stringify(stack.tags) });
-        if (formerId !== null) await createRestorableStackRepository(tx).addToGroupsOf(formerId, id);
+        const restorable = createRestorableStackRepository(tx);
+        if (formerId !== null) await restorable.addToGroupsOf(formerId, id);
+        if (access) await restorable.addToGroupsOfName(id);
         if (state) await recordInitialState(tx, id, state);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
