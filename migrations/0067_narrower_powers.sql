@@ -82,7 +82,3 @@ create or replace function people_behind(of_token uuid, of_user uuid) returns uu
         or u.email <> '' and lower(u.email) = lower(t.claims ->> 'user_email'))) end, null)
   from (values (of_token)) one (id) left join api_tokens t on t.id = one.id
 $$;
-
--- When the stack last gave the name up, and its policy groups then; null: before this migration, or imported. Without foreign keys: the groups may
--- be gone.
-alter table former_stack_names add column given_up_at timestamptz, add column group_ids uuid[];

@@ -140,29 +140,6 @@ describe('a stack that is deleted and created again', () => {
     expect(await stacks()).toEqual([]);
   });
 
-  test('keeps them if it was renamed, for the next stack of its name', async () => {
-    const groups = new PolicyCalls(app, stack);
-    await ok(groups.call('POST', 'policygroups', { name: 'strict' }));
-    const change = (body: object) => ok(groups.call('PATCH', 'policygroups/strict', body));
-    const named = (name: string) => ({ name, routingProject: 'proj' });
-    const stacks = async () =>
-      (await ok(groups.call('GET', 'policygroups/strict'))).json.stacks.map(({ name }: { name: string }) => name).sort();
-    await change({ addStack: named('dev') });
-    await ok(rename({ newName: 'old' }));
-    await ok(create(member.auth, {}));
-    expect(await stacks()).toEqual(['dev', 'old']);
-    // By a rename, too; and not of groups that the stack was added to later.
-    await ok(rename({ newName: 'older' }));
-    await ok(app.call('POST', `/api/stacks/${stack.organization}/proj`, { ...member, body: { stackName: 'other' } }));
-    await ok(rename({ newName: 'dev' }, member, at('other')));
-    expect(await stacks()).toEqual(['dev', 'old', 'older']);
-    await change({ removeStack: named('dev') });
-    await ok(rename({ newName: 'oldest' }));
-    await change({ addStack: named('oldest') });
-    await ok(create(member.auth, {}));
-    expect(await stacks()).toEqual(['old', 'older', 'oldest']);
-  });
-
   test('keeps them if a rename gives its name to another stack', async () => {
     const groups = new PolicyCalls(app, stack);
     await ok(groups.call('POST', 'policygroups', { name: 'strict' }));

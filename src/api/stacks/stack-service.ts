@@ -107,9 +107,7 @@ export class StackService {
         const place = { organizationId: organization.id, projectId };
         const formerId = access && (await assertMayFollow(tx, access, place, stack));
         await stacks.insert({ id, projectId, name: ref.stack, tags: JSON.stringify(stack.tags) });
-        const restorable = createRestorableStackRepository(tx);
-        if (formerId !== null) await restorable.addToGroupsOf(formerId, id);
-        if (access) await restorable.addToGroupsOfName(id);
+        if (formerId !== null) await createRestorableStackRepository(tx).addToGroupsOf(formerId, id);
         if (state) await recordInitialState(tx, id, state);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);

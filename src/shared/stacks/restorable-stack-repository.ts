@@ -94,20 +94,6 @@ export function createRestorableStackRepository(db: Queryable) {
         insert into policy_group_stacks (group_id, stack_id)
         select group_id, ${stackId}::uuid from policy_group_stacks where stack_id = ${formerId} on conflict do nothing`),
 
-    /** Adds a stack to the policy groups that the last stack with its name had when it was renamed. */
-    addToGroupsOfName: (stackId: string) =>
-      db.query(sql.nothing`
-        /* restorableStacks.addToGroupsOfName */
-        insert into policy_group_stacks (group_id, stack_id)
-        select g.id, ${stackId}::uuid from (
-          select f.group_ids
-          from stacks s join projects p on p.id = s.project_id
-          join former_stack_names f on f.organization_id = p.organization_id and f.project_name = p.name and f.stack_name = s.name
-          where s.id = ${stackId} and f.stack_id <> s.id and f.given_up_at is not null
-          order by f.given_up_at desc limit 1) last
-        join policy_groups g on g.id = any (last.group_ids)
-        on conflict do nothing`),
-
     /** Makes the locked stack a live one, under this name. Violates `stacks_name_key` if the name is taken. */
     restore: (id: string, projectId: string, name: string) =>
       db.query(sql.nothing`

@@ -148,15 +148,11 @@ export function createStackRepository(db: Queryable) {
       db.query(sql.nothing`
         /* stacks.rename */ update stacks set project_id = ${projectId}, name = ${name}, updated_at = now() where id = ${id}`),
 
-    /** With its policy groups, for the next stack of this name. */
     insertFormerName: (stack: StackRow) =>
       db.query(sql.nothing`
         /* formerStackNames.insert */
-        insert into former_stack_names (stack_id, organization_id, project_name, stack_name, given_up_at, group_ids)
-        values (${stack.id}, ${stack.organizationId}, ${stack.project}, ${stack.stack}, clock_timestamp(),
-          array(select group_id from policy_group_stacks where stack_id = ${stack.id}))
-        on conflict (organization_id, project_name, stack_name, stack_id) do update
-        set given_up_at = excluded.given_up_at, group_ids = excluded.group_ids`),
+        insert into former_stack_names (stack_id, organization_id, project_name, stack_name)
+        values (${stack.id}, ${stack.organizationId}, ${stack.project}, ${stack.stack}) on conflict do nothing`),
 
     /** Whether the stack had this name before a rename. */
     hadName: (id: string, { project, stack }: Pick<StackRef, 'project' | 'stack'>) =>

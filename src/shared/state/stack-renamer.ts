@@ -59,13 +59,12 @@ export class StackRenamer {
         const next = { project, stack: name, tags: tagsIn(project, readTags(stack.tags)) };
         await assertMayBecome(next);
         const projectId = await createStackRepository(tx).ensureProject(stack.organizationId, project);
-        // As a new stack of that name: deleting or renaming a stack and renaming another must not bypass its rules and policy groups.
+        // As a new stack of that name: deleting a stack and renaming another must not bypass its rules and policy groups.
         const restorable = createRestorableStackRepository(tx);
         const former = await restorable.findFormer(projectId, name);
         if (former) await assertMayBecome(next, { project, stack: name, tags: readTags(former.tags) });
         await commit(tx, stack, request, { projectId, state: renamed });
         if (former) await restorable.addToGroupsOf(former.id, stack.id);
-        await restorable.addToGroupsOfName(stack.id);
       });
     } catch (error) {
       throw violatedConstraint(error) === 'stacks_name_key' ? stackExists(request.to) : error;
