@@ -1,6 +1,7 @@
 import { get as getOverHttp } from 'node:http';
 import { get as getOverTls } from 'node:https';
 import type { Config } from '../shared/platform/config/config.ts';
+import { onFailure } from '../shared/platform/outgoing/failed-request.ts';
 
 /** The URL of a path of the server with these settings, from this machine: at its management listener if there is one, because clients cannot block it. */
 export function ownUrl({ front, listen, managementListen }: Config, path: string): string {
@@ -26,6 +27,6 @@ export function getOwn(url: string, limitMs: number): Promise<{ status: number; 
       response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
       response.on('error', reject);
     });
-    request.on('error', reject);
+    onFailure(request, reject);
   });
 }

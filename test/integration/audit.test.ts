@@ -229,6 +229,26 @@ describe('secrets', () => {
     expect(await query(app, 'select 1 from audit_secret_reads')).toEqual([]);
   });
 
+  test('read from elsewhere with the token of an update are events of their own, at once', async () => {
+    const ciphertext = await encrypted();
+    const update = await startUpdate(app, stack);
+    const decrypt = (headers: Record<string, string>) =>
+      ok(app.call('POST', `${stack.path}/decrypt`, { auth: stack.auth, body: { ciphertext }, headers }));
+    const runner = { 'user-agent': 'pulumi-cli/1 (3.276.0; linux)', 'x-forwarded-for': '203.0.113.9' };
+    await decrypt(runner);
+    await decrypt({ ...runner, 'x-forwarded-for': '198.51.100.7' });
+    await decrypt({ ...runner, 'user-agent': 'curl' });
+    await decrypt(runner);
+    const read = async () => (await newEvents(stack)).filter(({ action }) => action === 'secret.decrypt');
+    expect((await read()).map(({ address, user_agent }) => [address, user_agent])).toEqual([
+      ['198.51.100.7', runner['user-agent']],
+      ['203.0.113.9', 'curl'],
+    ]);
+    await ok(call('POST', `/update/${update.id}/complete`, { status: 'succeeded' }, update.lease));
+    const [own] = await read();
+    expect(own).toMatchObject({ address: '203.0.113.9', details: { calls: 2, values: 2 } });
+  });
+
   test('read by a preview are recorded when its stack is deleted', async () => {
     const other = await createStack(app);
     const { auth } = other;

@@ -10,6 +10,7 @@ import { exportState, resourceNames } from '../support/stack-state.ts';
 import { createStack, ok, type RunningUpdate, type TestStack } from '../support/state.ts';
 import { noteStatements } from '../support/statement-count.ts';
 import type { TestApp } from '../support/test-app.ts';
+import { makeKey } from '../support/test-issuer.ts';
 import { testReplicas } from '../support/test-replicas.ts';
 import { append, complete } from '../support/update-calls.ts';
 
@@ -468,6 +469,35 @@ describe('approval', () => {
       expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));
       await ok(give({ stack, runner, approvalId }, other.auth));
       expect(await deleting(stack, { auth: bot.auth })).toBe(204);
+    });
+
+    test('nor by the one who gave the keys with which its id token is signed', async () => {
+      const stack = await stackWith(3);
+      await setRule(stack, 'change-limit', { changes: 0 });
+      const { admin, other, runner } = await peopleOf(stack);
+      const bot = await makeToken(stack, stack.auth, 'tokens', {});
+      const jwks = { keys: [(await makeKey('ES256', 'own')).jwk] };
+      const issuers = `/api/orgs/${stack.organization}/oidc/issuers`;
+      const request = { name: 'own', url: 'https://ci.example.com', jwks };
+      const { json } = await ok(app.call('POST', issuers, { auth: admin.auth, body: request }));
+      await query(
+        app,
+        `with policy as (
+           insert into trust_policies (issuer_id, position, decision, token_kind, rules) values ($2, 0, 'allow', 'organization', '{}') returning id)
+         update api_tokens set created_by = null, policy_id = policy.id, claims = '{}' from policy where api_tokens.id = $1`,
+        [bot.id, json.id],
+      );
+      const approvalId = await askedBy(stack, bot.auth);
+      expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));
+      await ok(give({ stack, runner, approvalId }, other.auth));
+      await ok(app.call('PATCH', `${issuers}/${json.id}`, { auth: other.auth, body: { jwks } }));
+      expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));
+      // Of new keys, which end the tokens of runs.
+      const change = { body: { jwks: { keys: [(await makeKey('ES256', 'other')).jwk] } } };
+      await ok(app.call('PATCH', `${issuers}/${json.id}`, { auth: other.auth, ...change }));
+      await query(app, 'update api_tokens set revoked_at = null where id = $1', [bot.id]);
+      expect(await give({ stack, runner, approvalId }, other.auth)).toMatchObject(refused(/^Another user/));
+      await ok(give({ stack, runner, approvalId }, admin.auth));
     });
 
     test('nor if it acts as another user', async () => {

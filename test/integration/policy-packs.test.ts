@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ArchiveUrls } from '../../src/api/policies/archive-urls.ts';
 import { createPolicyPackRepository } from '../../src/api/policies/policy-pack-repository.ts';
+import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -16,6 +17,7 @@ import { ask } from '../support/procedures.ts';
 import { sentStatements } from '../support/sent-statements.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { contractAccept, testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 const app = testApp();
 /** Above the size of documents in rows. */
@@ -208,6 +210,42 @@ describe('publishing', () => {
     await expect(late).rejects.toThrow('too late');
     await ok(calls.enable({ name: 'pack' }));
     expect((await calls.download((await calls.required())[0])).bytes.equals(smallArchive)).toBe(true);
+  });
+
+  test('stores one archive', async () => {
+    const begun = await ok(calls.begin());
+    await ok(calls.upload(begun, largeArchive));
+    const rows = await blobRowKeys(app);
+    const other = Buffer.concat([gzipSync(''), randomBytes(3 * 1024 * 1024)]);
+    expect(await rejected(calls.upload(begun, other), 409)).toContain('another archive');
+    await ok(calls.upload(begun, largeArchive));
+    expect(await blobRowKeys(app)).toEqual(rows);
+    const twice = await ok(calls.begin({ tag: '2.0.0' }));
+    const [first, second] = await Promise.all([calls.upload(twice, largeArchive), calls.upload(twice, other)]);
+    expect([first.status, second.status].sort()).toEqual([204, 409]);
+  });
+
+  test('receives few archives of an organization at once', async () => {
+    const packs = new PolicyPackService(app.context);
+    const gate = Promise.withResolvers<void>();
+    let arriving = 0;
+    async function* slow(): AsyncGenerator<Buffer> {
+      arriving++;
+      await gate.promise;
+      yield smallArchive;
+    }
+    const send = async (to: PolicyCalls, tag: string) => {
+      const { uploadURI } = (await ok(to.begin({ tag }))).json;
+      return { done: packs.receive(/policy-packs\/([^?]+)/.exec(uploadURI)?.[1] as string, slow()) };
+    };
+    const sent = [];
+    for (let at = 0; at < 6; at++) sent.push(await send(calls, `${at}.0.0`));
+    await until(() => arriving === 4, 'four arrive');
+    sent.push(await send(new PolicyCalls(app, await createStack(app)), '1.0.0'));
+    await until(() => arriving === 5, 'that of another organization arrives');
+    gate.resolve();
+    await Promise.all(sent.map(({ done }) => done));
+    expect(arriving).toBe(7);
   });
 
   test('fails at its end if the archive was not stored, and can be started again', async () => {

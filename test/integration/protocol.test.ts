@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
 import { getStack } from '../support/stack-state.ts';
 import { createStack, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, contractAccept, testApp } from '../support/test-app.ts';
@@ -122,6 +124,55 @@ describe('the two dialects', () => {
     expect((await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} })).status).toBe(409);
     await ok(cancel(app, stack, { path }));
     expect((await getStack(app, stack)).activeUpdate).toBe('');
+  });
+
+  test('a preview of the contract needs the permission for updates, because it locks', async () => {
+    const stack = await createStack(app);
+    const scopes = [{ permissions: ['preview'], stacks: '*/*' }];
+    const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: stack.auth, body: { scopes } }));
+    const auth = `token ${json.tokenValue}`;
+    for (const [path, body] of [
+      ['preview', {}],
+      ['update', { options: { dryRun: true } }],
+    ] as const) {
+      const post = (accept: string) => app.call('POST', `${stack.path}/${path}`, { auth, accept, body });
+      expect((await post(contractAccept)).status).toBe(403);
+      expect((await post(cliAccept)).status).toBe(200);
+    }
+    const path = await create(stack, contractAccept, 'preview');
+    const start = (as: string) => app.call('POST', path, { auth: as, accept: contractAccept, body: {} });
+    const refused = await start(auth);
+    expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('the permission write')]);
+    const started = await ok(start(stack.auth));
+    await query(
+      app,
+      `do $$ begin
+         set local session_replication_role = replica;
+         update updates set token_id = (select id from api_tokens where scopes is not null order by created_at desc limit 1)
+         where id = '${path.split('/').at(-1)}';
+       end $$`,
+    );
+    const lease = `update-token ${started.json.token}`;
+    const renewal = { auth: lease, accept: contractAccept, body: { duration: 300 } };
+    expect((await app.call('POST', `${path}/renew_lease`, renewal)).status).toBe(403);
+  });
+
+  test('a preview of the contract stores no state that it may not commit', async () => {
+    const stack = await createStack(app);
+    const path = await create(stack, contractAccept, 'preview');
+    const { json } = await ok(app.call('POST', path, { auth: stack.auth, accept: contractAccept, body: {} }));
+    const auth = `update-token ${json.token}`;
+    const before = await query(app, 'select key from blobs');
+    const state = { version: 3, deployment: { resources: [], note: randomBytes(2 ** 20).toString('base64') } };
+    for (const kind of ['checkpoint', 'checkpointverbatim']) {
+      const body = { ...state, sequenceNumber: 1 };
+      const answer = await app.call('PATCH', `${path}/${kind}`, { auth, accept: contractAccept, body });
+      expect([answer.status, answer.json.message]).toEqual([409, 'A preview writes no state']);
+    }
+    expect(await query(app, 'select key from blobs')).toEqual(before);
+    const delta = { sequenceNumber: 2, deploymentDelta: [], checkpointHash: '0'.repeat(64) };
+    const answer = await app.call('PATCH', `${path}/checkpointdelta`, { auth, accept: contractAccept, body: delta });
+    expect(answer.status).toBe(400);
   });
 
   test('delete without a force parameter keeps resources for the CLI only', async () => {

@@ -66,12 +66,15 @@ function call(name: string, signal?: AbortSignal): Promise<TestResponse> {
 async function fillTheQueue(waiting = 100): Promise<void> {
   const reserveMemory = () => Promise.resolve();
   const begin = (userId: string): Promise<void> => {
-    const scan = app.context.scans.open({ caller: { tokenId: userId, userId }, signal: others.signal, reserveMemory });
+    const scan = app.context.scans.open({
+      ...{ caller: { tokenId: userId, userId }, organization: userId },
+      ...{ signal: others.signal, reserveMemory },
+    });
     open.push(scan);
     return scan.begin();
   };
   await Promise.all(['a', 'a', 'b', 'b'].map(begin));
-  for (let at = 0; at < waiting; at++) void begin(`waiting ${at % 10}`).catch(() => {});
+  for (let at = 0; at < waiting; at++) void begin(`waiting ${at}`).catch(() => {});
 }
 
 function emptyTheQueue(): void {
@@ -109,6 +112,20 @@ test.each(Object.keys(scanning))('%s reports a full queue', async (name) => {
   else if (name === 'stacks.pending') expect(again.data.isKnown).toBe(true);
   // There is no such secret, and no such operation.
   else expect([200, 400, 404]).toContain(again.status);
+});
+
+test('calls of one organization do not fill the queue for others, however many tokens it has', async () => {
+  const reserveMemory = () => Promise.resolve();
+  const refused: unknown[] = [];
+  for (let at = 0; at < 110; at++) {
+    const caller = { tokenId: `token ${at}`, userId: null };
+    const scan = app.context.scans.open({ caller, organization: 'acme', signal: others.signal, reserveMemory });
+    open.push(scan);
+    void scan.begin().catch((error: unknown) => refused.push(error));
+  }
+  await until(() => refused.length > 0, 'the queue is full');
+  expect(await places()).toEqual({ running: 3, waiting: 100 });
+  await ok(call('versions.text'));
 });
 
 test('the outputs of a stack are read in slices, too', async () => {
@@ -196,7 +213,8 @@ test('a state is looked at in small parts', async () => {
   await importState(large, 4, { text: 'x'.repeat(500_000) });
   const reserveMemory = () => Promise.resolve();
   const caller = { tokenId: 'reader', userId: null };
-  const scan = app.context.scans.open({ caller, signal: new AbortController().signal, reserveMemory });
+  const { organization } = large;
+  const scan = app.context.scans.open({ caller, organization, signal: new AbortController().signal, reserveMemory });
   const head = await scan.readHead(large);
   let bytes = 0;
   for await (const part of head?.state.bytes ?? []) {

@@ -590,6 +590,15 @@ describe('a change of policies', () => {
   });
 });
 
+test('strangers with tokens of a trusted issuer cannot fill the audit log', async () => {
+  const trusting = await trust(app, issuer, 'flooded', [allow({ rules: { sub: 'repo:acme/web' } })]);
+  for (let at = 0; at < 15; at++)
+    await expectRefused(exchange(app, 'flooded', await issuer.sign('flooded', { sub: `repo:evil/${at}` })));
+  const refused = await events(trusting, 'token.exchange');
+  expect(refused).toHaveLength(11);
+  expect(JSON.stringify(refused)).toContain('only counted');
+});
+
 test('the audit log knows the policy behind every call', async () => {
   const trusting = await trust(app, issuer, 'audited', [allow()]);
   const auth = await signIn(app, trusting);

@@ -125,7 +125,7 @@ export class IssuerService {
         await assertSeenIssuer(tx, issuer, seen);
         checkIssuer({ ...issuer, ...change });
         const issuers = createIssuerRepository(tx);
-        const changed = await issuers.update(id, change);
+        const changed = await issuers.update(id, change, caller.userId);
         if (changed.jwks !== issuer.jwks || changed.audience !== issuer.audience)
           await assertForNobodyElse(tx, changed, caller);
         if (revisionOfIssuer({ ...changed, name: issuer.name }) !== revisionOfIssuer(issuer))

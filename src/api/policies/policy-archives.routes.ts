@@ -6,6 +6,7 @@ import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { archiveTooLarge, maxArchiveBytes } from '../../shared/policies/policy-archives.ts';
 import { bodyEncoding, checkedBody, declaredBytes } from '../platform/http/body.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { clientGone } from '../platform/server/client-gone.ts';
 import type { AddressQuery } from './archive-urls.ts';
 import { ArchiveParams, ArchiveQuery } from './policies.schemas.ts';
 import type { PolicyPackService } from './policy-pack-service.ts';
@@ -57,7 +58,8 @@ function uploadArchive(app: RouteScope, { config, policyPacks }: Services): void
       if (bodyEncoding(request) !== 'identity')
         throw new InvalidRequestError('Send the archive without Content-Encoding');
       if ((declaredBytes(request) ?? 0) > maxArchiveBytes) throw archiveTooLarge();
-      await policyPacks.receive(idOf(request.params), checkedBody(request.raw, config.limits.minBodyBytesPerSecond));
+      const body = checkedBody(request.raw, config.limits.minBodyBytesPerSecond);
+      await policyPacks.receive(idOf(request.params), body, clientGone(reply));
       return reply.code(204).send(null);
     },
   );

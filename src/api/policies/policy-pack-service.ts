@@ -6,6 +6,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { FairSemaphore, type SemaphoreLimits } from '../platform/slices/fair-semaphore.ts';
 import { type AddressQuery, ArchiveUrls, addressExpired, addressSeconds } from './archive-urls.ts';
 import type { CreatePolicyPackRequest, RequiredPolicy } from './policies.schemas.ts';
 import { assertPolicyName, packInUse, packNotFound } from './policies.ts';
@@ -26,11 +27,15 @@ interface PackVersion {
   readonly tag: string;
 }
 
+/** Uploads of this process: each keeps 1 MiB and compresses. A few of an organization, whose senders may be slow. */
+const uploads: SemaphoreLimits = { atOnce: 32, atOncePerCaller: 4, waitMs: 60_000 };
+
 /** Publishes, lists and removes policy packs, and says which ones a stack requires. */
 export class PolicyPackService {
   readonly #context: ApiContext;
   readonly #packs: PolicyPackRepository;
   readonly #urls: ArchiveUrls;
+  readonly #uploads = new FairSemaphore(uploads);
 
   constructor(context: ApiContext) {
     this.#context = context;
@@ -92,16 +97,22 @@ export class PolicyPackService {
     await this.#urls.check('download', versionId, address);
   }
 
-  /** Stores the archive of a version that was begun. Throws like PolicyArchives.receive, NotFoundError and ForbiddenError. */
-  async receive(versionId: string, body: AsyncIterable<Buffer>): Promise<void> {
-    const version = await this.#packs.findVersionById(versionId);
-    if (!version) throw new NotFoundError('This version of the policy pack is no longer being published');
-    if (version.isPublished) throw new ConflictError('This version of the policy pack is already published');
-    if (version.isAbandoned) throw addressExpired();
-    // Many may have been begun before one of them had its archive.
+  /**
+   * Stores the archive of a version that was begun, once there is a slot. `gone`: aborted when the client is. Throws like
+   * PolicyArchives.receive and FairSemaphore.take, NotFoundError and ForbiddenError.
+   */
+  async receive(versionId: string, body: AsyncIterable<Buffer>, gone: AbortSignal | null = null): Promise<void> {
     const organization = await this.#packs.findOrganization(versionId);
-    if (organization !== null) await this.#context.quotas.assertMayKeepMore(organization.name);
-    await this.#context.policyArchives.receive(versionId, body);
+    if (organization === null) throw noLongerBegun();
+    await this.#uploads.run(organization.name, gone, async () => {
+      const version = await this.#packs.findVersionById(versionId);
+      if (!version) throw noLongerBegun();
+      if (version.isPublished) throw new ConflictError('This version of the policy pack is already published');
+      if (version.isAbandoned) throw addressExpired();
+      // Many may have been begun before one of them had its archive.
+      await this.#context.quotas.assertMayKeepMore(organization.name);
+      await this.#context.policyArchives.receive(versionId, body);
+    });
   }
 
   /** Opens an archive under an address that was admitted. Throws like PolicyArchives.open, and ForbiddenError. */
@@ -223,6 +234,10 @@ export class PolicyPackService {
 /** The repository of packs, which treats a version as abandoned once its upload address has expired. */
 export function packRepository(db: Queryable): PolicyPackRepository {
   return createPolicyPackRepository(db, addressSeconds);
+}
+
+function noLongerBegun(): NotFoundError {
+  return new NotFoundError('This version of the policy pack is no longer being published');
 }
 
 function versionExists(pack: string, tag: string, isRemoved: boolean): ConflictError {

@@ -191,14 +191,19 @@ export class SearchService {
     });
     if (organization !== null && organizations.length === 0)
       throw new NotFoundError('Not found, or you are not a member of the organization');
+    const [only, ...others] = organizations;
+    const { tokenId, userId } = caller;
     try {
-      return await this.#semaphore.run(caller, gone, () =>
-        db.inTransaction(async (tx) => {
-          const rows = createSearchRepository(tx);
-          await rows.begin(statementMs);
-          const behind = await createDueIndexRepository(tx).readLag(organizations.map(({ id }) => id));
-          return { ...(await work(rows, organizations)), behind };
-        }),
+      return await this.#semaphore.run(
+        { tokenId, userId, ...(others.length === 0 && { organization: only?.name }) },
+        gone,
+        () =>
+          db.inTransaction(async (tx) => {
+            const rows = createSearchRepository(tx);
+            await rows.begin(statementMs);
+            const behind = await createDueIndexRepository(tx).readLag(organizations.map(({ id }) => id));
+            return { ...(await work(rows, organizations)), behind };
+          }),
       );
     } catch (error) {
       if (!isStatementTimeout(error)) throw error;

@@ -56,7 +56,12 @@ function exportState(app: RouteScope, { downloads, scans, states }: Services): v
       if (!isOutputsOnly(held))
         return downloads.send(request, reply, { caller, state: await states.readHead(params, audit) });
       // The whole state is read for them.
-      const scan = scans.open({ caller, signal: clientGone(reply), reserveMemory: () => Promise.resolve() });
+      const { organization } = params;
+      const scan = scans.open({
+        ...{ caller, organization },
+        signal: clientGone(reply),
+        reserveMemory: () => Promise.resolve(),
+      });
       try {
         const state = await states.readOutputs(scan, params, hasPermission(held, 'decrypt'), audit);
         return await downloads.send(request, reply, { caller, state });

@@ -89,9 +89,9 @@ export async function checkCandidate(candidate: Candidate): Promise<Findings> {
   return findings;
 }
 
-/** Throws NotFoundError, ForbiddenError. */
-function isPermitted({ access, isPreview, stack }: Candidate): void {
-  assertPermission(access, stack, readTags(stack.tags), isPreview ? 'preview' : 'write');
+/** Throws NotFoundError, ForbiddenError. A preview that locks the stack keeps updates away. */
+function isPermitted({ access, isExclusive, stack }: Candidate): void {
+  assertPermission(access, stack, readTags(stack.tags), isExclusive ? 'write' : 'preview');
 }
 
 /** Throws ImportUnfinishedError. */

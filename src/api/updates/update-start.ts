@@ -165,7 +165,12 @@ async function refusal(
     case 'not-found':
       return updateNotFound(updateId);
     case 'denied':
-      return deniedBy(start.permissions, ref, start.dryRun ? 'preview' : 'write');
+      // With the permission for previews: it locks the stack.
+      return deniedBy(
+        start.permissions,
+        ref,
+        start.dryRun && !permits(start.permissions, 'preview') ? 'preview' : 'write',
+      );
     case 'not-waiting':
       return new ConflictError(
         start.status === 'running' ? 'This update is already running' : `This update has ended: ${endOf(start)}`,

@@ -6,6 +6,7 @@ import { connect, type DetailedPeerCertificate } from 'node:tls';
 import { isLoopback } from '../../shared/platform/config/exposure.ts';
 import { settingsOfEnvironment } from '../../shared/platform/config/settings-file.ts';
 import { codeOf } from '../../shared/platform/errors/causes.ts';
+import { onFailure } from '../../shared/platform/outgoing/failed-request.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
 import { proofPath, proofPauseMs, proveInstallation } from '../../shared/platform/site/installation-proof.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
@@ -179,7 +180,7 @@ function send(publicUrl: string, path: string, options: RequestOptions, body?: B
     const all = { ...options, agent: false, ...(isTls ? { rejectUnauthorized: false } : {}) };
     const request = (isTls ? requestTls : requestHttp)(url, all, resolve);
     request.setTimeout(answerMs, () => request.destroy(new Error(`no answer within ${answerMs / 1000} s`)));
-    request.on('error', reject);
+    onFailure(request, reject);
     if (body === undefined) request.end();
     else request.write(body);
   });

@@ -85,7 +85,7 @@ export function createAuditRepository(db: Queryable) {
 
     /**
      * Counts a read of secrets for the active update that was created with the same token in one of these stacks. Returns its id, or
-     * null if there is none; the read is then an event of its own. The lock makes a read that is counted visible to the transaction
+     * null if there is none, or if its reads come from another address or program; the read is then an event of its own. The lock makes a read that is counted visible to the transaction
      * that ends the update.
      */
     countSecretRead: async (
@@ -114,6 +114,8 @@ export function createAuditRepository(db: Queryable) {
         on conflict (update_id) do update set calls = r.calls + 1, read_values = r.read_values + excluded.read_values,
           names = case when excluded.names <@ r.names or cardinality(r.names) >= ${maxNames} then r.names
             else r.names || excluded.names end
+        where (r.source::json ->> 'address', r.source::json ->> 'userAgent')
+          is not distinct from (excluded.source::json ->> 'address', excluded.source::json ->> 'userAgent')
         returning update_id as "updateId"`);
       return row?.updateId ?? null;
     },

@@ -29,8 +29,8 @@ export function createPolicyArchiveRepository(db: Queryable) {
     ...createByteCheckRepository(db, sql.fragment`policy_pack_versions`),
 
     /**
-     * Stores the archive of a version, replacing an earlier one. Returns false if it was published or removed meanwhile, or if the
-     * archive's blob is pending deletion.
+     * Stores the archive of a version. Returns false if it has one or was removed meanwhile, or if the archive's blob is pending
+     * deletion.
      */
     set: async (id: string, archive: StoredDocument): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
@@ -42,7 +42,7 @@ export function createPolicyArchiveRepository(db: Queryable) {
           stored_bytes = ${archive.storedBytes}::bigint, codec = ${archive.codec},
           inline_bytes = ${archive.inlineBytes ? sql.binary(archive.inlineBytes) : null}::bytea,
           blob_key = ${archive.blobKey}::text, checked_at = now(), damaged_at = null
-        where id = ${id} and published_at is null and removed_at is null
+        where id = ${id} and published_at is null and removed_at is null and sha256 is null
           and (${archive.blobKey}::text is null or exists (select 1 from blob))`);
       return rowCount > 0;
     },

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   ConflictError,
   FaultError,
@@ -51,14 +52,20 @@ export class PolicyArchives {
   }
 
   /**
-   * Stores the archive of a version while it arrives. Throws InvalidRequestError unless it is a .tgz, PayloadTooLargeError, and
-   * ConflictError if the version is published or gone.
+   * Stores the archive of a version while it arrives; one that is stored already is only compared. Throws InvalidRequestError unless it is a
+   * .tgz, PayloadTooLargeError, and ConflictError if the version is published or gone, or has another archive.
    */
   async receive(versionId: string, body: AsyncIterable<Buffer>): Promise<void> {
-    const stored = await this.#documents.save(() => checkedArchive(body));
-    if (!(await this.#rows.set(versionId, stored))) {
+    const before = await this.#rows.find(versionId);
+    const archive = checkedArchive(body);
+    const saved = before ? null : await this.#documents.save(() => archive);
+    if (saved && (await this.#rows.set(versionId, saved))) return;
+    const sha256 = saved ? saved.sha256 : await hashed(archive);
+    const stored = before ?? (await this.#rows.find(versionId));
+    if (!stored || stored.isPublished)
       throw new ConflictError('The archive came too late: this version is published, or was removed');
-    }
+    if (!stored.sha256.equals(sha256))
+      throw new ConflictError('This version of the policy pack already has another archive');
   }
 
   /**
@@ -184,6 +191,12 @@ async function* checkedArchive(body: AsyncIterable<Buffer>): AsyncGenerator<Buff
     yield chunk;
   }
   assertGzip(start);
+}
+
+async function hashed(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const hash = createHash('sha256');
+  for await (const chunk of body) hash.update(chunk);
+  return hash.digest();
 }
 
 function assertGzip(start: Buffer): void {

@@ -122,12 +122,12 @@ export class RequestCalls {
   }
 
   /** Lets the calls of the request read whole states. */
-  scanOf(caller: Caller): StateScan {
+  scanOf(caller: Caller, organization: string): StateScan {
     const answering = this.#answering;
     if (answering === null) throw new Error('Streams cannot read whole states');
     const { gone: signal, memory } = answering;
     this.#scan ??= this.#services.scans.open({
-      ...{ caller, signal },
+      ...{ caller, organization, signal },
       reserveMemory: (bytes, organization) => memory.hold(bytes, organization),
     });
     return this.#scan;

@@ -96,7 +96,9 @@ export function stackProcedure(permission: Permission) {
 export function stackScan(permission: Permission) {
   return stackProcedure(permission)
     .meta({ cost: 'states' })
-    .use(({ ctx, next }) => next({ ctx: { scan: ctx.request.scanOf(ctx.caller) } }));
+    .use(({ ctx, input: { organization }, next }) =>
+      next({ ctx: { scan: ctx.request.scanOf(ctx.caller, organization) } }),
+    );
 }
 
 /** For mutations by members of the organization in the input, or by its admins. */
@@ -127,7 +129,9 @@ export function stackMutation(permission: Permission, action: AuditAction) {
 export function stackScanMutation(permission: Permission, action: AuditAction) {
   return stackMutation(permission, action)
     .meta({ cost: 'states' })
-    .use(({ ctx, next }) => next({ ctx: { scan: ctx.request.scanOf(ctx.caller) } }));
+    .use(({ ctx, input: { organization }, next }) =>
+      next({ ctx: { scan: ctx.request.scanOf(ctx.caller, organization) } }),
+    );
 }
 
 /** For authenticated callers who change their own resources. */

@@ -23,6 +23,7 @@ import type { ExchangeRequest } from './exchange-request.ts';
 import { exchangedToken, tokenName } from './exchanged-token.ts';
 import { claimedIssuer, type IdToken, keysOf, verifyIdToken } from './id-token.ts';
 import { JwksCache } from './jwks-cache.ts';
+import { RefusalLimit } from './refusal-limit.ts';
 
 export interface ExchangedToken {
   readonly token: string;
@@ -39,8 +40,6 @@ class ExchangedMeanwhileError extends Error {
  * response was lost (four attempts within 7 s, plus their waiting times).
  */
 const repeatSeconds = 60;
-/** The same refusal is recorded once per this period, in ms. */
-const refusalMs = 10_000;
 const remembered = 10_000;
 
 /** Maximum number of an organization's tokens of CI runs, and for how long they count after they have ended, in seconds. */
@@ -55,7 +54,7 @@ export class ExchangeService {
   readonly #keys: JwksCache;
   /** Issuers whose tokens were accepted, by organization and URL: enough to recognize a good token without a query. */
   readonly #accepted = new LRUCache<string, IssuerRow>({ max: remembered });
-  readonly #refusals = new LRUCache<string, true>({ max: remembered, ttl: refusalMs });
+  readonly #refusals = new RefusalLimit();
 
   constructor(context: ApiContext, credentials: Authenticator) {
     this.#context = context;
@@ -175,7 +174,7 @@ export class ExchangeService {
     );
   }
 
-  /** Only refusals of tokens with a valid signature: nobody else can write to the log. */
+  /** Only refusals of tokens with a valid signature, and few of one issuer: strangers cannot fill the log. */
   async #recordRefusal(
     issuer: IssuerRow,
     { claims }: IdToken,
@@ -184,10 +183,14 @@ export class ExchangeService {
     audit: AuditTrail,
   ): Promise<void> {
     const subject = String(claims.sub);
-    const key = JSON.stringify([issuer.id, subject, reason]);
-    if (this.#refusals.has(key)) return;
-    this.#refusals.set(key, true);
-    const details = { reason, issuer: issuer.name, subject, kind, scope: scope.slice(0, 200) };
+    const recorded = this.#refusals.take(issuer.id, subject, reason);
+    if (recorded === null) return;
+    const details = {
+      ...(recorded.what === 'refusal'
+        ? { reason, issuer: issuer.name, subject, kind, scope: scope.slice(0, 200) }
+        : { reason: 'further refusals of this minute are only counted', issuer: issuer.name }),
+      ...(recorded.leftOut > 0 ? { leftOut: recorded.leftOut } : {}),
+    };
     await createAuditRepository(this.#context.db)
       .insert(
         { ...audit.source, signIn: 'id-token' },

@@ -4,6 +4,7 @@ import * as openid from 'openid-client';
 import type { OidcConfig } from '../../../shared/platform/config/oidc.ts';
 import { AppError, UnauthenticatedError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
+import { onFailure } from '../../../shared/platform/outgoing/failed-request.ts';
 
 /** Values that must match when the browser comes back. */
 export interface OidcChecks {
@@ -128,8 +129,10 @@ export class OidcClient {
     new Promise((resolve, reject) => {
       const { protocol } = new URL(url);
       const request = protocol === 'http:' ? httpRequest : httpsRequest;
-      const options = { method, headers, timeout: requestMs, signal: signal ?? AbortSignal.timeout(requestMs) };
+      const limit = signal ?? AbortSignal.timeout(requestMs);
+      const options = { method, headers, timeout: requestMs, signal: limit };
       const fail = (error: unknown): void => reject(unreachable(error));
+      limit.addEventListener('abort', () => fail(limit.reason), { once: true });
       const sent = request(url, options, (response) => {
         const chunks: Buffer[] = [];
         let bytes = 0;
@@ -143,10 +146,15 @@ export class OidcClient {
           const { headers: received, statusCode: status = 502 } = response;
           if (status >= 500) return fail(new Error(`The provider answered ${status}`));
           const pairs = Object.entries(received).map(([name, value]): [string, string] => [name, String(value)]);
-          resolve(new Response(Buffer.concat(chunks), { status, headers: pairs }));
+          try {
+            resolve(new Response(Buffer.concat(chunks), { status, headers: pairs }));
+          } catch (error) {
+            // Not with each status: 204 has no body.
+            fail(error);
+          }
         });
       });
-      sent.on('error', fail);
+      onFailure(sent, fail);
       sent.on('timeout', () => sent.destroy(new Error(`No answer within ${requestMs} ms`)));
       sent.end(body === undefined || body === null ? undefined : String(body));
     });

@@ -88,6 +88,7 @@ export interface Session {
 export interface CachedLease extends LeaseFence {
   readonly journalVersion: number;
   readonly exclusive: boolean;
+  readonly dryRun: boolean;
 }
 
 /** The lease that admitted an execution-phase call. */

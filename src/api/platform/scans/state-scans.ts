@@ -10,20 +10,22 @@ import type { ReserveMemory } from '../http/response-memory.ts';
 import { FairSemaphore, type SemaphoreLimits } from '../slices/fair-semaphore.ts';
 
 /** Requests of one process that read whole states at once. Each keeps some MiB, and all of them share the event loop. */
-const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2 };
+const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2, atOncePerOrganization: 3 };
 /** A state is processed in parts of this size: 2 to 5 ms each. */
 const sliceBytes = 128 * 1024;
 
 /** A request that may read whole states. */
 export interface Scanning {
   readonly caller: Pick<Caller, 'tokenId' | 'userId'>;
+  /** The organization of the stack. */
+  readonly organization: string;
   /** Aborted when its client is gone. */
   readonly signal: AbortSignal;
   /** Memory for its response. */
   readonly reserveMemory: ReserveMemory;
 }
 
-/** Lets requests read whole states: a few at once, fairly shared between callers. */
+/** Lets requests read whole states: a few at once, fairly shared between organizations and callers. */
 export class StateScans {
   readonly #states: StateReader;
   readonly #semaphore: FairSemaphore;
@@ -71,7 +73,8 @@ export class StateScan {
   /** Waits for a slot, if the request has none yet. Throws OwnQueueError, UnavailableError. */
   async begin(): Promise<void> {
     this.assertWanted();
-    this.#slot ??= this.#parts.semaphore.take(this.#request.caller, this.#request.signal);
+    const { caller, organization, signal } = this.#request;
+    this.#slot ??= this.#parts.semaphore.take({ ...caller, organization }, signal);
     const end = await this.#slot;
     if (this.#hasEnded) end();
     this.assertWanted();

@@ -13,8 +13,10 @@ function noted(limits: SemaphoreLimits) {
   const semaphore = new FairSemaphore(limits);
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
-  const take = async (name: string, userId: string | null, signal = over.signal): Promise<void> => {
-    const end = await semaphore.take({ userId, tokenId: 'ci' }, signal);
+  const take = async (name: string, of: string | null, signal = over.signal): Promise<void> => {
+    // A user, or organization/user.
+    const [userId = null, organization] = of?.split('/').reverse() ?? [];
+    const end = await semaphore.take({ userId, tokenId: 'ci', organization }, signal);
     begun.push(name);
     ends.set(name, end);
   };
@@ -60,8 +62,48 @@ test('a long queue is refused at once: with 429 for one caller, with 503 in tota
   for (const name of ['a', 'b', 'c']) ask(name, 'busy');
   await expect(take('d', 'busy')).rejects.toMatchObject({ status: 429, code: 'own-queue', retryAfterSeconds: 5 });
   ask('e', 'ada');
-  await expect(take('f', 'bob')).rejects.toMatchObject({ status: 503, retryAfterSeconds: 5 });
+  await expect(take('f', 'ada')).rejects.toMatchObject({ status: 503, retryAfterSeconds: 5 });
   expect([semaphore.running, semaphore.waiting]).toEqual([1, 3]);
+});
+
+test('an organization does not get the queue, nor its order, however many tokens it has', async () => {
+  const { begun, ask, end, take, semaphore } = noted({ atOnce: 1, waiting: 4, waitingPerCaller: 2 });
+  ask('a', 'acme/1');
+  const dropped = take('e', 'acme/5');
+  for (const name of ['b', 'c', 'd']) ask(name, `acme/${name}`);
+  void dropped.catch(() => {});
+  // The newest of acme has to go for each one of others.
+  ask('globex', 'globex/ada');
+  ask('initech', 'initech/bob');
+  await new Promise(setImmediate);
+  expect([semaphore.running, semaphore.waiting]).toEqual([1, 4]);
+  await expect(take('f', 'acme/6')).rejects.toMatchObject({ status: 503 });
+  for (const name of ['a', 'globex', 'initech', 'e', 'b']) {
+    expect(begun.at(-1)).toBe(name);
+    await end(name);
+  }
+  expect([semaphore.running, semaphore.waiting]).toEqual([0, 0]);
+});
+
+test('a user does not get the queue, nor its order, in any number of organizations', async () => {
+  const { begun, ask, end, take } = noted({ atOnce: 1, waiting: 4 });
+  for (const name of ['a', 'b', 'c', 'd']) ask(name, `org-${name}/eve`);
+  const last = take('e', 'org-e/eve');
+  ask('other', 'globex/ada');
+  await expect(last).rejects.toMatchObject({ status: 503 });
+  for (const name of ['a', 'other', 'b', 'c', 'd']) {
+    expect(begun.at(-1)).toBe(name);
+    await end(name);
+  }
+});
+
+test('an organization does not get all slots if others are kept for the rest', async () => {
+  const { begun, ask } = noted({ atOnce: 2, atOncePerOrganization: 1 });
+  ask('a', 'acme/1');
+  ask('b', 'acme/2');
+  ask('c', 'globex/1');
+  await new Promise(setImmediate);
+  expect(begun).toEqual(['a', 'c']);
 });
 
 test('nobody waits forever', async () => {

@@ -6,6 +6,8 @@ export interface SemaphoreLimits {
   readonly atOnce: number;
   /** Of one caller. */
   readonly atOncePerCaller?: number;
+  /** Of one organization. */
+  readonly atOncePerOrganization?: number;
   /** How many may wait. */
   readonly waiting?: number;
   /** Of one caller. */
@@ -14,20 +16,31 @@ export interface SemaphoreLimits {
   readonly waitMs?: number;
 }
 
-/** Who counts as one caller: a user or token, or all that have this name in common. */
-type Asker = Pick<Caller, 'tokenId' | 'userId'> | string;
+/**
+ * Who counts as one caller: a user or token, or all that have this name in common. Callers of one organization also share: it can have
+ * any number of tokens.
+ */
+type Asker = (Pick<Caller, 'tokenId' | 'userId'> & { readonly organization?: string | undefined }) | string;
 
-interface Waiting {
-  readonly who: string;
-  readonly start: () => void;
-}
-
-/** The state of a caller with running or waiting calls. */
+/** The state of a caller, or of an organization, with running or waiting calls. */
 interface Asking {
   running: number;
   waiting: number;
   /** Sequence number of the last started call; 0: none. */
   servedAt: number;
+}
+
+/** A caller, and the organization of its call. */
+interface Askers {
+  readonly who: string;
+  readonly organization: string;
+  readonly own: Asking;
+  readonly shared: Asking;
+}
+
+interface Waiting extends Askers {
+  readonly start: () => void;
+  readonly giveUp: () => void;
 }
 
 const defaults = { waiting: 100, waitingPerCaller: 20, waitMs: 20_000 };
@@ -40,19 +53,22 @@ class OwnQueueError extends TooManyRequestsError {
 }
 
 /**
- * Lets a few calls of a process run at once. The next waiting call is from the caller with the fewest running calls, and among
- * these, from the one that was served least recently: no caller waits for all earlier calls of another one.
+ * Lets a few calls of a process run at once. The next waiting call is from the organization and caller with the fewest running calls, and
+ * among these, from the ones that were served least recently: no caller waits for all earlier calls of another one. A full queue
+ * drops a call of the organization and caller with the most for one of others.
  */
 export class FairSemaphore {
   readonly #limits: Required<SemaphoreLimits>;
-  readonly #asking = new Map<string, Asking>();
+  readonly #callers = new Map<string, Asking>();
+  readonly #organizations = new Map<string, Asking>();
   /** In the order of their arrival. */
   readonly #queue: Waiting[] = [];
   #running = 0;
   #served = 0;
 
   constructor(limits: SemaphoreLimits) {
-    this.#limits = { ...defaults, atOncePerCaller: limits.atOnce, ...limits };
+    const { atOnce } = limits;
+    this.#limits = { ...defaults, atOncePerCaller: atOnce, atOncePerOrganization: atOnce, ...limits };
   }
 
   get running(): number {
@@ -79,50 +95,61 @@ export class FairSemaphore {
    */
   async take(caller: Asker, signal: AbortSignal | null): Promise<() => void> {
     if (signal?.aborted) throw gone();
-    const who = typeof caller === 'string' ? caller : (caller.userId ?? caller.tokenId);
-    const asking = this.#asking.get(who) ?? { running: 0, waiting: 0, servedAt: 0 };
-    this.#asking.set(who, asking);
-    if (this.#mayRun(asking)) this.#start(asking);
-    else {
-      this.#assertMayWait(asking);
-      await this.#wait(who, asking, signal);
-    }
+    const askers = this.#askersOf(caller);
+    if (this.#mayRun(askers)) this.#start(askers);
+    else await this.#wait(askers, signal);
     let isEnded = false;
     return () => {
       if (isEnded) return;
       isEnded = true;
       this.#running--;
-      asking.running--;
-      this.#forget(who, asking);
+      askers.own.running--;
+      askers.shared.running--;
+      this.#forget(askers);
       this.#startNext();
     };
   }
 
-  #assertMayWait(asking: Asking): void {
-    const { waiting, waitingPerCaller } = this.#limits;
-    if (asking.waiting >= waitingPerCaller)
-      throw new OwnQueueError(
-        `You have ${asking.waiting} such calls waiting; please retry when some of them are answered`,
-        { retryAfterSeconds },
-      );
-    if (this.#queue.length >= waiting) throw tooLong();
+  #askersOf(caller: Asker): Askers {
+    const who = typeof caller === 'string' ? caller : (caller.userId ?? caller.tokenId);
+    const organization = typeof caller === 'string' ? who : (caller.organization ?? who);
+    const stateIn = (all: Map<string, Asking>, name: string): Asking => {
+      const asking = all.get(name) ?? { running: 0, waiting: 0, servedAt: 0 };
+      all.set(name, asking);
+      return asking;
+    };
+    const [own, shared] = [stateIn(this.#callers, who), stateIn(this.#organizations, organization)];
+    return { who, organization, own, shared };
   }
 
-  async #wait(who: string, asking: Asking, signal: AbortSignal | null): Promise<void> {
+  async #wait(askers: Askers, signal: AbortSignal | null): Promise<void> {
+    const limits = this.#limits;
+    if (askers.own.waiting >= limits.waitingPerCaller) {
+      this.#forget(askers);
+      throw new OwnQueueError(
+        `You have ${askers.own.waiting} such calls waiting; please retry when some of them are answered`,
+        { retryAfterSeconds },
+      );
+    }
     const { promise, reject, resolve } = Promise.withResolvers<void>();
-    const waiting: Waiting = { who, start: resolve };
-    this.#queue.push(waiting);
-    asking.waiting++;
     const giveUp = (error: UnavailableError) => () => {
       const at = this.#queue.indexOf(waiting);
       // It is the caller's turn.
       if (at < 0) return;
       this.#queue.splice(at, 1);
-      asking.waiting--;
-      this.#forget(who, asking);
+      askers.own.waiting--;
+      askers.shared.waiting--;
+      this.#forget(askers);
       reject(error);
     };
-    const timer = setTimeout(giveUp(tooLong()), this.#limits.waitMs);
+    const waiting: Waiting = { ...askers, start: resolve, giveUp: giveUp(tooLong()) };
+    this.#queue.push(waiting);
+    askers.own.waiting++;
+    askers.shared.waiting++;
+    // Of all with the most, the newest: perhaps this one.
+    if (this.#queue.length > limits.waiting)
+      this.#queue.reduce((most, each) => (compare(waitingOf(each), waitingOf(most)) >= 0 ? each : most)).giveUp();
+    const timer = setTimeout(waiting.giveUp, limits.waitMs);
     const leave = giveUp(gone());
     signal?.addEventListener('abort', leave, { once: true });
     try {
@@ -133,38 +160,55 @@ export class FairSemaphore {
     }
   }
 
-  #mayRun({ running }: Asking): boolean {
-    return this.#running < this.#limits.atOnce && running < this.#limits.atOncePerCaller;
+  #mayRun({ own, shared }: Askers): boolean {
+    const { atOnce, atOncePerCaller, atOncePerOrganization } = this.#limits;
+    return this.#running < atOnce && own.running < atOncePerCaller && shared.running < atOncePerOrganization;
   }
 
-  #start(asking: Asking): void {
+  #start({ own, shared }: Askers): void {
     this.#running++;
-    asking.running++;
-    asking.servedAt = ++this.#served;
+    this.#served++;
+    for (const asking of [own, shared]) {
+      asking.running++;
+      asking.servedAt = this.#served;
+    }
   }
 
   #startNext(): void {
     for (;;) {
-      let next: { readonly waiting: Waiting; readonly asking: Asking } | null = null;
-      for (const waiting of this.#queue) {
-        const asking = this.#asking.get(waiting.who) as Asking;
-        if (this.#mayRun(asking) && (next === null || comesBefore(asking, next.asking))) next = { waiting, asking };
-      }
+      let next: Waiting | null = null;
+      for (const waiting of this.#queue)
+        if (this.#mayRun(waiting) && (next === null || compare(servedOf(waiting), servedOf(next)) < 0)) next = waiting;
       if (next === null) return;
-      this.#queue.splice(this.#queue.indexOf(next.waiting), 1);
-      next.asking.waiting--;
-      this.#start(next.asking);
-      next.waiting.start();
+      this.#queue.splice(this.#queue.indexOf(next), 1);
+      next.own.waiting--;
+      next.shared.waiting--;
+      this.#start(next);
+      next.start();
     }
   }
 
-  #forget(who: string, { running, waiting }: Asking): void {
-    if (running === 0 && waiting === 0) this.#asking.delete(who);
+  #forget({ organization, own, shared, who }: Askers): void {
+    if (own.running === 0 && own.waiting === 0) this.#callers.delete(who);
+    if (shared.running === 0 && shared.waiting === 0) this.#organizations.delete(organization);
   }
 }
 
-function comesBefore(a: Asking, b: Asking): boolean {
-  return a.running < b.running || (a.running === b.running && a.servedAt < b.servedAt);
+/** What a caller has had, to compare; the larger of the two counts, because a caller can be in any number of organizations. */
+function servedOf({ own, shared }: Askers): readonly number[] {
+  const both = [Math.max(own.running, shared.running), Math.max(own.servedAt, shared.servedAt)];
+  return [...both, own.running, own.servedAt];
+}
+
+/** How many calls wait, in the same way. */
+function waitingOf({ own, shared }: Askers): readonly number[] {
+  return [Math.max(own.waiting, shared.waiting), own.waiting];
+}
+
+/** Below 0 if `a` comes first. */
+function compare(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((each, index) => each !== b[index]);
+  return at < 0 ? 0 : (a[at] as number) - (b[at] as number);
 }
 
 function tooLong(): UnavailableError {

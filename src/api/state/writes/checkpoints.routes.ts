@@ -42,7 +42,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kin
     fencedWrite(bodies[kind], { summary: `Save a ${kind} checkpoint`, tag: 'checkpoints', errorStatuses: [409] }),
     async (request, reply) => {
       const { lease } = request;
-      assertWritesState(lease);
+      assertWritesState(lease, kind);
       const fence = fenceOf(lease);
       const envelope = request.dialect === 'contract' ? 'contract' : 'cli';
       // Assigned before reading the body, which may take long: checkpoints are ordered by arrival.
@@ -53,8 +53,9 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kin
   );
 }
 
-function assertWritesState(lease: Lease): void {
-  if (!lease.exclusive) throw new ConflictError('A preview writes no state');
+function assertWritesState(lease: Lease, kind: CheckpointKind): void {
+  // Before the document is stored. A delta is not, because there is no checkpoint to apply it to.
+  if (!lease.exclusive || (lease.dryRun && kind !== 'delta')) throw new ConflictError('A preview writes no state');
   // Journal positions refer to the base state at the start; a complete state in between would shift them.
   if (lease.journalVersion > 0) throw new ConflictError('This update sends its state as a journal');
 }

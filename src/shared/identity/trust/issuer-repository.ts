@@ -72,9 +72,9 @@ export function createIssuerRepository(db: Queryable) {
     insert: (issuer: NewIssuer) =>
       db.one(sql.rows(IssuerRow)`
         /* issuers.insert */
-        insert into trusted_issuers as i (organization_id, name, url, audience, replay, max_seconds, jwks, created_by)
+        insert into trusted_issuers as i (organization_id, name, url, audience, replay, max_seconds, jwks, created_by, keys_by)
         values (${issuer.organizationId}, ${issuer.name}, ${issuer.url}, ${issuer.audience}, ${issuer.replay},
-                ${issuer.maxSeconds}, ${issuer.jwks}, ${issuer.createdBy})
+                ${issuer.maxSeconds}, ${issuer.jwks}, ${issuer.createdBy}, ${issuer.jwks === null ? null : issuer.createdBy})
         returning ${columns}`),
 
     count: async (organizationId: string): Promise<number> => {
@@ -127,7 +127,8 @@ export function createIssuerRepository(db: Queryable) {
       return row !== null;
     },
 
-    update: (id: string, change: IssuerChange) =>
+    /** `changedBy`: null for an operator. */
+    update: (id: string, change: IssuerChange, changedBy: string | null) =>
       db.one(sql.rows(IssuerRow)`
         /* issuers.update */
         update trusted_issuers i set modified_at = now(),
@@ -135,7 +136,9 @@ export function createIssuerRepository(db: Queryable) {
           audience = coalesce(${change.audience ?? null}, i.audience),
           replay = coalesce(${change.replay ?? null}, i.replay),
           max_seconds = case when ${change.maxSeconds !== undefined} then ${change.maxSeconds ?? null} else i.max_seconds end,
-          jwks = case when ${change.jwks !== undefined} then ${change.jwks ?? null} else i.jwks end
+          jwks = case when ${change.jwks !== undefined} then ${change.jwks ?? null} else i.jwks end,
+          keys_by = case when ${change.jwks === undefined} or i.jwks = ${change.jwks ?? null} then i.keys_by
+            when ${change.jwks ?? null}::text is not null then ${changedBy}::uuid end
         where i.id = ${id} returning ${columns}`),
 
     /** Deletes the issuer with its policies, and so revokes the tokens issued under them. */

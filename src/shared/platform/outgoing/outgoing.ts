@@ -3,6 +3,7 @@ import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { holdfastVersion } from '../config/config.ts';
 import { type AllowList, isAllowedAddress, isAllowedUrl, isTrustedHost } from './address-rules.ts';
+import { onFailure } from './failed-request.ts';
 import { createHostResolver, type ResolvedAddress, type ResolveHost } from './host-resolver.ts';
 
 /** Why a call to another server failed. `refused`: it may not be called. The message is for the log, never for clients. */
@@ -72,8 +73,14 @@ export class Outgoing {
     const limit = AbortSignal.timeout(request.timeoutMs);
     const signal = request.signal ? AbortSignal.any([limit, request.signal]) : limit;
     let url = parseUrl(address);
+    // Independent of what a resolver or a connection does with the signal.
+    const late = new Promise<never>((_resolve, reject) => {
+      const end = (): void => reject(new OutgoingError('too-slow', `${url.origin} took too long`));
+      if (signal.aborted) end();
+      signal.addEventListener('abort', end, { once: true });
+    });
     for (let followed = 0; ; followed++) {
-      const response = await this.#callOnce(url, request, signal);
+      const response = await Promise.race([this.#callOnce(url, request, signal), late]);
       const { location } = response.headers;
       if (!redirects.has(response.status) || location === undefined || (request.method ?? 'GET') !== 'GET')
         return response;
@@ -93,7 +100,6 @@ export class Outgoing {
       return await this.#send(url, target, request, signal);
     } catch (error) {
       if (error instanceof OutgoingError) throw error;
-      if (signal.aborted) throw tooSlow(url, error);
       throw new OutgoingError('failed', `${url.origin} could not be called: ${(error as Error).message}`, {
         cause: error,
       });
@@ -105,7 +111,7 @@ export class Outgoing {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     const family = isIP(host);
     const isTrusted = isTrustedHost(url, this.#allow);
-    const found = family === 0 ? await this.#lookUp(url, host, isTrusted, signal) : [{ address: host, family }];
+    const found = family === 0 ? await this.#lookUp(host, isTrusted, signal) : [{ address: host, family }];
     const wrong = isTrusted ? undefined : found.find(({ address }) => !isAllowedAddress(address, this.#allow));
     if (wrong)
       throw new OutgoingError(
@@ -115,17 +121,12 @@ export class Outgoing {
     return found;
   }
 
-  async #lookUp(url: URL, host: string, isTrusted: boolean, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
-    const aborted = new Promise<never>((_resolve, reject) => {
-      if (signal.aborted) reject(tooSlow(url));
-      signal.addEventListener('abort', () => reject(tooSlow(url)), { once: true });
-    });
+  async #lookUp(host: string, isTrusted: boolean, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
     try {
-      const found = await Promise.race([this.#resolve(host, { isTrusted, signal }), aborted]);
+      const found = await this.#resolve(host, { isTrusted, signal });
       if (found.length === 0) throw new Error('no addresses');
       return found;
     } catch (error) {
-      if (error instanceof OutgoingError) throw error;
       throw new OutgoingError('failed', `${host} could not be resolved: ${(error as Error).message}`, { cause: error });
     }
   }
@@ -170,10 +171,10 @@ export class Outgoing {
           reject(new OutgoingError('too-large', `${url.origin} sent more than ${maxBytes} bytes`));
           request.destroy();
         });
-        response.once('error', reject);
+        response.on('error', reject);
         response.once('end', end);
       });
-      request.once('error', reject);
+      onFailure(request, reject);
       request.end(body);
     });
   }
@@ -190,8 +191,4 @@ function pinned(addresses: readonly ResolvedAddress[]): LookupFunction {
 function parseUrl(text: string, base?: URL): URL {
   if (!URL.canParse(text, base?.href)) throw new OutgoingError('refused', 'the URL is not valid');
   return new URL(text, base);
-}
-
-function tooSlow(url: URL, cause?: unknown): OutgoingError {
-  return new OutgoingError('too-slow', `${url.origin} took too long`, { cause });
 }
