@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 
 const parent = '/dev/shm';
@@ -19,7 +19,9 @@ export function createMemoryFolder(): string | null {
       rmSync(join(parent, name), { recursive: true, force: true });
   }
   const folder = join(parent, `${prefix}${process.pid}`);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  mkdirSync(folder, { recursive: true });
+  // Like /tmp: tests start programs as other users.
+  chmodSync(folder, 0o1777);
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

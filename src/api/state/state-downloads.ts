@@ -8,8 +8,8 @@ import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
 
 /** Smaller states are sent from memory. */
 const longBytes = 1024 * 1024;
-/** A slow reader keeps a connection to the blob store, of which a process has 128. More readers get 503. */
-const downloadLimits = { atOnce: 96, atOncePerCaller: 32, waiting: 0 };
+/** A slow reader keeps a connection to the blob store, of which a process has 128. Others wait, and get 503 after this time. */
+const downloadLimits = { atOnce: 96, atOncePerCaller: 32, waiting: 512, waitingPerCaller: 512, waitMs: 20_000 };
 
 /** Sends states as they are stored, as streams. */
 export class StateDownloads {
