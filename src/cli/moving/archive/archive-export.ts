@@ -27,7 +27,11 @@ interface ArchiveExport {
   readonly isWhole: boolean;
   readonly protection: ArchiveProtection;
   readonly parallel: number;
+  /** Updates of a stack in a page. */
+  readonly pageRows?: number;
 }
+
+const defaultPageRows = 50;
 
 type ManifestHead = Omit<Manifest, 'sha256'>;
 
@@ -40,7 +44,7 @@ interface ArchiveResult {
 
 /** Exports stacks to an archive, or what it lacks of them. Throws TransferError if the location has another archive. */
 export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult> {
-  const { context, folder, organization, parallel, protection, stacks, to } = call;
+  const { context, folder, organization, pageRows = defaultPageRows, parallel, protection, stacks, to } = call;
   const rows = createArchivedStackRepository(context.db);
   const before = await readEarlier(call, await rows.findInstallation());
   const { key, keys } = await keyForExport(before?.keys ?? [], protection);
@@ -60,7 +64,7 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
   const total = await rows.countVersions(stacks.map(({ id }) => id));
   const progress = new Progress();
   let done = 0;
-  const parts = { context, folder, key, to, source: operatorSource(operator()) };
+  const parts = { context, folder, key, to, source: operatorSource(operator()), pageRows };
   const onVersion = (count: number): void => {
     done += count;
     progress.report('versions', done, Math.max(total, done));

@@ -11,7 +11,7 @@ import { DocumentDamagedError } from '../../../shared/state/checkpoints/document
 import { StateDeletedError } from '../../../shared/state/retention/deleted-errors.ts';
 import type { StateDocument } from '../../../shared/state/state-reader.ts';
 import { archivedEvents } from './archive-events.ts';
-import { ArchiveDamagedError, readJson, readUnchecked, writeArchived, writeJson } from './archive-files.ts';
+import { writeArchived, writeJson } from './archive-files.ts';
 import type { ArchiveKey } from './archive-key.ts';
 import {
   type ArchiveCounts,
@@ -20,15 +20,13 @@ import {
   type ArchivePage,
   eventsFile,
   indexFile,
-  PageContent,
   pageFile,
-  StackIndex,
+  type StackIndex,
   stateFile,
 } from './archive-layout.ts';
 import { type ArchivedUpdateRow, createArchivedStackRepository } from './archived-stack-repository.ts';
-import { deletedFault, findLacks, withoutEvents, withoutState } from './unreadable-parts.ts';
-
-const pageRows = 50;
+import { deletedFault, withoutEvents, withoutState } from './unreadable-parts.ts';
+import { readWritten, type Written } from './written-parts.ts';
 
 interface ArchiverParts {
   readonly context: AppContext;
@@ -39,6 +37,8 @@ interface ArchiverParts {
   /** The location, for the audit log. */
   readonly to: string;
   readonly onVersion: (count: number) => void;
+  /** Updates in a page. */
+  readonly pageRows: number;
 }
 
 /** What the archive has of a stack now. */
@@ -48,13 +48,6 @@ export interface ArchivedStack {
   readonly notes: readonly string[];
   /** Versions that this export has added. */
   readonly added: number;
-}
-
-interface Written {
-  readonly versions: ArchivePage[];
-  readonly previews: ArchivePage[];
-  readonly previewIds: Set<string>;
-  lastVersion: number;
 }
 
 /**
@@ -81,13 +74,13 @@ export class StackArchiver {
   }
 
   async run(): Promise<ArchivedStack> {
-    const { context, to } = this.#parts;
+    const { context, pageRows, to } = this.#parts;
     const { id, isImportUnfinished, organization } = this.#stack;
     if (isImportUnfinished) this.#notes.push('its import has not ended, so its newest state is an old one');
     const details = { stackId: id, to };
     const event = { action: 'stack.export', organization, object: formatStackRef(this.#stack), details } as const;
     await createAuditRepository(context.db).insert(this.#parts.source, event);
-    const written = await this.#readWritten();
+    const written = await readWritten(this.#parts, id, this.#notes);
     this.#had = countsOf(written.versions).versions;
     this.#parts.onVersion(this.#had);
     const rows = createArchivedStackRepository(context.db);
@@ -106,52 +99,6 @@ export class StackArchiver {
     // Without an own state, an empty stack would come without the one that it was created with.
     const initial = written.versions.length === 0 ? await this.#writeInitialState() : null;
     return this.#writeIndex(written, initial);
-  }
-
-  /** What an earlier export has left, if all of it is there. */
-  async #readWritten(): Promise<Written> {
-    const { folder } = this.#parts;
-    const nothing: Written = { versions: [], previews: [], previewIds: new Set(), lastVersion: 0 };
-    try {
-      const index = await readUnchecked(folder, indexFile(this.#stack.id), StackIndex);
-      if (index === null) return nothing;
-      const sizes = new Map<string, number>();
-      for await (const { bytes, name } of folder.list(`stacks/${this.#stack.id}/`)) sizes.set(name, bytes);
-      const { previews, versions } = index;
-      const found: Written = { ...nothing, versions: [...versions], previews: [...previews], previewIds: new Set() };
-      const rows = createArchivedStackRepository(this.#parts.context.db);
-      let lastId: string | null = null;
-      const notes: string[] = [];
-      const isRepaired = { versions: false, previews: false };
-      for (const [at, page] of [...index.versions, ...index.previews].entries()) {
-        const of = at < index.versions.length ? 'versions' : 'previews';
-        const { updates } = await readJson(folder, page, PageContent);
-        // What could not be read once is tried again, with all that follows.
-        const lacks = isRepaired[of] ? null : await findLacks(this.#parts.context, this.#stack.id, updates);
-        if (lacks === null) {
-          isRepaired[of] = true;
-          found[of].splice(found[of].indexOf(page));
-          continue;
-        }
-        notes.push(...lacks);
-        for (const { events, id, state, version } of updates) {
-          for (const file of [state, events])
-            if (file !== null && sizes.get(file.name) !== file.bytes)
-              throw new ArchiveDamagedError(`${file.name} is missing or truncated`);
-          if (version === null) found.previewIds.add(id);
-          else [found.lastVersion, lastId] = [version, id];
-        }
-      }
-      // After a restore of an older database, the server gives the same number to another update.
-      if (lastId !== null && (await rows.findVersion(this.#stack.id, found.lastVersion)) !== lastId)
-        throw new ArchiveDamagedError(`version ${found.lastVersion} of the archive is not here`);
-      this.#notes.push(...notes);
-      return found;
-    } catch (error) {
-      if (!(error instanceof ArchiveDamagedError)) throw error;
-      this.#notes.push(`written anew, because ${error.message}`);
-      return nothing;
-    }
   }
 
   async #writePage(of: 'versions' | 'previews', written: Written, rows: readonly ArchivedUpdateRow[]): Promise<void> {

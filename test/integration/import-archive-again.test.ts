@@ -1,0 +1,58 @@
+import { expect, test } from '@jest/globals';
+import { exportArchive } from '../../src/cli/moving/archive/archive-export.ts';
+import { createExportedStackRepository } from '../../src/shared/diy/exported-stack-repository.ts';
+import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
+import { archiveEnds } from '../support/archive-ends.ts';
+import { flipBit, storedBytes } from '../support/damage.ts';
+import { query } from '../support/database.ts';
+import { encrypt, runUpdate, stateWith } from '../support/import-ends.ts';
+import type { TestStack } from '../support/state.ts';
+
+const { source, organization } = archiveEnds();
+
+type Ends = Awaited<ReturnType<typeof organization>>;
+
+/** Exports with pages of one update. */
+async function exportPages(name: string, { directory }: Ends) {
+  const { context } = source;
+  const found = await context.identity.findOrganization(name);
+  if (!found) throw new Error(`There is no organization ${name}`);
+  const folder = await openFolder(directory, {
+    ...{ region: '', endpoint: null, forcePathStyle: true, requestTimeoutMs: 1000 },
+  });
+  const stacks = await createExportedStackRepository(context.db).listStacks(found.id, { project: '', stack: '' }, 100);
+  const protection = { recipients: [], passphrase: 'correct horse' };
+  const call = { context, folder, to: directory, organization: found, stacks, isWhole: true, protection, parallel: 1 };
+  return exportArchive({ ...call, pageRows: 1 });
+}
+
+const checkpointOf = async (version: number): Promise<string> => {
+  const [found] = await query<{ id: string }>(
+    source,
+    'select c.id from checkpoints c join updates u on u.id = c.update_id where u.stack_version = $1 order by c.id desc limit 1',
+    [version],
+  );
+  return found?.id as string;
+};
+
+async function addVersions(stack: TestStack, versions: readonly number[]): Promise<void> {
+  for (const version of versions)
+    await runUpdate(source, stack, stateWith(stack, await encrypt(source, stack, '"a"'), version));
+}
+
+test('a state in the middle that can be read again comes with all that follows, and nothing before it is lost', async () => {
+  const ends = await organization('middle');
+  const dev = await ends.createStack('dev');
+  await addVersions(dev, [1, 2, 3, 4]);
+  const stored = await storedBytes(source, await checkpointOf(2));
+  await stored.overwrite(flipBit(stored.bytes, stored.bytes.length >> 1, 1));
+  expect((await exportPages('middle', ends)).text).toContain('proj/dev: without the state of version 2: ');
+  await stored.restore();
+  const whole = await exportPages('middle', ends);
+  expect([whole.isComplete, whole.text]).toEqual([true, expect.stringContaining('with 4 versions')]);
+  expect((await ends.import('--apply')).text).toContain('Imported 4 versions of 1 stack into middle.');
+  for (const version of [1, 2, 3, 4])
+    expect(await ends.here(`proj/dev/export/${version}`)).toMatchObject({
+      deployment: { resources: [{}, { inputs: { version } }] },
+    });
+});
