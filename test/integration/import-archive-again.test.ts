@@ -2,11 +2,14 @@ import { expect, test } from '@jest/globals';
 import { exportArchive } from '../../src/cli/moving/archive/archive-export.ts';
 import { createExportedStackRepository } from '../../src/shared/diy/exported-stack-repository.ts';
 import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
+import { runAdminCommand } from '../support/admin.ts';
 import { archiveEnds } from '../support/archive-ends.ts';
 import { flipBit, storedBytes } from '../support/damage.ts';
 import { query } from '../support/database.ts';
 import { encrypt, runUpdate, stateWith } from '../support/import-ends.ts';
-import type { TestStack } from '../support/state.ts';
+import { creation } from '../support/journal-entries.ts';
+import { ok, startUpdate, type TestStack } from '../support/state.ts';
+import { append, complete } from '../support/update-calls.ts';
 
 const { source, organization } = archiveEnds();
 
@@ -55,4 +58,23 @@ test('a state in the middle that can be read again comes with all that follows, 
     expect(await ends.here(`proj/dev/export/${version}`)).toMatchObject({
       deployment: { resources: [{}, { inputs: { version } }] },
     });
+});
+
+test('a state that lacks journal entries is named by export and import, and comes whole once it is recompacted', async () => {
+  const ends = await organization('completed');
+  const dev = await ends.createStack('dev');
+  const update = await startUpdate(source, dev, { journal: true });
+  const [begin, success] = creation(3, 'two', dev) as [object, object];
+  await ok(append(source, update, [...creation(1, 'one', dev), begin, { ...success, kind: 77 }]));
+  await ok(complete(source, update));
+  for (const _ of ['first', 'second']) {
+    const { code, text } = await ends.export();
+    expect([code, text]).toEqual([0, expect.stringContaining('proj/dev: The state of version 1 (update ')]);
+  }
+  expect((await ends.import()).text).toContain('may be incomplete: this release does not know the kind of');
+  await query(source, `update journal_entries set entry = replace(entry, '"kind":77', '"kind":1')`);
+  expect((await runAdminCommand(source, 'recompact', 'completed/proj/dev')).code).toBe(0);
+  expect((await ends.export()).text).not.toContain('may be incomplete');
+  expect(await ends.import('--apply')).toMatchObject({ code: 0 });
+  expect(await ends.here('proj/dev/export/1')).toEqual(await ends.there('proj/dev/export/1'));
 });

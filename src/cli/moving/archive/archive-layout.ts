@@ -116,6 +116,8 @@ const ArchivedUpdate = Type.Object({
   state: Nullable(ArchivedFile),
   /** Why there is no state. */
   stateFault: Nullable(Type.String()),
+  /** Which journal entries the state lacks. */
+  stateWarning: Type.Optional(Type.String()),
   events: Nullable(ArchivedFile),
   /** Why there are no events, although the update had some. */
   eventsFault: Type.Optional(Type.String()),

@@ -92,6 +92,7 @@ export class ArchiveSource implements MovingSource {
     const newest = history.at(-1);
     const state = newest?.state ?? stateOf(folder, index.initialState, `the state of ${stack.project}/${stack.stack}`);
     const notes = withoutState.map((reason) => `without ${reason}`);
+    if (newest?.warning !== undefined) notes.push(newest.warning);
     if (index.isBusy) notes.push('an update of it ran during the export, and comes with the next one');
     return {
       state: { ...state, modifiedAt: new Date() },
@@ -110,7 +111,7 @@ export class ArchiveSource implements MovingSource {
 interface WithFiles {
   readonly files: readonly ArchivedFile[];
 }
-type ArchivedEntry = SourceEntry & WithFiles & { readonly number: number };
+type ArchivedEntry = SourceEntry & WithFiles & { readonly number: number; readonly warning: string | undefined };
 
 /** Versions that have their state, oldest first, and why others have none. Throws ArchiveDamagedError. */
 async function readHistory(
@@ -186,10 +187,10 @@ function entryOf(
   folder: Folder,
   pages: Pages,
   { at, page }: { readonly page: ArchivePage; readonly at: number },
-  { events, id, number, state, version }: ArchivedUpdate,
+  { events, id, number, state, stateWarning, version }: ArchivedUpdate,
 ): ArchivedEntry {
   return {
-    ...{ id, number, updateId: id, stackVersion: version },
+    ...{ id, number, updateId: id, stackVersion: version, warning: stateWarning },
     state: stateOf(folder, state, ''),
     info: async () => infoOf((await pages.read(page))[at] as ArchivedUpdate),
     events: events === null ? null : () => readArchivedEvents(folder, events),

@@ -50,6 +50,14 @@ export interface ArchivedStack {
   readonly added: number;
 }
 
+interface WrittenState {
+  readonly file: ArchivedFile | null;
+  readonly fault: string | null;
+  readonly warning: string | null;
+}
+
+const without = (fault: string | null): WrittenState => ({ file: null, fault, warning: null });
+
 /**
  * Writes all of a stack that the archive does not have. Pages are added, and the index that lists them is replaced after each one, so an
  * interrupted export goes on where it was.
@@ -106,7 +114,7 @@ export class StackArchiver {
     const updates: ArchivedUpdate[] = [];
     let [events, bytes] = [0, 0];
     for (const row of rows) {
-      const state = row.stackVersion === null ? { file: null, fault: null } : await this.#writeVersion(row);
+      const state = row.stackVersion === null ? without(null) : await this.#writeVersion(row);
       const engine = row.areEventsDeleted ? { file: null, count: 0 } : await this.#writeEvents(row);
       updates.push({
         ...(await this.#updateOf(row, state, engine.file)),
@@ -128,7 +136,7 @@ export class StackArchiver {
 
   async #updateOf(
     row: ArchivedUpdateRow,
-    state: { readonly file: ArchivedFile | null; readonly fault: string | null },
+    state: WrittenState,
     events: ArchivedFile | null,
   ): Promise<ArchivedUpdate> {
     const { baseVersion, endReason, environment, id, kind, message, number, requestedBy, resourceChanges, status } =
@@ -149,12 +157,13 @@ export class StackArchiver {
       config: await reencryptConfig(row.config, this.#reencrypt),
       ...{ requestedBy, startedAt: row.startedAt.toISOString(), endedAt: row.endedAt.toISOString() },
       ...{ state: state.file, stateFault: state.fault, events },
+      ...(state.warning === null ? {} : { stateWarning: state.warning }),
     };
   }
 
   /** A version without a readable state is listed with the reason. */
-  async #writeVersion(row: ArchivedUpdateRow): Promise<{ file: ArchivedFile | null; fault: string | null }> {
-    if (row.isStateDeleted) return { file: null, fault: deletedFault };
+  async #writeVersion(row: ArchivedUpdateRow): Promise<WrittenState> {
+    if (row.isStateDeleted) return without(deletedFault);
     const version = row.stackVersion as number;
     const read = async (): Promise<StateDocument> => {
       const state = await this.#parts.context.states.readVersion(this.#stack.id, version);
@@ -162,13 +171,15 @@ export class StackArchiver {
       return state;
     };
     try {
-      const file = await this.#writeState(stateFile(this.#stack.id, row.id), await read(), `version ${version}`);
-      return { file, fault: null };
+      const state = await read();
+      const file = await this.#writeState(stateFile(this.#stack.id, row.id), state, `version ${version}`);
+      if (state.warning !== null) this.#notes.push(state.warning);
+      return { file, fault: null, warning: state.warning };
     } catch (error) {
-      if (error instanceof StateDeletedError) return { file: null, fault: deletedFault };
+      if (error instanceof StateDeletedError) return without(deletedFault);
       if (!(error instanceof DocumentDamagedError)) throw error;
       this.#notes.push(withoutState(version, error.message));
-      return { file: null, fault: error.message };
+      return without(error.message);
     }
   }
 
