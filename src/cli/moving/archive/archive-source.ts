@@ -23,6 +23,7 @@ import {
   type ManifestStack,
   manifestFile,
   PageContent,
+  runFile,
   StackIndex,
   stacksFolder,
 } from './archive-layout.ts';
@@ -76,7 +77,7 @@ export class ArchiveSource implements MovingSource {
     const found = new Set<string>();
     for await (const { name } of this.#folder.list('')) {
       const [, id] = name.startsWith(stacksFolder) ? name.split('/') : [];
-      if (id === undefined ? name !== manifestFile : !ids.has(id))
+      if (id === undefined ? name !== manifestFile && name !== runFile : !ids.has(id))
         found.add(id === undefined ? name : stacksFolder + id);
     }
     return [...found].sort();

@@ -10,6 +10,7 @@ import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
 import { DocumentDamagedError } from '../../../shared/state/checkpoints/document-verifier.ts';
 import { StateDeletedError } from '../../../shared/state/retention/deleted-errors.ts';
 import type { StateDocument } from '../../../shared/state/state-reader.ts';
+import type { ArchiveClaim } from './archive-claim.ts';
 import { archivedEvents } from './archive-events.ts';
 import { writeArchived, writeJson } from './archive-files.ts';
 import type { ArchiveKey } from './archive-key.ts';
@@ -32,6 +33,9 @@ interface ArchiverParts {
   readonly context: AppContext;
   readonly folder: Folder;
   readonly key: ArchiveKey;
+  /** Of all keys of the archive. */
+  readonly keyIds: ReadonlySet<string>;
+  readonly claim: ArchiveClaim;
   /** Who exports, for the audit log. */
   readonly source: AuditSource;
   /** The location, for the audit log. */
@@ -110,7 +114,7 @@ export class StackArchiver {
   }
 
   async #writePage(of: 'versions' | 'previews', written: Written, rows: readonly ArchivedUpdateRow[]): Promise<void> {
-    const { folder } = this.#parts;
+    const { folder, key } = this.#parts;
     const updates: ArchivedUpdate[] = [];
     let [events, bytes] = [0, 0];
     for (const row of rows) {
@@ -128,17 +132,13 @@ export class StackArchiver {
       }
     }
     const at = written[of].reduce((sum, page) => sum + page[of], 0) + 1;
-    const file = await writeJson(folder, pageFile(this.#stack.id, of, at), { updates });
+    const file = await writeJson(folder, pageFile(this.#stack.id, of, at), { updates, key: key.id });
     const counts = { versions: 0, previews: 0, [of]: rows.length, events, bytes: bytes + file.bytes };
     written[of].push({ ...counts, ...file });
     await this.#writeIndex(written, null);
   }
 
-  async #updateOf(
-    row: ArchivedUpdateRow,
-    state: WrittenState,
-    events: ArchivedFile | null,
-  ): Promise<ArchivedUpdate> {
+  async #updateOf(row: ArchivedUpdateRow, state: WrittenState, events: ArchivedFile | null): Promise<ArchivedUpdate> {
     const { baseVersion, endReason, environment, id, kind, message, number, requestedBy, resourceChanges, status } =
       row;
     return {
@@ -220,7 +220,8 @@ export class StackArchiver {
   }
 
   async #writeIndex(written: Written, initialState: ArchivedFile | null): Promise<ArchivedStack> {
-    const { context, folder } = this.#parts;
+    const { claim, context, folder } = this.#parts;
+    await claim.assertHeld();
     const { activeUpdateId, id, project, stack, tags } = this.#stack;
     const formerNames = [...(await createArchivedStackRepository(context.db).listFormerNames(id))];
     const { previews, versions } = written;

@@ -16,6 +16,8 @@ export interface Written {
 interface WrittenParts {
   readonly context: AppContext;
   readonly folder: Folder;
+  /** Of the keys of the archive. */
+  readonly keyIds: ReadonlySet<string>;
 }
 
 /** What an earlier export has left of a stack, if all of it is there, and notes about what that lacks. */
@@ -31,7 +33,7 @@ export async function readWritten(parts: WrittenParts, stackId: string, notes: s
   }
 }
 
-async function readPages({ context, folder }: WrittenParts, stackId: string) {
+async function readPages({ context, folder, keyIds }: WrittenParts, stackId: string) {
   const written = nothing();
   const notes: string[] = [];
   const index = await readUnchecked(folder, indexFile(stackId), StackIndex);
@@ -41,7 +43,9 @@ async function readPages({ context, folder }: WrittenParts, stackId: string) {
   let lastId: string | null = null;
   for (const kind of ['versions', 'previews'] as const)
     for (const page of index[kind]) {
-      const { updates } = await readJson(folder, page, PageContent);
+      const { key, updates } = await readJson(folder, page, PageContent);
+      if (key !== undefined && !keyIds.has(key))
+        throw new ArchiveDamagedError(`the archive lacks the key of ${page.name}`);
       const lacks = await findLacks(context, stackId, updates);
       // What could not be read once is tried again, with all that follows.
       if (lacks === null) break;
