@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -133,4 +133,27 @@ test('an organization keeps its newest 200 runs', async () => {
     versions: 1,
     source: expect.stringMatching(/many$/),
   });
+});
+
+test('verification and rollback take only the stacks of the plan', async () => {
+  const two = ['one', 'two'].map((stack) => ({ project: 'proj', stack, versions: 1 }));
+  const source = await sourceOf('waves', two);
+  expect((await source.run('--apply', '--stack', 'proj/one')).code).toBe(0);
+  const plan = path.join(home, 'wave1.json');
+  expect((await source.run('--stack', 'proj/one', '--plan', plan)).code).toBe(0);
+  const before = await readFile(plan, 'utf8');
+  const verified = await source.run('--verify', '--plan', plan);
+  expect([verified.code, verified.stdout]).toEqual([0, expect.stringContaining('Compared 1 stack and 1 version')]);
+  expect((await source.run('--apply')).code).toBe(0);
+  const stacksHere = async () =>
+    (await query<{ name: string }>(app, 'select name from stacks where deleted_at is null order by name')).map(
+      ({ name }) => name,
+    );
+  const all = await stacksHere();
+  expect((await source.run('--rollback', '--plan', plan)).stdout).toContain(
+    '1 stack with 1 imported version to delete',
+  );
+  expect((await source.run('--rollback', '--apply', '--plan', plan)).stdout).toContain('Deleted 1 stack');
+  expect(await stacksHere()).toEqual(all.filter((name) => name !== 'one'));
+  expect(await readFile(plan, 'utf8')).toBe(before);
 });
