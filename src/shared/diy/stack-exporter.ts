@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import { stringify } from 'yaml';
 import type { AuditSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
 import type { Folder } from '../platform/blobs/folder.ts';
@@ -14,6 +13,7 @@ import { bytesOf } from '../state/checkpoints/body-buffer.ts';
 import { DocumentDamagedError } from '../state/checkpoints/document-verifier.ts';
 import { StateDeletedError } from '../state/retention/deleted-errors.ts';
 import type { StateDocument, StateReader } from '../state/state-reader.ts';
+import { configText } from './config-text.ts';
 import { configFile, diyOrganization, root, stateFile, TransferError, tagsFile } from './diy-layout.ts';
 import { createExportedStackRepository, type ExportedVersionRow } from './exported-stack-repository.ts';
 import { toHistoryConfig } from './history-info.ts';
@@ -226,7 +226,7 @@ class StackExport {
       return;
     }
     if (stored === null && Object.keys(head).length === 0) return;
-    const text = stringify({ ...head, ...(stored === null ? {} : { config: JSON.parse(JSON.stringify(config)) }) });
+    const text = configText(head, stored === null ? null : config);
     const name = configFile(this.#stack);
     await this.#write(name, bytesOf(Buffer.from(text))());
   }
