@@ -135,6 +135,28 @@ test('an organization keeps its newest 200 runs', async () => {
   });
 });
 
+test('what the source lacks is in the run, so that nobody takes it for verified', async () => {
+  const source = await sourceOf('gaps', [{ project: 'proj', stack: 'dev', versions: 1 }]);
+  expect((await source.run('--apply')).code).toBe(0);
+  const plan = path.join(home, 'gaps.json');
+  expect((await source.run('--plan', plan)).code).toBe(0);
+  const planned = JSON.parse(await readFile(plan, 'utf8'));
+  await writeFile(plan, JSON.stringify({ ...planned, stacks: [...planned.stacks, { source: 'proj/lost' }] }));
+  expect((await source.run('--verify', '--plan', plan)).code).toBe(1);
+  const [verify, run] = (await source.read('list')).items;
+  expect(verify).toMatchObject({ kind: 'verify', noted: 1, endedAt: expect.any(String) });
+  expect(run).toMatchObject({ kind: 'import', verified: { differentStacks: 1 } });
+  expect((await source.read('stacks', { id: verify.id })).items).toMatchObject([
+    { name: 'proj/dev', notes: [] },
+    {
+      name: 'proj/lost',
+      project: 'proj',
+      stack: 'lost',
+      notes: [expect.stringContaining('is in the plan, but not in')],
+    },
+  ]);
+});
+
 test('verification and rollback take only the stacks of the plan', async () => {
   const two = ['one', 'two'].map((stack) => ({ project: 'proj', stack, versions: 1 }));
   const source = await sourceOf('waves', two);

@@ -16,7 +16,7 @@ import { assertWritable } from './assert-writable.ts';
 import { FolderSource } from './folder-source.ts';
 import { forEachStack } from './for-each-stack.ts';
 import { messageOf, planStack, type StackPlan } from './import-plan.ts';
-import { beginRun } from './import-run.ts';
+import { beginRun, gapsOf, noteGaps, notRead } from './import-run.ts';
 import { selectStacks } from './import-selection.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { mapSource, type StackMapping, toMapping, toUserMapping, type UserMapping } from './mapped-source.ts';
@@ -178,12 +178,15 @@ async function importAll(call: ImportCall): Promise<boolean> {
     const plan = await planStack({ context, organization: options.organization }, stack);
     const { planned } = plan;
     const result = await importOne(plan);
-    if (planned.action !== 'none' || result.leftOut.length > 0)
-      await run.note({ ...planned, ...result, name: result.stack, stack: planned.stack, notes: result.leftOut });
+    const notes = [...result.leftOut, ...gapsOf(gaps, stack.name)];
+    if (planned.action !== 'none' || notes.length > 0)
+      await run.note({ ...planned, ...result, name: result.stack, stack: planned.stack, notes });
     if (planned.quarantine !== null && planned.action !== 'leave out')
       quarantined.push(`${planned.source}: ${inQuarantine(planned.quarantine)}`);
     return result;
-  }).finally(() => run.end());
+  });
+  await noteGaps(run, gaps, { location: call.source.location, noted: stacks.map(({ name }) => name) });
+  await run.end();
   const versions = results.reduce((sum, result) => sum + result.versions, 0);
   const incomplete = results.filter(({ leftOut }) => leftOut.length > 0);
   const previews = results.reduce((sum, result) => sum + result.previews, 0);
@@ -219,9 +222,11 @@ async function verify({ context, gaps, options, organization, source, stacks }: 
   const run = await beginRun(context, organization.id, { kind: 'verify', location: source.location });
   const results = await forEachStack(stacks, options.parallel, 'verified stacks', async (stack) => {
     const result = await verifyStack({ context, organization: options.organization }, stack);
-    await run.note({ ...stack, ...notRead, ...result, notes: result.problems });
+    await run.note({ ...stack, ...notRead, ...result, notes: [...result.problems, ...gapsOf(gaps, stack.name)] });
     return result;
-  }).finally(() => run.end());
+  });
+  await noteGaps(run, gaps, { location: source.location, noted: stacks.map(({ name }) => name) });
+  await run.end();
   const different = results.filter(({ problems }) => problems.length > 0);
   const sum = (of: 'versions' | 'previews' | 'bytes'): number => results.reduce((total, each) => total + each[of], 0);
   const compared = `${counted(results.length, 'stack')}${sum('previews') > 0 ? ',' : ' and'} ${countedAll({
@@ -255,7 +260,8 @@ async function rollBack({ context, options, organization, source, stacks }: Impo
     const notes = result.reason === null ? [] : [result.reason];
     if (result.action !== 'none') await run?.note({ ...stack, ...notRead, versions, notes });
     return result;
-  }).finally(() => run?.end());
+  });
+  await run?.end();
   const deleted = results.filter(({ action }) => action === 'delete');
   const kept = results.filter(({ action }) => action === 'keep');
   const versions = deleted.reduce((sum, result) => sum + result.versions, 0);
@@ -275,6 +281,3 @@ async function rollBack({ context, options, organization, source, stacks }: Impo
 function isOfServer({ from }: ImportOptions): boolean {
   return isService(from) || from === 'archive';
 }
-
-/** What only an import reads of a stack. */
-const notRead = { previews: 0, secretsProvider: null, quarantine: null };
