@@ -17,7 +17,7 @@ import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { counted } from '../output/text.ts';
 import { exportArchive } from './archive/archive-export.ts';
-import { openTarget, TargetGuard } from './export-target.ts';
+import { openTarget, sameButForCase, TargetGuard } from './export-target.ts';
 import { forEachStack } from './for-each-stack.ts';
 import { assertAllMatch, messageOf } from './import-plan.ts';
 
@@ -107,13 +107,16 @@ async function exportFolder(
     return created;
   };
   const { stacks } = await listStacks(context, options);
-  await openTarget(folder, { organization: options.organization, to });
+  const { isCaseless } = await openTarget(folder, { organization: options.organization, to });
+  const same = sameButForCase(isCaseless ? stacks.map((each) => `${each.project}/${each.stack}`) : []);
   const history = options.history ?? maxHistory;
   const parts = { context, folder, to, source: operatorSource(operator()), history, crypter };
   const results = await forEachStack(stacks, options.parallel, 'stacks', async (stack) => {
     const name = `${stack.project}/${stack.stack}`;
     const guard = new TargetGuard(folder, stack);
     try {
+      if (same.has(name))
+        throw new TransferError('another stack has the same files there, where case makes no difference');
       await guard.assertUntouched();
       const exported = await exportStack({ ...parts, beforeState: guard.beforeState }, stack);
       return { stack: name, isComplete: true, ...described(exported) };

@@ -7,17 +7,27 @@ import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 /** Says which organization the folder is an export of. */
 const noteFile = 'holdfast-export.json';
 
-/** Makes the folder one that the CLI reads, and notes whose it is. Throws TransferError if it has stacks that are not of the organization's exports. */
+/**
+ * Makes the folder one that the CLI reads, and notes whose it is. Returns whether it takes names that differ only in case for the same.
+ * Throws TransferError if it has stacks that are not of the organization's exports.
+ */
 export async function openTarget(
   folder: Folder,
   { organization, to }: { readonly organization: string; readonly to: string },
-): Promise<void> {
+): Promise<{ readonly isCaseless: boolean }> {
   const { stacks, strays } = await listFolder(folder);
   const note = JSON.stringify({ organization });
   if (stacks.length + strays.length > 0 && (await readText(folder, noteFile)) !== note)
     throw new TransferError(`${to} has stacks that are not of an export of ${organization}: name another folder`);
   await writeText(folder, noteFile, note);
   await writeText(folder, metaFile, 'version: 1\n');
+  return { isCaseless: (await readText(folder, noteFile.toUpperCase())) !== null };
+}
+
+/** Stacks whose files would replace those of an earlier one where case makes no difference. */
+export function sameButForCase(names: readonly string[]): ReadonlySet<string> {
+  const groups = Map.groupBy(names, (name) => name.toLowerCase());
+  return new Set([...groups.values()].flatMap(([, ...others]) => others));
 }
 
 /** Keeps an export from replacing what the CLI has done with a stack in the folder. */
