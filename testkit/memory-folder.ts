@@ -1,6 +1,5 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isAlive } from '../src/shared/platform/processes/is-alive.ts';
 
 const parent = '/dev/shm';
 const prefix = 'holdfast-';
@@ -16,7 +15,8 @@ export function createMemoryFolder(): string | null {
   if (process.platform !== 'linux' || spareBytes() < 12 * gibibyte) return null;
   for (const name of readdirSync(parent)) {
     const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : Number.NaN;
-    if (Number.isInteger(pid) && !isAlive(pid)) rmSync(join(parent, name), { recursive: true, force: true });
+    if (Number.isInteger(pid) && !existsSync(`/proc/${pid}`))
+      rmSync(join(parent, name), { recursive: true, force: true });
   }
   const folder = join(parent, `${prefix}${process.pid}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });

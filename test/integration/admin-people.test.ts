@@ -150,6 +150,8 @@ test('exits with 2 for an invalid command line and with 1 for a failed command',
     expect.stringContaining("missing required argument 'login'"),
   ]);
   expect([unknown.code, unknown.stderr]).toEqual([1, 'holdfast: there is no user "nobody"\n']);
+  const reserved = await admin('create-organization', 'metrics');
+  expect([reserved.code, reserved.stderr]).toEqual([1, 'holdfast: Organization name "metrics" is reserved\n']);
 });
 
 test('missing objects and invalid arguments are reported in a sentence', async () => {

@@ -6,6 +6,7 @@ import { indexDue } from '../../src/workers/search/index-states.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
+import { create, environment, run } from '../support/output-events.ts';
 import { ask } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { indexedRows, stackId, stateOf } from '../support/state-index.ts';
@@ -193,9 +194,9 @@ test('stacks of other organizations refuse nothing: they are counted in warnings
   await ok(app.call('POST', others.path.replace(/.other$/, ''), { auth: others.auth, body: { stackName: 'other' } }));
   for (const stranger of [elsewhere, others]) await write(stranger, [reference(`${stack.organization}/proj/dev`)]);
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
-  await run(stack, {}, true);
+  await run(app, stack, {}, true);
   const said = /is read by 2 stacks/;
-  for (const call of [() => create(stack, false), () => destroy(stack)]) {
+  for (const call of [() => create(app, stack, false), () => destroy(stack)]) {
     const { json, text } = await ok(call());
     expect(json.messages).toEqual([{ severity: 'info', message: expect.stringMatching(said) }]);
     expect(text).not.toContain(elsewhere.organization);
@@ -281,8 +282,8 @@ test('pages about CI do not name consumers to users who may not read them', asyn
   await consumerOf(stack, 'hidden');
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' }, note: 'Ask first.' });
   expect((await destroy(stack)).json.message).toContain('apps/hidden');
-  await run(stack, {}, true);
-  expect((await create(stack, false)).json.message).toContain('apps/hidden');
+  await run(app, stack, {}, true);
+  expect((await create(app, stack, false)).json.message).toContain('apps/hidden');
   const viewer = await person(app, organization, 'viewer');
   await grant(app, viewer.organizationId, { userId: viewer.userId }, 'deny', ['read'], { stacks: 'apps/*' });
   const { data } = await ask(app, viewer.token, 'ci.refusals', { organization, days: 7 });
@@ -295,59 +296,30 @@ test('pages about CI do not name consumers to users who may not read them', asyn
   ]);
 });
 
-const environment = { 'git.head': 'ab12'.repeat(10), 'git.dirty': 'false' };
-const create = ({ auth, path }: TestStack, dryRun: boolean, head: object = environment) =>
-  app.call('POST', `${path}/update`, { auth, body: { options: { dryRun }, metadata: { environment: head } } });
-
-/** Runs an update or a preview after which the stack has these outputs; it had `url` and `name`. */
-async function run(
-  stack: TestStack,
-  outputs: object,
-  dryRun: boolean,
-  head = environment,
-  meanwhile: (updateId: string) => unknown = () => {},
-): Promise<TestResponse> {
-  const created = await ok(create(stack, dryRun, head));
-  const path = `${stack.path}/update/${created.json.updateID}`;
-  const { json } = await ok(app.call('POST', path, { auth: stack.auth, body: {} }));
-  const update = { id: created.json.updateID as string, path, lease: `update-token ${json.token}`, version: 0 };
-  const urn = 'urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev';
-  const metadata = { urn, op: 'same', old: { outputs: { url: 'hidden', name: 'n' } }, new: { outputs } };
-  const other = { ...metadata, urn: `${urn}-other`, new: { outputs: {} } };
-  const events = [metadata, other].map((each, sequence) => ({
-    ...{ sequence, timestamp: 1 },
-    resOutputsEvent: { metadata: each },
-  }));
-  await ok(app.call('POST', `${path}/events/batch`, { auth: update.lease, body: { events } }));
-  await meanwhile(update.id);
-  await ok(complete(app, update));
-  return created;
-}
-
 test('an update whose preview removes outputs that other stacks read is refused, or its user is warned', async () => {
   const stack = await createStack(app);
   const cancel = async ({ json }: TestResponse) =>
     ok(app.call('POST', `${stack.path}/update/${json.updateID}/cancel`, { auth: stack.auth }));
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' }, note: 'Ask first.' });
-  await run(stack, { url: 1 }, true);
+  await run(app, stack, { url: 1 }, true);
   // Nobody reads them.
-  await cancel(await ok(create(stack, false)));
+  await cancel(await ok(create(app, stack, false)));
   await consumerOf(stack, 'shop');
-  const refused = await create(stack, false);
+  const refused = await create(app, stack, false);
   expect(refused.status).toBe(409);
   expect(refused.json.message).toMatch(
     /removes the output "name" of stack .*proj\/dev, which is read by \S+apps\/shop\..*Ask first/,
   );
   expect(refused.text).not.toContain('hidden');
   // What another commit does is not known, nor what an older preview said.
-  await cancel(await ok(create(stack, false, { 'git.head': 'cd34'.repeat(10) })));
-  await run(stack, { url: 1, name: 2 }, true);
-  await cancel(await ok(create(stack, false)));
+  await cancel(await ok(create(app, stack, false, { 'git.head': 'cd34'.repeat(10) })));
+  await run(app, stack, { url: 1, name: 2 }, true);
+  await cancel(await ok(create(app, stack, false)));
   // Without a commit, the newest preview of the same version by the same user counts.
-  await run(stack, {}, true, {} as typeof environment);
-  expect((await create(stack, false, {})).json.message).toContain('the outputs "name", "url" of stack');
+  await run(app, stack, {}, true, {} as typeof environment);
+  expect((await create(app, stack, false, {})).json.message).toContain('the outputs "name", "url" of stack');
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'warn' } });
-  const warned = await run(stack, {}, false, {} as typeof environment);
+  const warned = await run(app, stack, {}, false, {} as typeof environment);
   expect(warned.json.messages).toEqual([
     { severity: 'info', message: expect.stringContaining('the outputs "name", "url" of stack') },
   ]);
@@ -371,13 +343,13 @@ test.each(Object.entries(unreadable))(
     const stack = await createStack(app);
     await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' }, note: 'Ask first.' });
     const before = (await app.context.metrics.outputChecksFailed.get()).values[0]?.value ?? 0;
-    const preview = await run(stack, { url: 1 }, true, environment, (id) => query(app, damage, [id]));
+    const preview = await run(app, stack, { url: 1 }, true, environment, (id) => query(app, damage, [id]));
     expect((await app.context.metrics.outputChecksFailed.get()).values[0]?.value).toBe(before + 1);
     // Nobody reads its outputs.
-    const passed = await ok(create(stack, false));
+    const passed = await ok(create(app, stack, false));
     await ok(app.call('POST', `${stack.path}/update/${passed.json.updateID}/cancel`, { auth: stack.auth }));
     await consumerOf(stack, 'shop');
-    const refused = await create(stack, false);
+    const refused = await create(app, stack, false);
     expect(refused.status).toBe(409);
     expect(refused.json.message).toMatch(
       /^Whether the preview .* removes outputs of stack .*proj\/dev, which is read by \S+apps\/shop, is not known.*Run a new preview: .*Ask first/,
@@ -392,8 +364,8 @@ test.each(Object.entries(unreadable))(
       consumers: expect.stringContaining('apps/shop'),
     });
     // A new preview that keeps them.
-    await run(stack, { url: 1, name: 'n' }, true);
-    await ok(create(stack, false));
+    await run(app, stack, { url: 1, name: 'n' }, true);
+    await ok(create(app, stack, false));
   },
 );
 
@@ -402,17 +374,17 @@ test('outputs that are gone already do not count, whatever a preview from before
   await consumerOf(stack, 'shop');
   const setMode = (mode: string) => setRule(app, stack, { kind: 'consumers', settings: { mode } });
   await setMode('refuse');
-  await run(stack, {}, true);
-  expect((await create(stack, false)).status).toBe(409);
+  await run(app, stack, {}, true);
+  expect((await create(app, stack, false)).status).toBe(409);
   await setMode('warn');
-  await run(stack, { url: 1 }, false);
+  await run(app, stack, { url: 1 }, false);
   await setMode('refuse');
   // The same commit again, without a preview: it still removes the other one.
-  expect((await create(stack, false)).json.message).toContain('removes the output "url" of stack');
+  expect((await create(app, stack, false)).json.message).toContain('removes the output "url" of stack');
   await setMode('warn');
-  await run(stack, { name: 1 }, false);
+  await run(app, stack, { name: 1 }, false);
   await setMode('refuse');
-  await ok(create(stack, false));
+  await ok(create(app, stack, false));
 });
 
 test('operators rebuild the index of a stack, or note all stacks for workers', async () => {

@@ -11,6 +11,7 @@ import {
   type Scene,
   withoutDialects,
 } from '../support/dialect-table.ts';
+import { grant, person } from '../support/grants.ts';
 import { resolvedDocument } from '../support/openapi.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
 import { listRoutes } from '../support/routes.ts';
@@ -207,21 +208,22 @@ function idleScene(): Promise<Scene> {
   return idle;
 }
 
-test('a project without stacks exists in the contract only', async () => {
+test('a project without stacks exists in the contract only, for those who could read each of its stacks', async () => {
   const { auth, organization, path } = await createStack(app);
   await ok(app.call('DELETE', path, { auth }));
-  for (const [project, cli, contract] of [
-    ['proj', 404, 200],
-    ['none', 404, 404],
-  ] as const)
-    for (const [dialect, status] of [
-      ['cli', cli],
-      ['contract', contract],
-    ] as const) {
-      const head = await app.call('HEAD', `/api/stacks/${organization}/${project}`, {
-        auth,
-        accept: dialects[dialect],
-      });
-      expect([project, dialect, head.status]).toEqual([project, dialect, status]);
+  const reader = await person(app, organization, 'member');
+  const other = await person(app, organization, 'member');
+  const answers = async (by: string) => {
+    const found: object[] = [];
+    for (const project of ['proj', 'none']) {
+      const ask = (accept: string) => app.call('HEAD', `/api/stacks/${organization}/${project}`, { auth: by, accept });
+      found.push([project, (await ask(dialects.cli)).status, (await ask(dialects.contract)).status]);
     }
+    return found;
+  };
+  const none = ['none', 404, 404];
+  for (const by of [auth, reader.auth]) expect(await answers(by)).toEqual([['proj', 404, 200], none]);
+  await grant(app, reader.organizationId, { userId: other.userId }, 'deny', ['read'], { stacks: 'proj/secret-*' });
+  for (const by of [auth, reader.auth]) expect(await answers(by)).toEqual([['proj', 404, 200], none]);
+  expect(await answers(other.auth)).toEqual([['proj', 404, 404], none]);
 });

@@ -2,6 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
+import { createArchivingRepository } from '../../src/shared/events/archiving-repository.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
@@ -250,12 +251,22 @@ describe('segments', () => {
     expect(await readPages(app, kept.id)).toEqual(textsOf(someEvents(200)));
   });
 
-  test('are not archived for a deleted stack', async () => {
+  test('are archived for a deleted stack only if it can be restored', async () => {
     const app = plain;
     const update = await endedUpdate(app, someEvents(20));
     await ok(app.call('DELETE', `${update.stack.path}?force=true`, { auth: update.stack.auth }));
-    expect(await pack(app, update.id)).toBe(false);
+    const isDue = async (): Promise<boolean> =>
+      (await createArchivingRepository(app.context.db).listDue(0, null, 10_000)).some(({ id }) => id === update.id);
+    expect([await isDue(), await pack(app, update.id)]).toEqual([false, false]);
     expect(await countStored(app, update.id)).toEqual({ rows: 20, segments: 0 });
+    await query(
+      app,
+      `update stacks set restorable_until = now() + interval '1 day' where id = (select stack_id from updates where id = $1)`,
+      [update.id],
+    );
+    expect([await isDue(), await pack(app, update.id)]).toEqual([true, true]);
+    expect(await countStored(app, update.id)).toEqual({ rows: 0, segments: 1 });
+    expect([await isDue(), await readPages(app, update.id)]).toEqual([false, textsOf(someEvents(20))]);
   });
 
   test('keep their objects when these are marked as unreferenced by mistake', async () => {

@@ -109,6 +109,18 @@ describe('reading', () => {
     jest.restoreAllMocks();
   });
 
+  test('an event is found by its payload, whatever is beside it, and has one type', async () => {
+    await begin();
+    const members = ['"cancelEvent":null,', '"traceId":"x",', '"type":"resourcePreEvent",', '"type":null,'];
+    const texts = members.map((text, at) => `{"sequence":${at},"timestamp":1,${text}"resourcePreEvent":{}}`);
+    await ok(send(`{"events":[${texts.join(',')}]}`));
+    const options = { auth: stack.auth, accept: contractAccept };
+    const found = await ok(app.call('GET', `${update.path}/events?type=resourcePreEvent`, options));
+    const type = 'resourcePreEvent';
+    expect(found.json.events).toMatchObject(members.map((_, sequence) => ({ sequence, type, resourcePreEvent: {} })));
+    expect(found.text.match(/"type"/g)).toHaveLength(members.length);
+  });
+
   test('each event has its type, which is the name of its payload', async () => {
     await begin();
     await ok(send([event(0), { sequence: 1, timestamp: 1, type: 'own', resourcePreEvent: {} }]));

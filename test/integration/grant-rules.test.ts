@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import pg from 'pg';
-import { decide, isByProject, type SubjectFacts } from '../../src/shared/access/access-decision.ts';
+import { decide, isByProject, readsAll, type SubjectFacts } from '../../src/shared/access/access-decision.ts';
 import { allowedBy, deniedBy, permissionSet, permissions, usable } from '../../src/shared/access/permissions.ts';
 import { rolePermissions, roles } from '../../src/shared/access/roles.ts';
 import { nameMatches } from '../../src/shared/stacks/name-pattern.ts';
@@ -112,6 +112,19 @@ test('rights by project are those on each of its stacks', () => {
       expect(decide(subject, stack)).toBe(decide(subject, { project: stack.project, stack: '', tags: {} }));
     }),
   );
+});
+
+test('who reads all stacks of a project reads each of them', () => {
+  let readers = 0;
+  fc.assert(
+    fc.property(facts, fc.constantFrom(...stacks), (subject, stack) => {
+      if (!readsAll(subject, stack.project)) return;
+      readers += 1;
+      expect(decide(subject, stack) & permissionSet(['read'])).toBe(permissionSet(['read']));
+    }),
+    { numRuns: 2_000 },
+  );
+  expect(readers).toBeGreaterThan(100);
 });
 
 test('a token never may do more than its owner without it', () => {

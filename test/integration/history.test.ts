@@ -92,7 +92,7 @@ test('newest first, without previews, with the result names used in histories', 
   ]);
 });
 
-test('an update that ended without having started is an entry, and not the last update in lists of stacks', async () => {
+test('an update that ended without having started is an entry; only to the contract, it is the last update of its stack', async () => {
   const stack = await createStack(app);
   const run = async (config: object) => {
     const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { config } }));
@@ -102,13 +102,59 @@ test('an update that ended without having started is an entry, and not the last 
   const real = await run(value('used'));
   const { json: started } = await ok(app.call('POST', real.path, { auth: stack.auth, body: {} }));
   await ok(complete(app, { ...real, lease: `update-token ${started.token}`, version: 1 }, 'failed'));
-  const lists = async () =>
-    (await ok(app.call('GET', `/api/user/stacks?project=${stack.project}`, { auth: stack.auth }))).json.stacks;
+  const lists = async (accept = cliAccept) =>
+    (await ok(app.call('GET', `/api/user/stacks?project=${stack.project}`, { auth: stack.auth, accept }))).json.stacks;
   const before = await lists();
+  const lastUpdate = { kind: 'update', startTime: expect.any(Number) };
+  expect(await lists(contractAccept)).toMatchObject([{ lastUpdate: { ...lastUpdate, status: 'failed' } }]);
   const abandoned = await run(value('never used'));
   await ok(cancel(app, stack, abandoned));
   expect(await lists()).toEqual(before);
+  const contract = { auth: stack.auth, accept: contractAccept, body: {} };
+  const { json: preview } = await ok(app.call('POST', `${stack.path}/preview`, contract));
+  const previewing = { activeUpdate: preview.updateID, lastUpdate: { ...lastUpdate, status: 'cancelled' } };
+  expect(await lists(contractAccept)).toMatchObject([previewing]);
+  await ok(cancel(app, stack, { path: `${stack.path}/update/${preview.updateID}` }));
+  expect(await lists(contractAccept)).toMatchObject([{ ...previewing, activeUpdate: '' }]);
   expect((await list(stack)).map(({ updateID }) => updateID)).toEqual([abandoned.id, real.id]);
+});
+
+test('the latest update shows the CLI the configuration in force, whatever has recorded it', async () => {
+  const stack = await createStack(app);
+  const run = async (string: string, environment: object) => {
+    const config = { 'ns:key': { string, secret: false, object: false } };
+    const body = { config, metadata: { message: string, environment } };
+    const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body }));
+    return { id: json.updateID, path: `${stack.path}/update/${json.updateID}` };
+  };
+  const latest = async (at: TestStack = stack) =>
+    (await ok(app.call('GET', `${at.path}/updates/latest`, { auth: stack.auth }))).json.info;
+  const shown = ({ message, environment, config }: TestResponse['json']) => ({
+    ...{ message, environment, value: config['ns:key']?.string },
+  });
+  const environments = { 'stack.environments': '[{"id":"e"}]' };
+  // Too large to be read at once with its other texts.
+  const large = 'x'.repeat(300_000);
+  for (const string of ['used', large]) {
+    const real = await run(string, { 'git.head': 'a', ...environments });
+    const { json: started } = await ok(app.call('POST', real.path, { auth: stack.auth, body: {} }));
+    await ok(complete(app, { ...real, lease: `update-token ${started.token}`, version: 1 }));
+    const imported = await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
+    expect(await latest()).toMatchObject({ updateID: imported.json.updateId, kind: 'import' });
+    expect(shown(await latest())).toEqual({ message: '', environment: environments, value: string });
+    const abandoned = await run('never used', { 'git.head': 'b', 'stack.environments': '[{"id":"other"}]' });
+    expect(shown(await latest()).value).toBe('never used');
+    await ok(cancel(app, stack, abandoned));
+    expect((await latest()).updateID).toBe(abandoned.id);
+    const inForce = { environment: { 'git.head': 'b', ...environments }, value: string };
+    expect(shown(await latest())).toEqual({ message: 'never used', ...inForce });
+  }
+  await ok(complete(app, await startUpdate(app, stack, { kind: 'update' })));
+  expect(shown(await latest()).value).toBeUndefined();
+  const contract = { auth: stack.auth, accept: contractAccept };
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
+  const asStored = (await ok(app.call('GET', `${stack.path}/updates/latest`, contract))).json.info;
+  expect(asStored).toMatchObject({ config: {}, environment: {} });
 });
 
 test('pages count from 1; pages beyond the end are empty', async () => {

@@ -73,6 +73,21 @@ test('a compacted journal is kept for the grace period and is not compacted agai
   expect([await entryCount(app, update), await query(app, 'select 1 from journals')]).toEqual([0, []]);
 });
 
+test('the journal of a stack that was deleted before its state was read back is read back while it can be restored', async () => {
+  await using app = await createTestApp({
+    settings: { journalGraceSeconds: 600, HOLDFAST_DELETED_STACK_DAYS: '7' },
+  });
+  const { stack, update } = await updated(app);
+  await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
+  await query(app, 'update journals set compacted_at = null, next_compaction_at = null');
+  expect(await app.context.compactions.claimUncompacted(10)).toEqual([update.id]);
+  await app.context.compactor.compact(update.id);
+  await readBack(app, update);
+  // Entries that are in no state need the stack.
+  await query(app, 'update journals set compacted_at = null, next_compaction_at = null, compacted_entries = 0');
+  expect(await app.context.compactions.claimUncompacted(10)).toEqual([]);
+});
+
 test('only the state that an ended update still has, with all entries of its journal, counts as read back', async () => {
   await using app = await createTestApp({ settings: { journalGraceSeconds: 600 } });
   const { update } = await updated(app);

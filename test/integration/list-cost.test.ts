@@ -98,25 +98,36 @@ describe('a page of stacks reads what it returns', () => {
     ['with a tag that none has', { tagName: 'none' }, 0],
     ['with a value that none has', { tagName: 'common', tagValue: 'no' }, 0],
   ];
-
-  test.each(cases)('%s', async (_, { only, ...filter }, returned) => {
-    const plan = await planOf(client, (db) =>
+  const pageOf = ({ only, ...filter }: (typeof cases)[number][1]) =>
+    planOf(client, (db) =>
       createStackListRepository(db).list({
         organizations: organizations.slice(0, only),
         project: null,
         tagName: null,
         tagValue: null,
         after: null,
+        unstarted: false,
         limit: 101,
         maxBytes: 1e9,
         ...filter,
       }),
     );
+
+  test.each(cases)('%s', async (_, filter, returned) => {
+    const plan = await pageOf(filter);
     expect(plan.returned).toBe(returned);
     // Its listing and the stack; and some listings of the next organization.
     expect(plan.read).toBeLessThanOrEqual(3 * returned);
     // Of the stack: two or three of the index, and its own. One search in the index for each organization.
     expect(plan.pages).toBeLessThanOrEqual(4 * returned + 4 * organizations.length);
+  });
+
+  test('with the last updates that never started', async () => {
+    const plan = await pageOf({ unstarted: true });
+    expect(plan.returned).toBe(101);
+    expect(plan.read).toBeLessThanOrEqual(4 * plan.returned);
+    // Also two or three of the index of updates, and the update's own.
+    expect(plan.pages).toBeLessThanOrEqual(8 * plan.returned + 4 * organizations.length);
   });
 });
 

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import pg from 'pg';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { listEvents } from '../support/audit.ts';
@@ -11,6 +12,7 @@ import { query } from '../support/database.ts';
 import { person, team } from '../support/grants.ts';
 import { TestProvider } from '../support/oidc-provider.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 const callback = 'http://localhost:9090/sign-in/provider/callback';
 let provider: TestProvider;
@@ -242,6 +244,28 @@ describe('signing in with the provider', () => {
       return { browser: other };
     })();
     expect(await between.isSignedIn()).toBe(false);
+  });
+
+  test('waits for other changes of people only if it makes some, and then with one connection', async () => {
+    const known = newcomer();
+    await signIn(known.sub);
+    const holder = new pg.Client({ connectionString: app.database.ownerUrl });
+    await holder.connect();
+    await holder.query(`begin; select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))`);
+    const waitingSignIns = Promise.all(Array.from({ length: 8 }, () => signIn(newcomer().sub)));
+    const countWaiting = async (): Promise<number> => {
+      const rows = await query(
+        app,
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'`,
+      );
+      return rows.length;
+    };
+    await until(async () => (await countWaiting()) > 0, 'a newcomer waits');
+    expect((await signIn(known.sub)).answer.status).toBe(303);
+    expect(await countWaiting()).toBe(1);
+    await holder.query('commit');
+    await holder.end();
+    for (const { answer } of await waitingSignIns) expect(answer.status).toBe(303);
   });
 
   test('is for active users only', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createReaderRepository } from '../../src/api/search/reader-repository.ts';
 import { createReferenceRepository } from '../../src/api/search/reference-repository.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { planOf } from '../support/plan-of.ts';
@@ -89,4 +90,49 @@ test('references are noted once for each statement, however many it writes or de
   await client.query('delete from state_indexes where stack_id = any ($1)', [ids]);
   expect(await marked()).toEqual([]);
   await client.query('rollback');
+});
+
+test('readers of a stack are found without their other references, in whatever organizations they are', async () => {
+  const ref = { organization: 'org-3', project: 'project', stack: 'stack-9' };
+  const name = 'org-3/project/stack-9';
+  const inOrganization = (of: string) =>
+    `select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+     where o.name = '${of}' order by s.id`;
+  const readers = createReaderRepository;
+  const measure = async () => ({
+    own: await planOf(client, (db) => readers(db).listOwn(ref, 200)),
+    others: await planOf(client, (db) => readers(db).countOthers(ref, 200)),
+    graph: await planOf(client, (db) => createReferenceRepository(db).listReaders(organization, name, 100)),
+  });
+  await client.query(
+    `insert into stack_resources (stack_id, key, digest, urn, type, name, place, dependencies, is_custom, is_external,
+         is_protected, deletes_first, is_deleted, reads)
+       select s.id, 'many-' || n, '', 'urn-' || n, 'a:b:C', 'name', 'place-' || n, '{}', true, false, false, false, false, $1
+       from (${inOrganization('org-1')} limit 2) s, generate_series(1, 10000) n`,
+    [name],
+  );
+  await client.query(
+    `update stack_resources set reads = $1 where key = 'key-1' and stack_id in (${inOrganization('org-3')} limit 3)`,
+    [name],
+  );
+  await analyzeExactly(client);
+  const few = await measure();
+  expect(few.own.returned).toBe(3);
+  expect(few.graph.returned).toBe(3);
+  for (const { pages, read } of Object.values(few)) {
+    expect(read).toBeLessThanOrEqual(60);
+    expect(pages).toBeLessThanOrEqual(150);
+  }
+  // More stacks of others than are looked at to find those of an organization.
+  await client.query(
+    `update stack_resources set reads = $1 where key = 'key-2' and stack_id not in (${inOrganization('org-3')})`,
+    [name],
+  );
+  await analyzeExactly(client);
+  const many = await measure();
+  expect(many.own.returned).toBe(3);
+  expect(many.graph.returned).toBe(3);
+  // As many readers as are looked at, and the stacks of the organization.
+  for (const { read } of [many.own, many.graph]) expect(read).toBeLessThanOrEqual(2_100 + 4 * stacks);
+  expect(many.others.read).toBeLessThanOrEqual(10 * 210);
 });

@@ -173,6 +173,26 @@ describe('rejected calls change nothing', () => {
   });
 });
 
+test('a preview goes on under the names that its stack has and had', async () => {
+  const stack = await createStack(app);
+  const preview = await startUpdate(app, stack, { kind: 'preview' });
+  const other = await startUpdate(app, stack, { kind: 'preview' });
+  await ok(rename(stack, { newName: 'prod' }));
+  const following = { body: { stackName: stack.stack }, auth: stack.auth };
+  await ok(app.call('POST', `/api/stacks/${stack.organization}/${stack.project}`, following));
+  const renew = (path: string) =>
+    app.call('POST', `${path}/renew_lease`, { auth: preview.lease, body: { token: '', duration: 300 } });
+  await ok(renew(preview.path));
+  await ok(renew(`${moved(stack, stack.project, 'prod').path}/update/${preview.id}`));
+  expect((await renew(`${moved(stack, stack.project, 'never').path}/update/${preview.id}`)).status).toBe(403);
+  expect((await renew(other.path)).status).toBe(403);
+  const events = [{ sequence: 0, timestamp: 1, cancelEvent: {} }];
+  await ok(app.call('POST', `${preview.path}/events/batch`, { auth: preview.lease, body: { events } }));
+  await ok(complete(app, preview));
+  await ok(complete(app, preview));
+  expect((await renew(preview.path)).status).toBe(403);
+});
+
 test('a large state is renamed by a worker', async () => {
   const stack = await createStack(app);
   const filler = 'x'.repeat(9 * 1024 * 1024);

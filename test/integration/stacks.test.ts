@@ -102,6 +102,18 @@ describe('create', () => {
     ] as const)
       expect((await post(auth, owner, { stackName: 'dev' }, project)).status).toBe(400);
   });
+
+  test('no organization gets the name of a path that the server uses; one that has it goes on', async () => {
+    const { auth, organization } = await createStack(app);
+    for (const name of ['api', 'Metrics', 'sign-in']) {
+      const refused = await post(auth, name, { stackName: 'dev' });
+      expect([refused.status, refused.json.message]).toEqual([400, `Organization name "${name}" is reserved`]);
+      expect(await query(app, `select 1 from organizations where name = $1`, [name])).toEqual([]);
+    }
+    await ok(post(auth, 'admin', { stackName: 'dev' }));
+    await query(app, `update organizations set name = 'metrics' where name = $1`, [organization]);
+    await ok(post(auth, 'metrics', { stackName: 'more' }));
+  });
 });
 
 describe('delete', () => {

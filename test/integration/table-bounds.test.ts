@@ -87,7 +87,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   sign_in_flows: retention('sign_in_flows'),
   sign_in_attempts: retention('sign_in_attempts'),
   sign_in_paces: retention('sign_in_paces'),
-  exchanged_id_tokens: ['admin-issuers', 'exchanges are forgotten when their id token has expired'],
+  exchanged_id_tokens: ['admin-issuers', 'exchanges are forgotten some minutes after their id token has expired'],
   job_results: retention('job_results'),
   job_admissions: retention('job_admissions'),
   failed_lookups: retention('failed_lookups'),

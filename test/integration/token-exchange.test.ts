@@ -7,7 +7,7 @@ import { replacePolicies } from '../../src/shared/identity/trust/replace-policie
 import { parsePolicies } from '../../src/shared/identity/trust/trust-definitions.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { runAdminCommand } from '../support/admin.ts';
-import { query } from '../support/database.ts';
+import { holdInserts, query } from '../support/database.ts';
 import { exchange, setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
 import { person, team } from '../support/grants.ts';
 import { ask } from '../support/procedures.ts';
@@ -387,6 +387,22 @@ describe('what is given', () => {
     await ok(app.call('DELETE', `/api/orgs/personal/members/${ada.login}`, { auth: trusting.auth }));
     expect((await app.call('GET', '/api/stacks/personal/web/dev', { auth })).status).toBe(401);
     await expectRefused(exchange(app, 'personal', await issuer.sign('personal'), { scope: `user:${ada.login}` }));
+  });
+
+  test('for a user is revoked with the membership also if it is being given meanwhile', async () => {
+    const trusting = await trust(app, issuer, 'leaving', []);
+    const ada = await person(app, 'leaving', 'admin');
+    await setPolicies(app, { ...trusting, auth: ada.auth }, [allow({ tokenType: 'personal', userLogin: ada.login })]);
+    await using gate = await holdInserts(app, 'audit_events');
+    const giving = signIn(app, trusting, {}, { scope: `user:${ada.login}` });
+    await gate.reached(1);
+    const removing = app.call('DELETE', `/api/orgs/leaving/members/${ada.login}`, { auth: trusting.auth });
+    await Promise.race([gate.reached(2), removing]);
+    await gate.release();
+    const auth = await giving;
+    await ok(removing);
+    await app.createUser('leaving', 'admin', ada.login);
+    expect((await app.call('GET', '/api/user', { auth })).status).toBe(401);
   });
 
   test('for a user is not given by keys or an audience that another admin chooses', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -181,3 +182,35 @@ test('the blobs of chunks survive the sweep and the reconcile task, also when th
   await sweepBlobs(app.context);
   expect(await exportVersions(app, stack, texts.length)).toEqual(texts);
 });
+
+test.each(['asc', 'desc'])(
+  'a sweep during the deletion of the last version with a chunk does not make the chunk stay, %s',
+  async (order) => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 3);
+    await encodeAll(app);
+    const [shared] = await query<{ id: string; versions: string[] }>(
+      app,
+      `select k.chunk_id as id, array_agg(c.id::text order by c.encoded_number ${order}) as versions from checkpoint_chunks k
+       join checkpoints c on c.id = k.checkpoint_id join version_chunks p on p.id = k.chunk_id join stacks s on s.id = p.stack_id
+       join projects q on q.id = s.project_id join organizations o on o.id = q.organization_id
+     where o.name = $1 group by 1 having count(*) = 2 order by 1 limit 1`,
+      [stack.organization],
+    );
+    const [first, last] = shared?.versions ?? [];
+    const isMarked = async (): Promise<unknown[]> =>
+      query(app, 'select unreferenced_since is not null as marked from version_chunks where id = $1', [shared?.id]);
+    await query(app, 'delete from checkpoint_chunks where checkpoint_id = $1', [first]);
+    expect(await isMarked()).toEqual([{ marked: true }]);
+    const client = new pg.Client({ connectionString: app.database.ownerUrl });
+    await client.connect();
+    await client.query('begin');
+    await client.query('delete from checkpoint_chunks where checkpoint_id = $1', [last]);
+    await app.context.chunks.sweep(1_000);
+    await client.query('commit');
+    await client.end();
+    expect(await isMarked()).toEqual([{ marked: true }]);
+    while ((await app.context.chunks.sweep(1_000)) > 0);
+    expect(await isMarked()).toEqual([]);
+  },
+);

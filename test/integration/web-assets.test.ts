@@ -45,19 +45,25 @@ afterAll(async () => {
 });
 
 describe('the web UI', () => {
-  test.each(['/', '/acme', '/acme/web/prod', '/acme/web/prod/updates/3?tab=a', '/a.b/c', '/no/such/page'])(
-    'is the answer for a browser at %s',
-    async (url) => {
-      const answer = await app.inject({ url, headers: html });
-      expect(answer.statusCode).toBe(200);
-      expect(answer.body.replace(/<meta [^>]*>\n/g, '')).toBe(page);
-      expect(answer.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8' });
-      expect(answer.headers['cache-control']).toBe('no-cache');
-      expect(answer.headers['cache-control']).not.toContain('no-store');
-      expect(answer.headers['content-security-policy']).not.toContain('unsafe');
-      expect(answer.headers['content-security-policy']).toContain("script-src 'self'");
-    },
-  );
+  test.each([
+    '/',
+    '/acme',
+    '/acme/web/prod',
+    '/admin',
+    '/admin/web/prod',
+    '/acme/web/prod/updates/3?tab=a',
+    '/a.b/c',
+    '/no/such/page',
+  ])('is the answer for a browser at %s', async (url) => {
+    const answer = await app.inject({ url, headers: html });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.body.replace(/<meta [^>]*>\n/g, '')).toBe(page);
+    expect(answer.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8' });
+    expect(answer.headers['cache-control']).toBe('no-cache');
+    expect(answer.headers['cache-control']).not.toContain('no-store');
+    expect(answer.headers['content-security-policy']).not.toContain('unsafe');
+    expect(answer.headers['content-security-policy']).toContain("script-src 'self'");
+  });
 
   test.each([
     '/api',

@@ -6,21 +6,27 @@ import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
 /** One change runs at a time, on all processes together. Few calls wait for it with a connection, the others without. */
 const limits = { atOnce: 3, atOncePerCaller: 1, waiting: 1_000, waitingPerCaller: 100, waitMs: 10_000 };
 const lockMs = 2_000;
-/** Of changes that do not queue here and that nobody can repeat, or that must not fail because organizations are busy. */
+/** Of changes that nobody can repeat, or that must not fail because organizations are busy. */
 export const patientLockMs = 15_000;
 const semaphores = new WeakMap<Database, FairSemaphore>();
 
 /**
  * Runs a change of users, memberships, grants or tokens in a transaction that holds the lock on people. `of`: the organization or user that it
- * belongs to, one of whose changes runs at a time; null: there is none, so the transaction takes no lock. Throws UnavailableError.
+ * belongs to, one of whose changes runs at a time; null: there is none, so the transaction takes no lock. `waitMs`: for the lock. Throws
+ * UnavailableError.
  */
-export function changePeople<T>(db: Database, of: string | null, work: (tx: Queryable) => Promise<T>): Promise<T> {
+export function changePeople<T>(
+  db: Database,
+  of: string | null,
+  work: (tx: Queryable) => Promise<T>,
+  waitMs = lockMs,
+): Promise<T> {
   if (of === null) return db.inTransaction(work);
   const semaphore = semaphores.get(db) ?? new FairSemaphore(limits);
   semaphores.set(db, semaphore);
   return semaphore.run(of, null, () =>
     db.inTransaction(async (tx) => {
-      await createPeopleRepository(tx).lock(lockMs);
+      await createPeopleRepository(tx).lock(waitMs);
       return work(tx);
     }),
   );

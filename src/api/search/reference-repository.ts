@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { readersIn } from './reader-repository.ts';
 import type { SearchedOrganization } from './search-repository.ts';
 
 const EdgeRow = Type.Object({
@@ -52,9 +53,10 @@ export function createReferenceRepository(db: Queryable) {
     listReaders: (organization: SearchedOrganization, name: string, limit: number) =>
       db.any(sql.rows(EdgeRow)`
         /* references.listReaders */
-        select distinct ${organization.name} as organization, l.project_name as project, l.stack_name as stack, r.reads
-        from stack_resources r join stack_changes l on l.stack_id = r.stack_id
-        where r.reads = ${name} and l.organization_id = ${organization.id} and ${readable(organization)}
+        select ${organization.name} as organization, l.project_name as project, l.stack_name as stack, ${name}::text as reads
+        from ${readersIn(sql.fragment`${organization.id}`, name)} r
+          cross join lateral (select * from stack_changes c where c.stack_id = r.stack_id offset 0) l
+        where l.organization_id = ${organization.id} and ${readable(organization)}
         order by 2, 3 limit ${limit}`),
 
     /** The given stacks of an organization that exist and are readable. */

@@ -96,13 +96,6 @@ const VersionRow = Type.Object({
 });
 export type VersionRow = Row<typeof VersionRow>;
 
-const ConsumerRow = Type.Object({
-  organization: Type.String(),
-  project: Type.String(),
-  stack: Type.String(),
-  tags: Type.String(),
-});
-
 /** A position in a list of resources. */
 export interface ResourcePosition {
   readonly place: string;
@@ -238,18 +231,5 @@ export function createResourceRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.stack_version is not null
           and (${before}::integer is null or u.stack_version < ${before}::integer)
         order by u.stack_version desc limit ${limit}`),
-
-    /** Stacks whose newest indexed state has a reference to this one: those of its organization by name, then, unless `isOwn`, others. */
-    listConsumers: (ref: StackRef, { isOwn, limit }: { readonly isOwn: boolean; readonly limit: number }) =>
-      db.any(sql.rows(ConsumerRow)`
-        /* resources.listConsumers */
-        select * from (
-          select distinct o.name as organization, p.name as project, s.name as stack, s.tags
-          from stack_resources r join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
-            join organizations o on o.id = p.organization_id
-          where r.reads = ${`${ref.organization}/${ref.project}/${ref.stack}`} and s.deleted_at is null
-            and (o.name, p.name, s.name) <> (${ref.organization}, ${ref.project}, ${ref.stack})
-            and ${isOwn ? sql.fragment`o.name = ${ref.organization}` : sql.fragment`true`}
-        ) c order by organization <> ${ref.organization}, 1, 2, 3 limit ${limit}`),
   };
 }

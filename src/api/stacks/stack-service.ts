@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readsAll } from '../../shared/access/access-decision.ts';
 import { createGrantRepository } from '../../shared/access/grant-repository.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository, type LockedAccess } from '../../shared/identity/identity-repository.ts';
@@ -47,6 +48,7 @@ export interface StackListQuery {
   readonly project: string | null;
   readonly tagName: string | null;
   readonly tagValue: string | null;
+  readonly unstarted: boolean;
   readonly continuationToken: string | null;
 }
 
@@ -126,9 +128,12 @@ export class StackService {
     return stack;
   }
 
-  /** Whether the project has a stack that the caller may read. Without one, `pulumi new` may take its name; the contract's projects outlive their stacks. */
+  /**
+   * Whether the project has a stack that the caller may read. Without one, `pulumi new` may take its name; the contract's projects outlive their
+   * stacks, for those who may read any.
+   */
   projectExists({ facts }: Caller, organization: string, project: string, dialect: Dialect): Promise<boolean> {
-    return dialect === 'contract' && !facts
+    return dialect === 'contract' && (!facts || readsAll(facts, project))
       ? this.#context.stacks.projectExists(organization, project)
       : this.#lists.hasReadableStack(organization, project, facts);
   }

@@ -129,6 +129,7 @@ function listStacks(app: RouteScope, { stacks }: Services): void {
         project: query.project || null,
         tagName: query.tagName || null,
         tagValue: query.tagName ? (query.tagValue ?? null) : null,
+        unstarted: dialect === 'contract',
         continuationToken: query.continuationToken || null,
       });
       return sendChunks(

@@ -35,12 +35,17 @@ export class HistoryService {
     yield* historyJson(createHistoryRepository(await this.#beginRead(), form), stackId, page, shown);
   }
 
-  /** The newest update as JSON; null if there is none yet. */
+  /**
+   * The newest update as JSON; null if there is none yet. `pulumi config refresh` writes its configuration to the stack's file, so the CLI gets
+   * the one in force: that of an earlier update, if this one has none or never started.
+   */
   async latestJson(stackId: string, { form, shown }: HistoryView): Promise<AsyncGenerator<string> | null> {
     const newest = { before: null, offset: 0, shown };
     const history = createHistoryRepository(await this.#beginRead(), form);
     const [latest] = await history.list(stackId, newest, { limit: 1, maxBytes: chunkBytes, wholeBytes });
-    return latest ? updateInfoJson(history, latest) : null;
+    if (!latest) return null;
+    const inForce = form === 'cli' ? await history.findConfiguration(stackId, wholeBytes) : null;
+    return updateInfoJson(history, latest, inForce?.updateId === latest.id ? null : inForce);
   }
 
   /** Ids of the newest previews. */

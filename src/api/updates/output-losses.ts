@@ -5,19 +5,19 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { formatUrn, rootStackType } from '../../shared/state/deployments/urn.ts';
 import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
 import type { ApiContext } from '../platform/api-context.ts';
-import { createResourceRepository } from '../search/resource-repository.ts';
+import { findAllReaders } from './rules/all-readers.ts';
 import { listOutputs, outputLossOf } from './rules/output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs, type WatchedUpdate } from './rules/output-loss-repository.ts';
 
 /** Larger events are not read, in bytes. */
 const maxEventBytes = 8 * 1024 * 1024;
 const appetite = { events: 1, bytes: maxEventBytes };
-/** More consumers are not counted. */
-const maxConsumers = 200;
 
 /** Outputs that an update has removed, of a stack with a consumers rule. */
 export interface OutputLosses extends RemovedOutputs {
   readonly watched: WatchedUpdate;
+  /** How many stacks read the outputs of the stack; null if that is not known. */
+  readonly consumers: number | null;
 }
 
 /**
@@ -30,28 +30,33 @@ export async function findOutputLosses(
 ): Promise<OutputLosses | null> {
   const watched = await createOutputLossRepository(db).findWatched(updateId);
   if (!watched) return null;
+  let names: readonly string[];
   try {
-    const names = await readOutputLoss(eventReader, updateId, watched);
-    return names.length > 0 ? { watched, names, isUnknown: false } : null;
+    names = await readOutputLoss(eventReader, updateId, watched);
   } catch (error) {
     metrics.outputChecksFailed.inc();
     logger.warn({ updateId, err: error }, 'outputs: unknown whether this update removes any');
-    return { watched, names: [], isUnknown: true };
+    return { watched, names: [], isUnknown: true, consumers: null };
   }
+  if (names.length === 0) return null;
+  // Before the transaction that ends the update, which must not wait for it.
+  const readers = await findAllReaders(db, watched);
+  return { watched, names, isUnknown: false, consumers: readers?.count ?? null };
 }
 
 /** Records removed outputs in the transaction that ends the update, and notifies webhooks if other stacks read them. */
 export async function recordOutputLosses(
   tx: Queryable,
   { stackId, updateId }: { readonly stackId: string; readonly updateId: string },
-  { isUnknown, names, watched }: OutputLosses,
+  { consumers, isUnknown, names, watched }: OutputLosses,
 ): Promise<void> {
   await createOutputLossRepository(tx).insert(updateId, { isUnknown, names });
-  if (isUnknown) return;
-  const resources = createResourceRepository(tx);
-  const consumers = (await resources.listConsumers(watched, { isOwn: false, limit: maxConsumers })).length;
-  if (consumers === 0) return;
-  const text = `${watched.isPreview ? 'a preview would remove' : 'an update has removed'} ${listOutputs(names)}; read by ${consumers} ${consumers === 1 ? 'stack' : 'stacks'}`;
+  if (isUnknown || consumers === 0) return;
+  const readBy =
+    consumers === null
+      ? 'which stacks read them is not known'
+      : `read by ${consumers} ${consumers === 1 ? 'stack' : 'stacks'}`;
+  const text = `${watched.isPreview ? 'a preview would remove' : 'an update has removed'} ${listOutputs(names)}; ${readBy}`;
   const { organizationId } = watched;
   const details = { text, outputs: names.slice(0, 100), consumers, isPreview: watched.isPreview };
   await notifyWebhooks(tx, 'outputs_removed', { organizationId, stackId, updateId, details });

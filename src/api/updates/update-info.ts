@@ -1,5 +1,7 @@
 import { textInChunks } from '../../shared/platform/db/text-chunks.ts';
+import { environmentsName } from '../../shared/updates/cli-texts.ts';
 import type {
+  ConfigurationRow,
   HistoryRepository,
   ShownUpdates,
   UpdateInfoRow,
@@ -44,21 +46,41 @@ export async function* historyJson(
   }
 }
 
-/** apitype.UpdateInfo, plus the contract's `status` and the update's id. The texts are JSON. */
-export async function* updateInfoJson(history: HistoryRepository, row: UpdateInfoRow): AsyncGenerator<string> {
-  const { message, environment, config, resourceChanges } = row;
+/** apitype.UpdateInfo, plus the contract's `status` and the update's id. The texts are JSON. `inForce` replaces its configuration. */
+export async function* updateInfoJson(
+  history: HistoryRepository,
+  row: UpdateInfoRow,
+  inForce: ConfigurationRow | null = null,
+): AsyncGenerator<string> {
+  const { message, environment, config, resourceChanges } = inForce ? configured(row, inForce) : row;
   const [head, tail] = plainParts(row);
-  if (message !== null) {
+  if (message !== null && config !== null) {
     yield `${head},"message":${JSON.stringify(message)},"environment":${environment},"config":${config},"resourceChanges":${resourceChanges},${tail}`;
     return;
   }
   yield `${head},"message":`;
-  yield* jsonString(largeText(history, row.id, 'message'));
-  for (const text of ['environment', 'config', 'resourceChanges'] as const) {
+  yield* message === null ? jsonString(largeText(history, row.id, 'message')) : [JSON.stringify(message)];
+  for (const [text, value] of Object.entries({ environment, config, resourceChanges })) {
     yield `,${JSON.stringify(text)}:`;
-    yield* largeText(history, row.id, text);
+    const updateId = text === 'config' && inForce ? inForce.updateId : row.id;
+    yield* value === null ? largeText(history, updateId, text as UpdateText) : [value];
   }
   yield `,${tail}`;
+}
+
+/** The update with the configuration of another, and the environments of Pulumi ESC that belong to it. */
+function configured(row: UpdateInfoRow, inForce: ConfigurationRow): UpdateInfoRow {
+  const { [environmentsName]: _, ...others } = membersOf(row.environment);
+  const { [environmentsName]: environments } = membersOf(inForce.environment);
+  return {
+    ...row,
+    config: inForce.config,
+    environment: JSON.stringify({ ...others, [environmentsName]: environments }),
+  };
+}
+
+function membersOf(environment: string | null): Readonly<Record<string, unknown>> {
+  return JSON.parse(environment ?? '{}') as Record<string, unknown>;
 }
 
 /** A text of an update, read in chunks. */

@@ -218,7 +218,7 @@ export class UpdateService {
   /** Cancels the update; succeeds even if it has already ended. What it has written is kept. */
   async cancel(ref: StackRef, updateId: string, caller: Caller, audit: AuditTrail): Promise<void> {
     const { db, metrics, updates } = this.#context;
-    const found = await updates.findInStack(updateId, ref);
+    const found = await updates.findNamed(updateId, ref);
     if (!found) throw updateNotFound(updateId);
     const isCancelled = await db.inTransaction(async (tx) => {
       const access = await lockAccess(tx, ref.organization, caller);

@@ -83,6 +83,15 @@ export function isByProject({ grants, scopes }: Partial<SubjectFacts>): boolean 
   );
 }
 
+/** Whether `decide` lets all stacks of a project be read, whatever their names and tags. */
+export function readsAll({ base, grants, scopes }: SubjectFacts, project: string): boolean {
+  const ofAll = grants
+    .filter(({ deny, stack, tagName }) => deny || (stack === null && tagName === null))
+    .map((each) => ({ ...each, stack: null, tagName: null }));
+  const subject = { base, grants: ofAll, scopes: scopes?.filter(({ stack }) => stack === null) ?? null };
+  return hasPermission(decide(subject, { project, stack: '', tags: {} }), 'read');
+}
+
 /** The grants that apply to the stack. */
 export function matchingGrants<Grant extends GrantFacts>(grants: readonly Grant[], stack: StackFacts): Grant[] {
   return grants.filter((grant) => namesMatch(grant, stack) && tagMatches(grant, stack.tags));

@@ -18,7 +18,7 @@ export function createArchivingRepository(db: Queryable) {
   return {
     /**
      * Ended updates whose events may be in rows, oldest end first, after `last`. They must have ended at least `delaySeconds` ago,
-     * or in the future, because the clock was set back.
+     * or in the future, because the clock was set back. Those of deleted stacks too, unless these are gone for good.
      */
     listDue: (delaySeconds: number, last: DueUpdate | null, limit: number) => {
       // Two ranges of the index, without updates that ended in between.
@@ -27,7 +27,7 @@ export function createArchivingRepository(db: Queryable) {
         where not u.events_archived and ${range}
           and (${last?.id ?? null}::uuid is null
             or (u.ended_at, u.id) > (${last?.endedAt ?? null}::timestamptz, ${last?.id ?? null}::uuid))
-          and exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)
+          and exists (select 1 from stacks s where s.id = u.stack_id and (s.deleted_at is null or s.restorable_until is not null))
         order by u.ended_at, u.id limit ${limit}`;
       return db.any(sql.rows(DueRow)`
         /* archiving.listDue */

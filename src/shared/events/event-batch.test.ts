@@ -20,6 +20,7 @@ const payload = fc.oneof(
 );
 const member = fc
   .tuple(fc.constantFrom('stdoutEvent', 'Timestamp', '__proto__', 'type', 'summaryEvent', 'sequences'), payload)
+  .filter(([name, text]) => name !== 'type' || text.trim() !== 'null')
   .map(([name, text]) => `"${name}":${text}`);
 const timestamp = fc.constantFrom('1', '0', '-1', '999999999999999').map((text) => `"timestamp":${text}`);
 const anyMember = fc.oneof({ arbitrary: member, weight: 4 }, timestamp);
@@ -91,6 +92,36 @@ describe('splitting a batch of events', () => {
     expect((await splitEventBatch(body)).events.map(({ sequence }) => sequence)).toEqual([2, 3]);
     const second = Buffer.from('{"events":[{"sequence":1},{"a":1}]}');
     await expect(splitEventBatch(second)).rejects.toThrow(InvalidRequestError);
+  });
+
+  test.each([
+    ['"cancelEvent":null,"resourcePreEvent":{"a":1}', 'resourcePreEvent'],
+    ['"traceId":"x","n":1,"list":[{}],"resourcePreEvent":{}', 'resourcePreEvent'],
+    ['"traceId":"x"', 'traceId'],
+    ['"cancelEvent":null', 'cancelEvent'],
+    ['"stdoutEvent":{},"resourcePreEvent":{}', 'stdoutEvent'],
+    ['"type":"other","resourcePreEvent":{}', ''],
+    ['"type":{},"resourcePreEvent":{}', ''],
+    ['"type":"resourcePreEvent","type":"other","resourcePreEvent":{}', ''],
+  ])('of the members %s, the payload names the type "%s"', async (members, type) => {
+    const text = `{"sequence":0,"timestamp":1,${members}}`;
+    expect((await splitEventBatch(Buffer.from(`{"events":[${text}]}`))).events).toEqual([
+      { sequence: 0, text, type, urn: null },
+    ]);
+  });
+
+  test.each([
+    ['{"type":"ü","sequence":0,"ü":{}}', '{"sequence":0,"ü":{}}'],
+    ['{ "type" : null , "sequence":0,"ü":{"type":"b"} }', '{  "sequence":0,"ü":{"type":"b"} }'],
+    ['{"sequence":0,\n"type":"\\u00fc",\n"ü":{}}', '{"sequence":0,\n"ü":{}}'],
+    ['{"sequence":0,"ü":{},"type":"ü"}', '{"sequence":0,"ü":{}}'],
+  ])('a type that says nothing else is cut out of %s', async (sent, text) => {
+    const body = Buffer.from(`{"events":[{"sequence":9},${sent}, {"sequence":1,"a":{}}]}`);
+    expect((await splitEventBatch(body)).events).toEqual([
+      expect.anything(),
+      { sequence: 0, text, type: 'ü', urn: null },
+      { sequence: 1, text: '{"sequence":1,"a":{}}', type: 'a', urn: null },
+    ]);
   });
 
   test('reads integers from the resource changes of a summary, under any name', async () => {

@@ -13,7 +13,7 @@ const maxUrnBytes = 8 * 1024;
 /** The longest counts that are kept, in bytes of JSON: readers skip longer ones. */
 const maxCountsBytes = 64 * 1024;
 
-const envelope: ReadonlySet<unknown> = new Set(['sequence', 'timestamp']);
+const envelope: ReadonlySet<unknown> = new Set(['sequence', 'timestamp', 'type']);
 
 /** A parsed batch of engine events: the bytes of each event, and the resource changes of a summary event, if any. */
 export interface EventBatch {
@@ -42,6 +42,8 @@ class EventBatchSplitter {
   #resourceChanges: string | null = null;
   #isBatch = false;
   #event = new EventReader();
+  /** End of the event's last member; null before the first. */
+  #memberEnd: number | null = null;
 
   constructor(body: Buffer, maxEventBytes: number) {
     this.#body = body;
@@ -63,11 +65,15 @@ class EventBatchSplitter {
       this.#found.push(
         end - start > this.#maxEventBytes
           ? event.tooLarge(end - start, this.#maxEventBytes)
-          : event.asSent(this.#body.toString('utf8', start, end)),
+          : event.asSent(this.#withoutType(start, end)),
       );
       this.#event = new EventReader();
+      this.#memberEnd = null;
     } else if (path.length === 3) {
       this.#event.addMember(path, kind, this.#text(start, Math.min(end, start + 32)));
+      if (path[2] === 'type')
+        this.#event.addType({ end, after: this.#memberEnd }, end - start > maxTypeBytes ? '' : this.#text(start, end));
+      this.#memberEnd = end;
     } else if (kind === 'string' && isUrnPath(path)) {
       if (end - start <= maxUrnBytes) this.#event.addUrn(path, this.#text(start, end));
     } else if (path.length === 4 && path[2] === 'summaryEvent' && path[3] === 'resourceChanges' && kind === 'object') {
@@ -80,6 +86,14 @@ class EventBatchSplitter {
     return { events: this.#events, resourceChanges: this.#resourceChanges };
   }
 
+  /** The event without a type of its own that says no more than the name of its payload, which readers put before it. */
+  #withoutType(start: number, end: number): string {
+    const own = this.#event.redundantType();
+    if (!own) return this.#text(start, end);
+    if (own.after !== null) return this.#text(start, own.after) + this.#text(own.end, end);
+    return `{${this.#text(own.end, end).replace(',', '')}`;
+  }
+
   #text(start: number, end: number): string {
     return this.#body.toString('utf8', start, end);
   }
@@ -90,12 +104,21 @@ function isUrnPath(path: readonly (string | number)[]): boolean {
   return path[3] === 'metadata' && path[4] === 'urn';
 }
 
+/** Where a member ends, and where the one before it does. */
+interface Place {
+  readonly end: number;
+  readonly after: number | null;
+}
+
 /** Collects what is read from one event. */
 class EventReader {
   sequence: number | null = null;
   #timestamp = '0';
+  /** The name of the payload: the first object, or the first member if there is none. */
   #type: string | null = null;
-  #hasType = false;
+  #hasPayload = false;
+  /** Its own `type`; undefined if it cannot be the name of the payload, or if there are several. */
+  #ownType: { readonly place: Place; readonly value: unknown } | null = null;
   #urn: string | null = null;
   /** URNs of the current payload in order of precedence: metadata.urn, urn, resourceUrn. */
   #urns: (string | null)[] = [null, null, null];
@@ -112,10 +135,25 @@ class EventReader {
         throw new InvalidRequestError(`events[${index}].timestamp is not a whole number of seconds`);
       this.#timestamp = text;
     }
-    if (name === 'type') this.#hasType = true;
-    if (!envelope.has(name)) this.#type ??= String(name);
+    const isPayload = kind === 'object' && !this.#hasPayload;
+    if (!envelope.has(name) && (isPayload || this.#type === null)) {
+      this.#type = String(name);
+      this.#hasPayload = isPayload;
+    }
     this.#urn ??= this.#urns.find((urn) => urn !== null) ?? null;
     this.#urns = [null, null, null];
+  }
+
+  addType(place: Place, json: string): void {
+    const isFirst = this.#ownType === null;
+    this.#ownType = { place, value: isFirst && /^(".*"|null)$/.test(json) ? JSON.parse(json) : undefined };
+  }
+
+  /** The place of its own type if it is the name of its payload, or null, which means that there is none. */
+  redundantType(): Place | null {
+    const name = this.#payload();
+    const own = this.#ownType;
+    return own !== null && name !== '' && (own.value === null || own.value === name) ? own.place : null;
   }
 
   addUrn(path: readonly (string | number)[], json: string): void {
@@ -128,7 +166,7 @@ class EventReader {
   }
 
   tooLarge(bytes: number, limit: number): EngineEventText {
-    const what = this.#hasType ? 'event' : this.#typeText() || 'event';
+    const what = this.#typeText() || 'event';
     const diagnostic = {
       ...(this.#urn === null ? {} : { urn: this.#urn }),
       message: `The ${what} with the sequence number ${this.sequence} was not stored: it has ${bytes} bytes, and the server stores at most ${limit} per event.\n`,
@@ -140,7 +178,11 @@ class EventReader {
   }
 
   #typeText(): string {
-    if (this.#hasType || this.#type === null || Buffer.byteLength(this.#type) > maxTypeBytes) return '';
+    return this.#ownType !== null && !this.redundantType() ? '' : this.#payload();
+  }
+
+  #payload(): string {
+    if (this.#type === null || Buffer.byteLength(this.#type) > maxTypeBytes) return '';
     return validText(this.#type) ?? '';
   }
 }

@@ -58,8 +58,8 @@ export function createEventSegmentRepository(db: Queryable) {
     ...createByteCheckRepository(db, sql.fragment`event_segments`),
 
     /**
-     * Adds a segment and locks its update. Returns false if the update runs, is gone, or belongs to a deleted stack, if the
-     * segment's blob is pending deletion, or if another segment has events of the same range: readers rely on the order of segments.
+     * Adds a segment and locks its update. Returns false if the update runs, is gone, or belongs to a stack that cannot be restored, if
+     * the segment's blob is pending deletion, or if another segment has events of the same range: readers rely on the order of segments.
      */
     insert: async (segment: NewSegment): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -69,7 +69,8 @@ export function createEventSegmentRepository(db: Queryable) {
         ),
         ended as (
           select u.id from updates u join stacks s on s.id = u.stack_id
-          where u.id = ${segment.updateId} and u.status not in ('not started', 'running') and s.deleted_at is null
+          where u.id = ${segment.updateId} and u.status not in ('not started', 'running')
+            and (s.deleted_at is null or s.restorable_until is not null)
           for no key update of u
         )
         insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes, stored_bytes,

@@ -2,7 +2,9 @@ import { Type } from 'typebox';
 import { SubjectFacts } from '../access/access-decision.ts';
 import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { isReservedName } from '../stacks/names.ts';
 import { isInScope } from '../stacks/stack-list-repository.ts';
 import { TokenKind } from './token-kinds.ts';
 
@@ -194,12 +196,17 @@ export function createIdentityRepository(db: Queryable) {
       db.query(sql.nothing`
         /* identity.removeOrganization */ delete from organizations where id = ${organizationId}`),
 
-    /** Creates the organization if it does not exist. Returns its id, and whether this call created it. */
+    /** Creates the organization if it does not exist. Returns its id, and whether this call created it. Throws InvalidRequestError. */
     ensureOrganization: async (name: string): Promise<{ id: string; created: boolean }> => {
       const created = await db.maybeOne(sql.rows(IdRow)`
         /* identity.insertOrganization */
         insert into organizations (name) values (${name}) on conflict (name) do nothing returning id`);
-      if (created) return { id: created.id, created: true };
+      if (created) {
+        // Only now: organizations of earlier releases keep their names.
+        if (isReservedName(name))
+          throw new InvalidRequestError(`Organization name ${JSON.stringify(name)} is reserved`);
+        return { id: created.id, created: true };
+      }
       const found = await db.one(sql.rows(IdRow)`
         /* identity.getOrganization */ select id from organizations where name = ${name}`);
       return { id: found.id, created: false };

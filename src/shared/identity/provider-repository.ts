@@ -108,6 +108,10 @@ export function createProviderRepository(db: Queryable) {
         from mapped_team_members g join teams e on e.id = g.team_id join organizations o on o.id = e.organization_id
         where g.user_id = ${userId}`),
 
+    isInTeam: (teamId: string, userId: string): Promise<boolean> =>
+      db.exists(sql.rows(IdRow)`
+        /* providers.isInTeam */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId}`),
+
     /** Adds the user to a team because of a group. Returns false if the user was already a member, by hand or by a group. */
     addMappedTeam: async (teamId: string, userId: string): Promise<boolean> => {
       const added = await db.maybeOne(sql.rows(IdRow)`

@@ -19,6 +19,16 @@ export function isOrganizationName(name: string): boolean {
   return organizationPattern.test(name);
 }
 
+/** First parts of paths that programs call: the server has no pages below them. */
+export const programPaths = 'api trpc scim policy-packs assets fonts healthz readyz metrics'.split(' ');
+/** Of other pages. */
+const pagePaths = ['account', 'cli-login', 'sign-in', 'sign-out'];
+
+/** Whether the pages of an organization with that name would have the addresses of others. A proxy may ignore the case. */
+export function isReservedName(name: string): boolean {
+  return [...programPaths, ...pagePaths].includes(name.toLowerCase());
+}
+
 export function isLogin(name: string): boolean {
   return loginPattern.test(name);
 }

@@ -41,6 +41,8 @@ export interface StackFilter {
   /** In the first organization, only stacks after this one. */
   readonly after: StackRef | null;
   readonly limit: number;
+  /** Whether the last update of a stack may be one that ended without having started. */
+  readonly unstarted: boolean;
   /** Limit for tags and names together. At least one stack is always listed. */
   readonly maxBytes: number;
 }
@@ -90,6 +92,12 @@ export function createStackListRepository(db: Queryable) {
     return sql.fragment`l.organization_id = o.id and ${listedUnder} and ${afterCursor} and (o.facts is null or ${isReadable})`;
   };
 
+  /** The update of a stack `m` that counts as its last one in place of the noted one. */
+  const lastUpdate = ({ unstarted }: StackFilter) =>
+    unstarted
+      ? sql.fragment`stack_id = m.id and not dry_run and kind <> 'preview' order by number desc limit 1`
+      : sql.fragment`id = m.active_update_id and not dry_run and kind <> 'preview' offset 0`;
+
   return {
     /**
      * The organizations of a token's holder in order of their names: one of them or all, from the name `from` on. Excludes organizations whose
@@ -120,7 +128,7 @@ export function createStackListRepository(db: Queryable) {
     },
 
     /**
-     * A page of stacks. Reads a row of each and of the update that holds it: an organization only when the ones before it do not fill
+     * A page of stacks. Reads a row of each and of the update that holds it, or of its last one: an organization only when the ones before it do not fill
      * the page, and by lateral joins, because Postgres would rather read all of a table than a tenth of it through an index.
      */
     list: (filter: StackFilter) =>
@@ -153,8 +161,7 @@ export function createStackListRepository(db: Queryable) {
         left join lateral (
           select resource_count from checkpoints where id = m.checkpoint_id and m.active_update_id is not null offset 0) c on true
         left join lateral (
-          select kind, status, started_at, created_at from updates
-          where id = m.active_update_id and not dry_run and kind <> 'preview' offset 0
+          select kind, status, started_at, created_at from updates where ${lastUpdate(filter)}
         ) u on true
         where m.total <= ${filter.maxBytes} or m.rank = 1 order by m.rank`),
   };

@@ -10,8 +10,8 @@ const keyPattern = /^[^:]*:(config:)?[^:]*$/;
 const members: readonly string[] = ['string', 'secret', 'object'];
 /** What Go takes for a member: it ignores the case, and takes the long s, too. */
 const memberPattern = /^(string|secret|object)$/iu;
-/** A text in the environment that the CLI parses. */
-const environmentsName = 'stack.environments';
+/** The environments of Pulumi ESC that the stack's file names: a text in the environment that the CLI parses. */
+export const environmentsName = 'stack.environments';
 
 /**
  * The part of a configuration that the CLI can read, as JSON text; null: all of it. The CLI would show no history at all because of one value

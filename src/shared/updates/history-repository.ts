@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, type SqlFragment, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { timeSliceBytes } from '../platform/slices/slices.ts';
 import type { StackRef } from '../stacks/names.ts';
 import { stackNamed } from '../stacks/stack-repository.ts';
 import type { UpdateKind, UpdateStatus } from './update-state.ts';
@@ -41,6 +42,15 @@ const UpdateStatusRow = Type.Object({
   mayHaveEventRows: Type.Boolean(),
   hasDeletedEvents: Type.Boolean(),
 });
+const ConfigurationRow = Type.Object({
+  updateId: Type.String(),
+  /** Null if it exceeds the requested size. */
+  config: Text,
+  /** Null if it exceeds 1 MiB. */
+  environment: Text,
+});
+/** The configuration with which an update ran. */
+export type ConfigurationRow = Row<typeof ConfigurationRow>;
 const TextRow = Type.Object({ text: Type.String() });
 
 /** A text of an update that the client supplied, and that may be large. */
@@ -138,6 +148,20 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
         where m.total <= ${maxBytes} or m.total = m.bytes
         order by m.number desc`);
     },
+
+    /**
+     * The configuration of the newest update that may have deployed it; null if there is none. Imports and renames leave it as it was, unless
+     * they have one, as they may if they come from another backend.
+     */
+    findConfiguration: (stackId: string, maxBytes: number) =>
+      db.maybeOne(sql.rows(ConfigurationRow)`
+        /* history.findConfiguration */
+        select u.id as "updateId",
+          case when octet_length(${texts.config}) <= ${maxBytes} then ${texts.config} end as config,
+          case when octet_length(${texts.environment}) <= ${timeSliceBytes} then ${texts.environment} end as environment
+        from updates u
+        where u.stack_id = ${stackId} and ${isEffective} and (u.kind not in ('import', 'rename') or u.config <> '{}')
+        order by u.number desc limit 1`),
 
     /** The update, if it belongs to that stack. */
     find: (id: string, ref: StackRef, maxBytes: number) =>

@@ -3,6 +3,7 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { timeSliceBytes } from '../platform/slices/slices.ts';
 import type { StackRef } from '../stacks/names.ts';
+import { stackJoins, stackNamed } from '../stacks/stack-repository.ts';
 import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const Status = Type.Unsafe<UpdateStatus>(Type.String());
@@ -115,20 +116,24 @@ export type UpdateRepository = ReturnType<typeof createUpdateRepository>;
 /** Updates: the record, the lease and the pointers to state. All times are by the database's clock. */
 export function createUpdateRepository(db: Queryable) {
   const withJournal = sql.fragment`updates u left join journals j on j.update_id = u.id`;
-  const inStack = (id: string, ref: StackRef) => sql.fragment`
-    u.id = ${id} and exists (
-      select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-      where s.id = u.stack_id and o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}
-        and s.deleted_at is null)`;
+  const isOf = (ref: StackRef) =>
+    sql.fragment`exists (select 1 from ${stackJoins} where s.id = u.stack_id and ${stackNamed(ref)})`;
   // The database's time as a value that an index scan can use: read once, not for each row.
   const once = sql.fragment`(select clock_timestamp())`;
   const ofLiveStack = sql.fragment`exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)`;
 
   return {
-    /** The update, if it belongs to that stack. Runs on every lease call. */
+    /** The update, if it belongs to that stack. */
+    findNamed: (id: string, ref: StackRef) =>
+      db.maybeOne(sql.prepared('updates_find_named', UpdateRow)`
+        /* updates.findNamed */ select ${updateColumns} from ${withJournal} where u.id = ${id} and ${isOf(ref)}`),
+
+    /** Also under the names that its stack had: a preview goes on after a rename. Runs on every lease call. */
     findInStack: (id: string, ref: StackRef) =>
       db.maybeOne(sql.prepared('updates_find_in_stack', UpdateRow)`
-        /* updates.findInStack */ select ${updateColumns} from ${withJournal} where ${inStack(id, ref)}`),
+        /* updates.findInStack */ select ${updateColumns} from ${withJournal} where u.id = ${id} and (${isOf(ref)} or ${ofLiveStack}
+          and exists (select 1 from former_stack_names f join organizations o on o.id = f.organization_id where f.stack_id = u.stack_id
+            and o.name = ${ref.organization} and f.project_name = ${ref.project} and f.stack_name = ${ref.stack}))`),
 
     /** Whether the lease belongs to an active update of any stack. */
     isLease: (hash: Buffer) =>
@@ -227,8 +232,7 @@ export function createUpdateRepository(db: Queryable) {
           select id from updates
           where status in ('not started', 'running') and expires_at > ${once} + make_interval(secs => ${seconds})
             and (${stackId}::uuid is null or stack_id = ${stackId}::uuid)
-          for update skip locked))
-        returning id`);
+          for update skip locked)) returning id`);
       return rows.map((row) => row.id);
     },
 
@@ -245,9 +249,8 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     setResourceChanges: (id: string, changes: string) =>
-      db.query(
-        sql.nothing`/* updates.setResourceChanges */ update updates set resource_changes = ${changes} where id = ${id}`,
-      ),
+      db.query(sql.nothing`
+        /* updates.setResourceChanges */ update updates set resource_changes = ${changes} where id = ${id}`),
 
     /** The CLI version sent when the update was created; "" if there was none, or if the environment exceeds 1 MiB. */
     findClientVersion: async (id: string): Promise<string> => {

@@ -17,6 +17,11 @@ const idTokenTypes = ['urn:ietf:params:oauth:token-type:id_token', 'urn:ietf:par
 const requestedTypes = 'urn:pulumi:token-type:access_token:';
 const audiencePattern = /^urn:pulumi:org:([a-zA-Z0-9_.-]{1,100})$/;
 
+/** The parameters that are read: others are ignored (RFC 6749, 3.2). */
+const names: ReadonlySet<string> = new Set(
+  'audience expiration grant_type requested_token_type scope subject_token subject_token_type'.split(' '),
+);
+
 /** An id token with all claims of a CI system has 1 to 2 KiB. */
 const maxTokenChars = 16 * 1024;
 const maxSeconds = 10 * 365 * 86_400;
@@ -113,7 +118,7 @@ function jsonEntries(body: Buffer): [string, string][] {
     throw new ExchangeError('invalid_request', 'The body is not a JSON object');
   return Object.entries(value).flatMap(([name, each]): [string, string][] => {
     if (typeof each === 'string' || typeof each === 'number') return [[name, String(each)]];
-    if (each === null) return [];
+    if (each === null || !names.has(name)) return [];
     throw new ExchangeError('invalid_request', `${name.slice(0, 60)} is not text`);
   });
 }

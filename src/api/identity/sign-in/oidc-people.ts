@@ -1,17 +1,15 @@
-import { createIdentityRepository } from '../../../shared/identity/identity-repository.ts';
-import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
 import { createProviderRepository } from '../../../shared/identity/provider-repository.ts';
-import { createTeamRepository } from '../../../shared/identity/team-repository.ts';
 import type { OidcConfig } from '../../../shared/platform/config/oidc.ts';
+import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { isLogin } from '../../../shared/stacks/names.ts';
-import { exceedsUserBounds } from '../../access/grant-bounds.ts';
-import { patientLockMs } from '../../access/people-changes.ts';
+import { changePeople, patientLockMs } from '../../access/people-changes.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { type MappedAccess, mapGroups, readGroupMapping } from './group-mapping.ts';
+import { groupPlans, type KnownUser, type Plan } from './group-plans.ts';
 import type { Claims } from './oidc-client.ts';
 import type { SignedIn } from './session-service.ts';
 
@@ -27,50 +25,85 @@ interface Person {
 /** Finds or creates the user for an account of the provider, and applies its group mapping. */
 export class OidcPeople {
   readonly #config: OidcConfig;
-  readonly #logger: Logger;
   readonly #mapping: ReturnType<typeof readGroupMapping>;
+  /** One after the other: a role that ends takes its teams along. */
+  readonly #plans: readonly Plan[];
 
   /** Throws ConfigError. */
   constructor(config: OidcConfig, logger: Logger) {
     this.#config = config;
-    this.#logger = logger;
     this.#mapping = config.groupsFile === null ? [] : readGroupMapping(config.groupsFile);
+    this.#plans = groupPlans(logger);
   }
 
-  /** Call in the transaction that begins the session. Throws ForbiddenError with a message for the user. */
-  async admit(tx: Queryable, claims: Claims, audit: AuditTrail): Promise<SignedIn> {
+  /**
+   * Runs `begin`, which begins the session, in the transaction of the changes. Waits for other changes of people only if there are any. Throws
+   * ForbiddenError with a message for the user, UnavailableError.
+   */
+  async admit<T>(
+    db: Database,
+    claims: Claims,
+    audit: AuditTrail,
+    begin: (tx: Queryable, user: SignedIn) => Promise<T>,
+  ): Promise<T> {
     this.#assertDomain(claims);
     const person = {
       issuer: claims.iss,
       subject: claims.sub,
       access: mapGroups(this.#mapping, this.#groupsOf(claims)),
     };
-    const people = createPeopleRepository(tx);
-    await people.lock(patientLockMs);
-    const providers = createProviderRepository(tx);
-    const found = await providers.findIdentity(person.issuer, person.subject);
-    if (found && !found.isActive) throw new ForbiddenError('This user was deactivated');
-    const user = found ?? (await this.#create(tx, claims, person));
-    audit.identify({ userId: user.userId, login: user.login, signIn: 'provider' });
-    const suspensions = await providers.listSuspensions(user.userId);
-    const access = new Map([...person.access].filter(([organization]) => !suspensions.includes(organization)));
-    await this.#applyGroups(tx, user, access, audit);
-    if (!found)
-      await recordOfPerson(tx, audit, {
-        action: 'user.create',
-        login: user.login,
-        object: user.login,
-        details: { issuer: person.issuer, subject: person.subject },
+    const known = await db.inTransaction((tx) => this.#findUnchanged(tx, claims, person));
+    const enter = async (tx: Queryable, { login, userId }: KnownUser): Promise<T> => {
+      await createProviderRepository(tx).noteSignIn(person.issuer, person.subject);
+      return begin(tx, { login, userId, method: 'provider' });
+    };
+    if (known)
+      return db.inTransaction(async (tx) => {
+        audit.identify({ userId: known.userId, login: known.login, signIn: 'provider' });
+        return enter(tx, known);
       });
-    await providers.noteSignIn(person.issuer, person.subject);
-    return { ...user, method: 'provider' };
+    // People who come back from the provider cannot repeat the call.
+    return changePeople(
+      db,
+      'sign-in',
+      async (tx) => enter(tx, await this.#change(tx, claims, person, audit)),
+      patientLockMs,
+    );
   }
 
-  async #create(
-    tx: Queryable,
-    claims: Claims,
-    { access, issuer, subject }: Person,
-  ): Promise<{ readonly userId: string; readonly login: string }> {
+  /** The user, if a sign-in changes neither roles nor teams. Throws as `admit` does. */
+  async #findUnchanged(db: Queryable, claims: Claims, person: Person): Promise<KnownUser | null> {
+    const found = await createProviderRepository(db).findIdentity(person.issuer, person.subject);
+    if (!found) {
+      this.#loginOf(claims, person);
+      return null;
+    }
+    assertActive(found);
+    const access = await accessOf(db, found.userId, person);
+    for (const plan of this.#plans) if ((await plan(db, found, access)).length > 0) return null;
+    return found;
+  }
+
+  /** Finds or creates the user, and applies the groups. */
+  async #change(tx: Queryable, claims: Claims, person: Person, audit: AuditTrail): Promise<KnownUser> {
+    const { issuer, subject } = person;
+    const found = await createProviderRepository(tx).findIdentity(issuer, subject);
+    if (found) assertActive(found);
+    const user = found ?? (await this.#create(tx, claims, person));
+    const { login, userId } = user;
+    audit.identify({ userId, login, signIn: 'provider' });
+    const access = await accessOf(tx, userId, person);
+    for (const plan of this.#plans) for (const change of await plan(tx, user, access)) await change(tx, audit);
+    if (!found)
+      await recordOfPerson(tx, audit, {
+        ...{ action: 'user.create', login, object: login },
+        details: { issuer, subject },
+      });
+    return user;
+  }
+
+  /** The login of a user that may be created. */
+  #loginOf(claims: Claims, { access }: Person): string {
     const { createUsers, loginClaim } = this.#config;
     if (createUsers === 'none' || (createUsers === 'mapped' && access.size === 0))
       throw new ForbiddenError(
@@ -79,6 +112,11 @@ export class OidcPeople {
     const login = claims[loginClaim];
     if (typeof login !== 'string' || !isLogin(login) || (loginClaim === 'email' && claims['email_verified'] !== true))
       throw new ForbiddenError(`The provider sends no usable login: claim ${loginClaim}`);
+    return login;
+  }
+
+  async #create(tx: Queryable, claims: Claims, person: Person): Promise<KnownUser> {
+    const login = this.#loginOf(claims, person);
     const providers = createProviderRepository(tx);
     const email = claims['email_verified'] === true ? textOf(claims['email']) : '';
     const userId = await providers.insertUser(login, textOf(claims['name']), email);
@@ -87,81 +125,8 @@ export class OidcPeople {
       throw new ForbiddenError(
         `The login ${login} belongs to another user; an operator can link you: holdfast admin user link`,
       );
-    await providers.insertIdentity(userId, issuer, subject);
+    await providers.insertIdentity(userId, person.issuer, person.subject);
     return { userId, login };
-  }
-
-  /** Applies the group mapping, and removes roles and teams from earlier groups. Manual assignments stay. */
-  async #applyGroups(
-    tx: Queryable,
-    { login, userId }: { readonly userId: string; readonly login: string },
-    access: ReadonlyMap<string, MappedAccess>,
-    audit: AuditTrail,
-  ): Promise<void> {
-    const providers = createProviderRepository(tx);
-    const identity = createIdentityRepository(tx);
-    const memberships = new Map((await providers.listMemberships(userId)).map((each) => [each.organization, each]));
-    const record = (action: 'member.add' | 'member.role' | 'member.remove', organization: string, details: object) =>
-      audit.record(tx, { action, organization, object: login, details: { ...details, by: 'groups' } });
-    for (const [name, { role }] of access) {
-      const present = memberships.get(name);
-      // Assigned manually, or changed manually since.
-      if (present && present.role !== present.mappedRole) continue;
-      const organization = await identity.findOrganization(name);
-      if (!organization) {
-        this.#logger.warn({ organization: name }, 'group mapping names an organization that does not exist');
-        continue;
-      }
-      if (present?.role === role) continue;
-      await identity.setMembership(organization.id, userId, role);
-      await providers.setMappedRole(organization.id, userId, role);
-      await record(present ? 'member.role' : 'member.add', name, { role });
-    }
-    for (const { mappedRole, organization, organizationId, role } of memberships.values()) {
-      if (mappedRole === null) continue;
-      if (role !== mappedRole) await providers.forgetMappedRole(organizationId, userId);
-      else if (!access.has(organization)) {
-        await createPeopleRepository(tx).removeMembership(organizationId, userId);
-        await record('member.remove', organization, { role });
-      }
-    }
-    await this.#applyTeams(tx, { login, userId }, access, audit);
-  }
-
-  async #applyTeams(
-    tx: Queryable,
-    { login, userId }: { readonly userId: string; readonly login: string },
-    access: ReadonlyMap<string, MappedAccess>,
-    audit: AuditTrail,
-  ): Promise<void> {
-    const providers = createProviderRepository(tx);
-    const teams = createTeamRepository(tx);
-    for (const { organization, team, teamId } of await providers.listMappedTeams(userId)) {
-      if (access.get(organization)?.teams.includes(team)) continue;
-      await teams.removeMember(teamId, userId);
-      await audit.record(tx, { action: 'team.remove', organization, object: team, details: { login, by: 'groups' } });
-    }
-    for (const [name, { teams: wanted }] of access) {
-      const organization = wanted.length > 0 ? await createIdentityRepository(tx).findOrganization(name) : null;
-      if (!organization) continue;
-      for (const team of wanted) {
-        const found = await teams.find(organization.id, team);
-        if (!found) this.#logger.warn({ organization: name, team }, 'group mapping names a team that does not exist');
-        else if (await exceedsUserBounds(tx, organization.id, { userIds: [userId], joining: found.id }))
-          // A sign-in must not fail because of it.
-          this.#logger.warn(
-            { organization: name, team, login },
-            'a user is in no further team: too many grants would apply',
-          );
-        else if (await providers.addMappedTeam(found.id, userId))
-          await audit.record(tx, {
-            action: 'team.add',
-            organization: name,
-            object: team,
-            details: { login, by: 'groups' },
-          });
-      }
-    }
   }
 
   #assertDomain(claims: Claims): void {
@@ -184,6 +149,16 @@ export class OidcPeople {
     const groups = [claims[groupsClaim] ?? []].flat().slice(0, maxGroups);
     return groups.filter((group): group is string => typeof group === 'string');
   }
+}
+
+function assertActive({ isActive }: { readonly isActive: boolean }): void {
+  if (!isActive) throw new ForbiddenError('This user was deactivated');
+}
+
+/** What groups give, without the organizations whose provider has suspended the user. */
+async function accessOf(db: Queryable, userId: string, { access }: Person): Promise<Person['access']> {
+  const suspensions = await createProviderRepository(db).listSuspensions(userId);
+  return new Map([...access].filter(([organization]) => !suspensions.includes(organization)));
 }
 
 function textOf(value: unknown): string {

@@ -84,10 +84,9 @@ export class OidcService {
     const flow = JSON.parse(data) as Flow;
     const claims = await client.finish(search, flow);
     try {
-      const cookies = await this.#db.inTransaction(async (tx) => {
-        const user = await people.admit(tx, claims, audit);
-        return this.#sessions.begin(tx, user, visit, audit);
-      });
+      const cookies = await people.admit(this.#db, claims, audit, (tx, user) =>
+        this.#sessions.begin(tx, user, visit, audit),
+      );
       return { cookies, next: flow.next };
     } catch (error) {
       if (error instanceof ForbiddenError) await this.#noteRefusal(claims, error, audit);

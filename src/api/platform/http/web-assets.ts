@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { programPaths } from '../../../shared/stacks/names.ts';
 import { html } from '../pages/html.ts';
 import { isLinkPreview, linkCard } from '../pages/link-card.ts';
 import { pageHeaders, renderPage } from '../pages/page.ts';
@@ -14,7 +15,7 @@ const hashed = /^\/assets\/[\w.-]+\.(?:js|css|svg|png|woff2)$/;
 /** Files that change with a release. */
 const named = /^\/(?:fonts\/[\w.-]+\.woff2|theme\.js|mark\.svg)$/;
 /** Paths for programs and operators. A browser and a program get the same error for a wrong path among them. */
-const notPages = /^\/(?:api|trpc|scim|policy-packs|admin|assets|fonts|healthz|readyz|metrics)(?:\/|$)/;
+const notPages = new RegExp(`^/(?:${programPaths.join('|')})(?:/|$)`);
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;
 const dayMs = 24 * 60 * 60 * 1000;

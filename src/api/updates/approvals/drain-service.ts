@@ -21,7 +21,7 @@ export class DrainService {
   async drain(ref: StackRef, updateId: string, caller: Caller, reason: string, audit: AuditTrail): Promise<void> {
     const { db, updates } = this.#context;
     const drain = { by: caller.login, reason: parseReason(reason) };
-    if (!(await updates.findInStack(updateId, ref))) throw updateNotFound(updateId);
+    if (!(await updates.findNamed(updateId, ref))) throw updateNotFound(updateId);
     await db.inTransaction(async (tx) => {
       const access = await lockAccess(tx, ref.organization, caller);
       const locked = await lockUpdate(tx, updateId);

@@ -11,12 +11,12 @@ import {
   createUpdateRuleRepository,
   type StackWithRules,
 } from '../../../shared/updates/rules/update-rule-repository.ts';
-import { createResourceRepository } from '../../search/resource-repository.ts';
+import { createReaderRepository } from '../../search/reader-repository.ts';
+import { type AllReaders, findAllReaders, maxReaders } from './all-readers.ts';
 import { listOutputs } from './output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs } from './output-loss-repository.ts';
 
-/** Consumers that are looked up, and those that are named. */
-const maxConsumers = 200;
+/** More are not named. */
 const maxNames = 10;
 
 /** Changes that would remove the outputs of a stack. */
@@ -46,7 +46,7 @@ interface Consumers {
   /** Names those that the caller may read, and counts the others. */
   readonly named: string;
   readonly counted: string;
-  /** Null unless the newest states of these stacks are not indexed, and may have a reference or not: why. */
+  /** Null unless it is not known whether they are consumers: why. */
   readonly doubt: string | null;
 }
 
@@ -90,7 +90,7 @@ export async function assertNotConsumed(
 ): Promise<void> {
   const rule = stack.updateRules.first('consumers');
   if (rule?.settings.mode !== 'refuse') return;
-  const consumers = (await describeConsumers(tx, stack, access, true)) ?? describeUnindexed(stack, access, unindexed);
+  const consumers = (await describeOwn(tx, stack, access)) ?? describeUnindexed(access, unindexed);
   if (consumers === null) return;
   const note = rule.note === '' ? '' : ` ${rule.note}`;
   throw new ConsumersError(
@@ -113,7 +113,7 @@ export async function warnOfConsumers(
   if (!stack || !rule) return null;
   // A rule that refuses has waited, or will.
   const unindexed = rule.settings.mode === 'warn' ? await awaitIndex(db, stack, until) : [];
-  const consumers = (await describeConsumers(db, stack, access, false)) ?? describeUnindexed(stack, access, unindexed);
+  const consumers = (await describeAll(db, stack, access)) ?? describeUnindexed(access, unindexed);
   return consumers && `Stack ${formatStackRef(ref)} ${isReadBy(consumers, consumers.named)}: ${losses[loss]}.`;
 }
 
@@ -133,10 +133,9 @@ export async function checkOutputLoss(
   const { id: stackId, stackVersion } = stack;
   const loss = await createOutputLossRepository(tx).findPreviewed({ stackId, stackVersion, ...preview });
   if (loss === null) return null;
-  const unknown = describeUnindexed(stack, access, unindexed);
-  const refusing =
-    rule.settings.mode === 'refuse' ? ((await describeConsumers(tx, stack, access, true)) ?? unknown) : null;
-  const consumers = refusing ?? (await describeConsumers(tx, stack, access, false)) ?? unknown;
+  const unknown = describeUnindexed(access, unindexed);
+  const refusing = rule.settings.mode === 'refuse' ? ((await describeOwn(tx, stack, access)) ?? unknown) : null;
+  const consumers = refusing ?? (await describeAll(tx, stack, access)) ?? unknown;
   if (consumers === null) return null;
   const { isUnknown, names } = loss;
   const ofStack = (by: string): string => `of stack ${formatStackRef(stack)}, which ${by}`;
@@ -161,57 +160,48 @@ export async function findRemovedOutputs(
 ): Promise<(RemovedOutputs & { readonly consumers: string | null }) | null> {
   const loss = await createOutputLossRepository(db).find(updateId);
   if (loss === null) return null;
-  return { ...loss, consumers: (await describeConsumers(db, stack, access, false))?.named ?? null };
+  return { ...loss, consumers: (await describeAll(db, stack, access))?.named ?? null };
 }
 
-/** Null if there are none. `isOwn`: of the stack's organization alone. */
-async function describeConsumers(
-  db: Queryable,
-  stack: StackRef,
-  access: LockedAccess,
-  isOwn: boolean,
-): Promise<Consumers | null> {
-  const consumers = await createResourceRepository(db).listConsumers(stack, { isOwn, limit: maxConsumers });
-  return describe(stack, access, consumers);
+/** Of the stack's organization. Null if there are none. */
+async function describeOwn(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
+  const own = await createReaderRepository(db).listOwn(stack, maxReaders);
+  return describe(access, { own, count: own.length });
+}
+
+/** For warnings: of all organizations. Null if there are none. */
+async function describeAll(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
+  const found = await findAllReaders(db, stack);
+  if (found !== null) return describe(access, found);
+  const others = 'other stacks';
+  return { named: others, counted: others, doubt: ': reading which ones took too long' };
 }
 
 /** Null if there are none. */
-function describeUnindexed(
-  stack: StackRef,
-  access: LockedAccess,
-  unindexed: readonly UnindexedStack[],
-): Consumers | null {
-  const described = describe(stack, access, unindexed);
-  const doubt = unindexed.some(({ isFailing }) => isFailing)
+function describeUnindexed(access: LockedAccess, unindexed: readonly UnindexedStack[]): Consumers | null {
+  const described = describe(access, { own: unindexed, count: unindexed.length });
+  const reason = unindexed.some(({ isFailing }) => isFailing)
     ? 'cannot be indexed (the log of the workers says why)'
     : 'is not indexed yet (try again in a minute)';
-  return described && { ...described, doubt };
+  return described && { ...described, doubt: `, of which the newest state ${reason}` };
 }
 
-function describe(
-  stack: StackRef,
-  access: LockedAccess,
-  stacks: readonly (StackRef & { readonly tags: string })[],
-): Consumers | null {
-  if (stacks.length === 0) return null;
-  const names = stacks
-    .filter(
-      ({ tags, ...ref }) =>
-        ref.organization === stack.organization &&
-        hasPermission(permissionsOn(access, { ...ref, tags: readTags(tags) }), 'read'),
-    )
+function describe(access: LockedAccess, { count, own }: AllReaders): Consumers | null {
+  if (count === 0) return null;
+  const names = own
+    .filter(({ tags, ...ref }) => hasPermission(permissionsOn(access, { ...ref, tags: readTags(tags) }), 'read'))
     .map(formatStackRef)
     .slice(0, maxNames);
-  return { named: durationText(stacks.length, names), counted: durationText(stacks.length, []), doubt: null };
+  return { named: durationText(count, names), counted: durationText(count, []), doubt: null };
 }
 
 function isReadBy({ doubt }: Consumers, names: string): string {
-  return doubt === null ? `is read by ${names}` : `may be read by ${names}, of which the newest state ${doubt}`;
+  return doubt === null ? `is read by ${names}` : `may be read by ${names}${doubt}`;
 }
 
 function durationText(count: number, names: readonly string[]): string {
   const more = count - names.length;
-  const others = `${more}${count === maxConsumers ? ' or more' : ''}${names.length > 0 ? ' other' : ''} stack${more === 1 ? '' : 's'}`;
+  const others = `${more}${count === maxReaders ? ' or more' : ''}${names.length > 0 ? ' other' : ''} stack${more === 1 ? '' : 's'}`;
   return [...names, ...(more > 0 ? [others] : [])].join(', ');
 }
 

@@ -16,6 +16,9 @@ export interface Exchange {
   readonly expiresAt: Date;
 }
 
+/** More than the longest call takes. */
+const keptMinutes = 10;
+
 /** The exchanged id tokens, shared by all replicas. */
 export function createExchangeRepository(db: Queryable) {
   return {
@@ -44,10 +47,11 @@ export function createExchangeRepository(db: Queryable) {
         where id = ${tokenId} and last_used_at is null and revoked_at is null and expires_at > clock_timestamp()
         returning id, expires_at as "expiresAt"`),
 
+    /** Those that no call looks for which was admitted before its id token expired. */
     deleteExpired: (limit: number) =>
       db.query(sql.nothing`
         /* exchanges.deleteExpired */
         delete from exchanged_id_tokens where key in (
-          select key from exchanged_id_tokens where expires_at < now() order by expires_at limit ${limit})`),
+          select key from exchanged_id_tokens where expires_at < now() - make_interval(mins => ${keptMinutes}) order by expires_at limit ${limit})`),
   };
 }

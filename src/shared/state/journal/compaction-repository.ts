@@ -43,7 +43,7 @@ export function createCompactionRepository(db: Queryable) {
   return {
     /**
      * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, there is no journal, or its
-     * stack was deleted: for good, with `deletedToo`.
+     * stack was deleted: for good, with `deletedToo` or if it only has to be read back.
      * A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored.
      * If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
      * The commit does not wait for the disk: a claim only saves work, and one that a crash of Postgres has undone is claimed again. Call it outside
@@ -59,8 +59,10 @@ export function createCompactionRepository(db: Queryable) {
         with quick as materialized (select set_config('synchronous_commit', 'off', true))
         update journals j set compaction_claim = ${claim}, compaction_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
         from quick, updates u
-          join stacks s on s.id = u.stack_id and (s.deleted_at is null or (${deletedToo} and s.restorable_until is not null))
-        where j.update_id = ${updateId} and u.id = j.update_id and (j.compaction_claimed_until is null or j.compaction_claimed_until <= clock_timestamp()
+          join stacks s on s.id = u.stack_id
+        where j.update_id = ${updateId} and u.id = j.update_id
+          and (s.deleted_at is null or (s.restorable_until is not null and (${deletedToo} or j.entry_count <= j.compacted_entries)))
+          and (j.compaction_claimed_until is null or j.compaction_claimed_until <= clock_timestamp()
           or j.compaction_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
         returning ${updateColumns}, ${environmentColumn},
           exists (select 1 from journal_snapshots p where p.update_id = j.update_id) as "hasSnapshot"`),
@@ -150,14 +152,15 @@ export function createCompactionRepository(db: Queryable) {
     /**
      * Claims ended updates whose journal has not been compacted or read back yet. Updates that were never tried come first. Others
      * are retried after a pause that starts at 20 s and doubles up to one hour. The pause is stored before the attempt, so an
-     * attempt that crashes the process also counts.
+     * attempt that crashes the process also counts. Of deleted stacks that can be restored, journals are only read back.
      */
     claimUncompacted: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* journals.claimUncompacted */
         with due as (
           select j.update_id from journals j join stacks s on s.id = j.stack_id
-          where j.compacted_at is null and s.deleted_at is null and j.ended_at is not null
+          where j.compacted_at is null and j.ended_at is not null
+            and (s.deleted_at is null or (s.restorable_until is not null and j.entry_count <= j.compacted_entries))
             and (j.next_compaction_at is null or j.next_compaction_at <= ${once}
               -- The clock was set back.
               or j.next_compaction_at > ${once} + interval '1 hour')

@@ -25,6 +25,8 @@ const StoredChunkRow = Type.Object({
 export type StoredChunkRow = Row<typeof StoredChunkRow>;
 
 const IdRow = Type.Object({ id: Type.Integer() });
+const MarkedRow = Type.Object({ id: Type.Integer(), baseId: Nullable(Type.Integer()) });
+const CountRow = Type.Object({ count: Type.Integer() });
 
 /** The location of a chunk's bytes. */
 export interface ChunkLocation {
@@ -115,20 +117,43 @@ export function createChunkRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Deletes chunks that no version and no other chunk needs, and clears the mark of the others. Returns how many it looked at. */
-    sweep: async (limit: number): Promise<number> => {
-      const rows = await db.any(sql.rows(IdRow)`
-        /* chunks.sweep */
-        with marked as materialized (
-          select p.id, exists (select 1 from checkpoint_chunks c where c.chunk_id = p.id)
-              or exists (select 1 from version_chunks d where d.base_id = p.id) as needed
-          from version_chunks p where p.unreferenced_since is not null
-          order by p.unreferenced_since limit ${limit} for update of p skip locked
-        ),
-        kept as (update version_chunks p set unreferenced_since = null from marked m where p.id = m.id and m.needed),
-        deleted as (delete from version_chunks p using marked m where p.id = m.id and not m.needed)
-        select id from marked`);
-      return rows.length;
-    },
+    /**
+     * Deletes chunks that no version and no other chunk needs, and clears the mark of the others, without waiting for a transaction that
+     * releases some of them. Returns how many it has deleted or cleared.
+     */
+    sweep: (limit: number): Promise<number> =>
+      db.transaction(async (tx) => {
+        const marked = await tx.any(sql.rows(MarkedRow)`
+          /* chunks.lockMarked */
+          select id, base_id as "baseId" from version_chunks where unreferenced_since is not null
+          order by unreferenced_since limit ${limit} for update skip locked`);
+        if (marked.length === 0) return 0;
+        const ids = marked.map(({ id }) => id);
+        const bases = marked.flatMap(({ baseId }) => baseId ?? []);
+        // A deletion marks the base.
+        const locked = await tx.any(sql.rows(IdRow)`
+          /* chunks.lockBases */
+          select id from version_chunks where id = any(${sql.array(bases, 'int8')}) for no key update skip locked`);
+        // A statement of its own, which sees what was released before the locks. What is released later waits for them.
+        const { count } = await tx.one(sql.rows(CountRow)`
+          /* chunks.sweep */
+          with marked as materialized (
+            select p.id, p.base_id, exists (select 1 from checkpoint_chunks c where c.chunk_id = p.id)
+                or exists (select 1 from version_chunks d where d.base_id = p.id) as needed
+            from version_chunks p where p.id = any(${sql.array(ids, 'int8')})
+          ),
+          kept as (
+            update version_chunks p set unreferenced_since = null from marked m where p.id = m.id and m.needed returning p.id),
+          deleted as (
+            delete from version_chunks p using marked m
+            where p.id = m.id and not m.needed
+              and (m.base_id is null or m.base_id = any(${sql.array(
+                locked.map(({ id }) => id),
+                'int8',
+              )}))
+            returning p.id)
+          select ((select count(*) from kept) + (select count(*) from deleted))::integer as count`);
+        return count;
+      }),
   };
 }
