@@ -14,11 +14,12 @@ const helpColumns = 110;
 
 /**
  * Runs the command in `given`. Returns the exit code: 1 if it failed or was rejected, 2 if the command line is
- * invalid, undefined if the process continues as a server. Each command loads its code when it runs.
+ * invalid (1 for `plan`, whose 2 means changes), undefined if the process continues as a server. Each command loads its code when it runs.
  */
 export async function runCommandLine(given: readonly string[], load = loadConfig): Promise<number | undefined> {
+  let args: readonly string[] = [];
   try {
-    const args = takeSettingsFile(given);
+    args = takeSettingsFile(given);
     const run: CommandRun = { loadConfig: load, exitCode: 0 };
     // Short path, because a container runs this every few seconds.
     if (args.length === 1 && args[0] === '--healthz') return await checkHealth(run.loadConfig());
@@ -28,7 +29,7 @@ export async function runCommandLine(given: readonly string[], load = loadConfig
     return run.exitCode;
   } catch (error) {
     // commander has printed the message.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : args[0] === 'plan' ? 1 : 2;
     // Only the message for problems that an operator can fix; the stack for bugs.
     const isPlain = error instanceof OperatorError || error instanceof AppError || isFileError(error);
     console.error(isPlain ? `holdfast: ${(error as Error).message}` : stackOf(error));

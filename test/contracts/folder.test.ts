@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -44,6 +45,22 @@ async function expectFolder(folder: Folder): Promise<void> {
 
 test('a folder on a disk keeps names, and shows files when they are complete', async () => {
   await expectFolder(await openFolder(`file://${home}/disk`, defaults));
+});
+
+test.each([
+  ['/acme#2026', '/acme#2026'],
+  ['/100%', '/100%'],
+  ['/a%20b?c', '/a%20b?c'],
+  ['file:///a%20b?region=x', '/a b'],
+])('%s is the folder %s', async (given, expected) => {
+  const [scheme = '', below = ''] = given.startsWith('file://') ? ['file://', given.slice(7)] : ['', given];
+  const folder = await openFolder(`${scheme}${home}/plain${below}`, defaults);
+  await folder.write('x', bytesOf(Buffer.from('content'))());
+  expect(await readFile(`${home}/plain${expected}/x`, 'utf8')).toBe('content');
+});
+
+test.each(['file:///100%', 's3://bucket/100%'])('%s has an escape that is none', async (location) => {
+  await expect(openFolder(location, defaults)).rejects.toThrow(LocationError);
 });
 
 test.each(['gs://bucket', 's3:///prefix', 'https://example.com'])('%s is refused', async (location) => {

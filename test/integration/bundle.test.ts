@@ -163,7 +163,7 @@ test('the configuration in the bundle is of the newest version: a preview, which
   await setConfig(`stack_version is not null and ${ofStack}`, 'of the version');
   await run();
   const text = await readFile(path.join(directory, stack.organization, 'config/proj/Pulumi.dev.yaml'), 'utf8');
-  expect(text).toContain('proj:place: of the version');
+  expect(text).toContain('"proj:place": "of the version"');
 });
 
 test('an entry of the history is later than the one before, also if the clock of the server was set back', async () => {

@@ -611,6 +611,34 @@ test('a field that cannot change is refused before anything is done', async () =
   expect([code, stderr]).toEqual([1, expect.stringMatching(/:1:1: url of Issuer .*\/ci cannot be changed/)]);
 });
 
+test('what the server stores in another form is as declared afterwards', async () => {
+  const windows = [{ cron: '0 18 * * 5', timeZone: 'UTC', minutes: 60 }];
+  await call('POST', 'update-rules', { kind: 'freeze', settings: { windows } });
+  const [{ cron, minutes, timeZone }] = windows as [(typeof windows)[0]];
+  const file = write(
+    { kind: 'Organization', name: stack.organization, spec: { decryptByRole: false, defaultPermissions: null } },
+    {
+      ...{ kind: 'Issuer', name: 'ci' },
+      spec: { url: 'https://ci.example', maxExpiration: 0, jwks: { issuer: 'https://ci.example', keys: [jwk] } },
+    },
+    {
+      ...{ kind: 'UpdateRule', name: 'weekend' },
+      spec: { rule: 'freeze', settings: { windows: [{ minutes, timeZone, cron }] } },
+    },
+  );
+  expect((await plan(file)).counts).toMatchObject({ create: 1, change: 1, unchanged: 1 });
+  await done(apply(file));
+  expect(await run('plan', '-f', file, '--detailed-exitcode')).toMatchObject({ code: 0 });
+});
+
+test('an invalid command line of a plan has not the exit code of changes', async () => {
+  const file = write({ kind: 'Team', name: 'blue' });
+  jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+  expect(await run('plan', '-f', file, '--detailed-exitcode', '--nonsense')).toMatchObject({ code: 1 });
+  expect(await run('apply', '-f', file, '--nonsense')).toMatchObject({ code: 2 });
+  jest.restoreAllMocks();
+});
+
 test('the last admin stays', async () => {
   const [{ login = '' } = {}] = await query<{ login: string }>(
     app,
@@ -645,7 +673,13 @@ test('a secret is set from a file, seen to change, and never shown', async () =>
   const changed = await run('plan', '-f', file);
   expect(changed.stdout).toContain('secret: (secret) → (secret) changed');
   shown.push(changed.stdout, JSON.stringify(parsed('apply', await done(apply(file, '--json')))));
-  expect(await stored()).not.toBe(first);
+  const second = await stored();
+  expect(second).not.toBe(first);
+  expect((await plan(file)).changes).toEqual([]);
+  // The server takes no other address without the secret.
+  const spec = { url: 'https://elsewhere.example', secret: { file: 'hook.txt' } };
+  shown.push((await done(apply(write({ kind: 'Webhook', name: 'ci', spec })))).stdout);
+  expect((await stored())?.length).toBe(second?.length);
   expect((await plan(file)).changes).toEqual([]);
   const { json } = await call('GET', 'managed-objects');
   shown.push(JSON.stringify(json), JSON.stringify(await listEvents(app, stack.organization)));

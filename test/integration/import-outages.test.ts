@@ -77,6 +77,15 @@ test('an outage while a stack is noted changes no result, and the run ends', asy
   expect(await query(app, 'select 1 from import_runs where ended_at is null')).toEqual([]);
 });
 
+test('a file of tags that has none is a reason of its stack', async () => {
+  const source = await sourceOf('tags');
+  const tags = path.join(source.directory, '.pulumi/stacks/proj/three.pulumi-tags');
+  await writeFile(tags, 'null');
+  const { code, stdout } = await source.run();
+  expect([code, stdout]).toEqual([0, expect.stringContaining('3 to create')]);
+  expect(stdout).toContain('without its tags: .pulumi/stacks/proj/three.pulumi-tags is not a file of tags');
+});
+
 test('an outage while a stack is planned or compared is a reason of this stack', async () => {
   const source = await sourceOf('compared');
   const { stacks } = await new FolderSource(

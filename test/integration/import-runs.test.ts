@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -133,4 +133,49 @@ test('an organization keeps its newest 200 runs', async () => {
     versions: 1,
     source: expect.stringMatching(/many$/),
   });
+});
+
+test('what the source lacks is in the run, so that nobody takes it for verified', async () => {
+  const source = await sourceOf('gaps', [{ project: 'proj', stack: 'dev', versions: 1 }]);
+  expect((await source.run('--apply')).code).toBe(0);
+  const plan = path.join(home, 'gaps.json');
+  expect((await source.run('--plan', plan)).code).toBe(0);
+  const planned = JSON.parse(await readFile(plan, 'utf8'));
+  await writeFile(plan, JSON.stringify({ ...planned, stacks: [...planned.stacks, { source: 'proj/lost' }] }));
+  expect((await source.run('--verify', '--plan', plan)).code).toBe(1);
+  const [verify, run] = (await source.read('list')).items;
+  expect(verify).toMatchObject({ kind: 'verify', noted: 1, endedAt: expect.any(String) });
+  expect(run).toMatchObject({ kind: 'import', verified: { differentStacks: 1 } });
+  expect((await source.read('stacks', { id: verify.id })).items).toMatchObject([
+    { name: 'proj/dev', notes: [] },
+    {
+      name: 'proj/lost',
+      project: 'proj',
+      stack: 'lost',
+      notes: [expect.stringContaining('is in the plan, but not in')],
+    },
+  ]);
+});
+
+test('verification and rollback take only the stacks of the plan', async () => {
+  const two = ['one', 'two'].map((stack) => ({ project: 'proj', stack, versions: 1 }));
+  const source = await sourceOf('waves', two);
+  expect((await source.run('--apply', '--stack', 'proj/one')).code).toBe(0);
+  const plan = path.join(home, 'wave1.json');
+  expect((await source.run('--stack', 'proj/one', '--plan', plan)).code).toBe(0);
+  const before = await readFile(plan, 'utf8');
+  const verified = await source.run('--verify', '--plan', plan);
+  expect([verified.code, verified.stdout]).toEqual([0, expect.stringContaining('Compared 1 stack and 1 version')]);
+  expect((await source.run('--apply')).code).toBe(0);
+  const stacksHere = async () =>
+    (await query<{ name: string }>(app, 'select name from stacks where deleted_at is null order by name')).map(
+      ({ name }) => name,
+    );
+  const all = await stacksHere();
+  expect((await source.run('--rollback', '--plan', plan)).stdout).toContain(
+    '1 stack with 1 imported version to delete',
+  );
+  expect((await source.run('--rollback', '--apply', '--plan', plan)).stdout).toContain('Deleted 1 stack');
+  expect(await stacksHere()).toEqual(all.filter((name) => name !== 'one'));
+  expect(await readFile(plan, 'utf8')).toBe(before);
 });

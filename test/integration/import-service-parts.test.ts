@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { base64, encrypt, runUpdate, stateWith, testEnds } from '../support/import-ends.ts';
@@ -5,7 +6,7 @@ import { runImport } from '../support/import-run.ts';
 import { type SourceFront, sendJson, startFront } from '../support/source-front.ts';
 import { ok } from '../support/state.ts';
 
-const { source, target, organization } = testEnds();
+const { source, target, front, organization } = testEnds();
 
 test('events of updates come as the engine sent them, and verify counts them', async () => {
   const ends = await organization('events');
@@ -325,4 +326,44 @@ test('a page with null is not the last one, and a state that retention deletes i
   expect((await run('--apply')).text).toContain('Imported 1 version of 1 stack into long.');
   expect((await run('--verify')).text).toContain('no differences');
   expect((await run('--rollback')).text).toContain('1 stack with 3 imported versions to delete, 0 to keep.');
+});
+
+test('a stack that the source lacks in the middle of its import, or whose newest version it refuses, stays unfinished', async () => {
+  const ends = await organization('vanishing');
+  const stack = await ends.createStack('dev');
+  for (const version of [1, 2, 3])
+    await runUpdate(source, stack, stateWith(stack, await encrypt(source, stack, '"a"'), version));
+  const unfinished = async () =>
+    (
+      await query<{ unfinished: boolean; version: number }>(
+        target,
+        `select s.import_unfinished as unfinished, s.stack_version as version from stacks s join projects p on p.id = s.project_id
+         join organizations o on o.id = p.organization_id where o.name = 'vanishing'`,
+      )
+    )[0];
+  const lacking = (response: ServerResponse) => {
+    sendJson(response, { code: 404, message: 'Not found' }, 404);
+    return true;
+  };
+  // Renamed after its newest state was read for the plan.
+  let isGone = false;
+  front().intercept = (call, response) => {
+    isGone ||= (call.url ?? '').endsWith('/export/2');
+    return isGone && (call.url ?? '').startsWith(stack.path) ? lacking(response) : false;
+  };
+  const first = await ends.run('--apply');
+  expect([first.code, first.text]).toEqual([1, expect.stringContaining('interrupted: the source no longer has it')]);
+  expect(await unfinished()).toMatchObject({ unfinished: true });
+
+  let reads = 0;
+  front().intercept = (call, response) =>
+    (call.url ?? '').endsWith('/export/3') && ++reads > 1 ? lacking(response) : false;
+  const second = await ends.run('--apply');
+  expect([second.code, second.text]).toEqual([1, expect.stringContaining('/export/3: ')]);
+  expect(await unfinished()).toEqual({ unfinished: true, version: 2 });
+
+  front().intercept = () => false;
+  expect((await ends.run('--apply')).text).toBe('Imported 1 version of 1 stack into vanishing.\n');
+  expect(await unfinished()).toEqual({ unfinished: false, version: 3 });
+  expect((await ends.run('--verify')).text).toContain('no differences');
 });

@@ -235,6 +235,7 @@ async function compare(
   const { fixedFields = [], secretField = '' } = kinds[kind] as Kind;
   const { [secretField]: reference, ...rest } = document.spec;
   const wanted: Record<string, unknown> = { ...rest };
+  let secret: string | null = null;
   const fields = Object.entries(rest).flatMap(([field, to]): FieldChange[] => {
     const from = present?.spec[field] ?? null;
     return present && isDeepStrictEqual(from, to ?? null) ? [] : [{ field, from, to }];
@@ -247,10 +248,9 @@ async function compare(
       if (present) fields.push({ field: secretField, from: '(secret)', to: null });
     }
   } else if (reference !== undefined) {
-    const secret = await readSecret(reference as SecretReference, folder);
+    secret = await readSecret(reference as SecretReference, folder);
     const isKnown = present?.spec[secretField] === true && digest !== undefined;
     if (!isKnown || !isSecretOf(digest as string, secret)) {
-      wanted[secretField] = secret;
       digest = digestSecret(secret);
       const to = isKnown ? '(secret) changed' : '(secret)';
       const from = present?.spec[secretField] === true ? '(secret)' : null;
@@ -267,6 +267,8 @@ async function compare(
       `${fixed.field} of ${titleOf(document)} cannot be changed: delete it, or give the new one another name`,
     );
   if (present && fields.length === 0) return null;
+  // Also the one that is there: the server takes no new address without it.
+  if (secret !== null) wanted[secretField] = secret;
   const about = {
     kind,
     organization,

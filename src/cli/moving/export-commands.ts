@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { listFolder, metaFile, readText, TransferError } from '../../shared/diy/diy-layout.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
 import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
 import { type ExportedStack, exportStack } from '../../shared/diy/stack-exporter.ts';
@@ -10,7 +10,6 @@ import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-fol
 import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
-import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { operator } from '../admin/operator.ts';
 import type { CommandRun } from '../command-run.ts';
@@ -18,6 +17,7 @@ import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { counted } from '../output/text.ts';
 import { exportArchive } from './archive/archive-export.ts';
+import { openTarget, sameButForCase, TargetGuard } from './export-target.ts';
 import { forEachStack } from './for-each-stack.ts';
 import { assertAllMatch, messageOf } from './import-plan.ts';
 
@@ -107,13 +107,19 @@ async function exportFolder(
     return created;
   };
   const { stacks } = await listStacks(context, options);
-  const there = await openTarget(folder, { organization: options.organization, to });
+  const { isCaseless } = await openTarget(folder, { organization: options.organization, to });
+  const same = sameButForCase(isCaseless ? stacks.map((each) => `${each.project}/${each.stack}`) : []);
   const history = options.history ?? maxHistory;
-  const parts = { context, folder, to, source: operatorSource(operator()), history, there, crypter };
+  const parts = { context, folder, to, source: operatorSource(operator()), history, crypter };
   const results = await forEachStack(stacks, options.parallel, 'stacks', async (stack) => {
     const name = `${stack.project}/${stack.stack}`;
+    const guard = new TargetGuard(folder, stack);
     try {
-      return { stack: name, isComplete: true, ...described(await exportStack(parts, stack)) };
+      if (same.has(name))
+        throw new TransferError('another stack has the same files there, where case makes no difference');
+      await guard.assertUntouched();
+      const exported = await exportStack({ ...parts, beforeState: guard.beforeState }, stack);
+      return { stack: name, isComplete: true, ...described(exported) };
     } catch (error) {
       return { stack: name, isComplete: false, versions: 0, reencrypted: 0, notes: [messageOf(error)] };
     }
@@ -130,26 +136,6 @@ async function exportFolder(
   printResult('export', { stacks: results }, { json: options.json, text: lines.join('\n') });
   if (complete.length < results.length) run.exitCode = 1;
 }
-
-/**
- * Makes the folder one that the CLI reads, and notes whose it is. Returns the newest update of each stack there. Throws TransferError if
- * it has stacks that no export of the organization has written.
- */
-async function openTarget(
-  folder: Folder,
-  { organization, to }: { readonly organization: string; readonly to: string },
-): Promise<ReadonlyMap<string, string>> {
-  const { stacks, strays } = await listFolder(folder);
-  const note = JSON.stringify({ organization });
-  if (stacks.length + strays.length > 0 && (await readText(folder, noteFile)) !== note)
-    throw new TransferError(`${to} has stacks that are not of an export of ${organization}: name another folder`);
-  await folder.write(noteFile, bytesOf(Buffer.from(note))());
-  await folder.write(metaFile, bytesOf(Buffer.from('version: 1\n'))());
-  return new Map(stacks.flatMap(({ history, name }) => history.slice(-1).map(({ id }) => [name, id] as const)));
-}
-
-/** Says which organization the folder is an export of. */
-const noteFile = 'holdfast-export.json';
 
 /** Postgres knows no larger limit. */
 const maxHistory = 2 ** 31 - 1;

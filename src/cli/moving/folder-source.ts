@@ -59,10 +59,18 @@ export async function openFolderStack(folder: Folder, stack: FolderStack): Promi
     isBusy: locks.length > 0,
     tags: async () => {
       const text = tags === null ? null : await readText(folder, tags.name);
-      return text === null ? {} : ((JSON.parse(text) as { tags?: object }).tags ?? {});
+      return text === null ? {} : tagsIn(tags?.name ?? '', text);
     },
     ...{ check: null, decrypt: null },
   };
+}
+
+/** Throws TransferError, and SyntaxError. */
+function tagsIn(name: string, text: string): object {
+  const file: unknown = JSON.parse(text);
+  const tags: unknown = typeof file === 'object' && file !== null ? ((file as { tags?: unknown }).tags ?? {}) : null;
+  if (typeof tags !== 'object' || tags === null) throw new TransferError(`${name} is not a file of tags`);
+  return tags;
 }
 
 /** The mark of a state file; null if it has none, or is damaged. */

@@ -15,19 +15,13 @@ import { ArchiveSource } from './archive/archive-source.ts';
 import { assertWritable } from './assert-writable.ts';
 import { FolderSource } from './folder-source.ts';
 import { forEachStack } from './for-each-stack.ts';
-import { assertAllMatch, isSelected, messageOf, planStack, type StackPlan } from './import-plan.ts';
-import { beginRun } from './import-run.ts';
+import { messageOf, planStack, type StackPlan } from './import-plan.ts';
+import { beginRun, gapsOf, noteGaps, notRead } from './import-run.ts';
+import { selectStacks } from './import-selection.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { mapSource, type StackMapping, toMapping, toUserMapping, type UserMapping } from './mapped-source.ts';
 import type { MovingSource, SourceGap, SourceListing, SourceStack } from './moving-source.ts';
-import {
-  assertFileWritable,
-  countedAll,
-  describePlan,
-  inQuarantine,
-  type PlanFile,
-  readPlannedNames,
-} from './plan-report.ts';
+import { assertFileWritable, countedAll, describePlan, inQuarantine, type PlanFile } from './plan-report.ts';
 import { rollBackStack } from './rollback-import.ts';
 import { isService, ServiceSource } from './service-source.ts';
 import { StackImporter } from './stack-importer.ts';
@@ -72,7 +66,10 @@ export function addImportOptions(command: Command, run: CommandRun): void {
     .requiredOption('--organization <name>', 'organization that gets the stacks')
     .option('--source-organization <name>', 'organization of the service https://HOST; by default the same name')
     .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)
-    .option('--plan <file>', 'write the plan as JSON; with --apply, import only the stacks that it lists')
+    .option(
+      '--plan <file>',
+      'write the plan as JSON; with --apply, --verify or --rollback, take only the stacks that it lists',
+    )
     .option('--apply', 'import; without it, only the plan is printed')
     .option('--verify', 'compare what was imported with the source; exits with 1 if something differs')
     .option('--rollback', 'list imported stacks that were not updated here; with --apply, delete them')
@@ -97,14 +94,15 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
   if (options.verify && (options.apply || options.rollback))
     throw new TransferError('Run --verify without --apply and --rollback');
   const session = new AdminSession(run.loadConfig(), run);
-  if (options.plan !== undefined && !options.apply) await assertFileWritable(options.plan);
+  const isCarriedOut = options.apply || options.verify || options.rollback;
+  if (options.plan !== undefined && !isCarriedOut) await assertFileWritable(options.plan);
   const source = mapSource(await openSource(archive, options, session.config), options.map ?? []);
   try {
     const listing = await source.list();
-    const patterns = options.stack ?? [];
-    const stacks = listing.stacks.filter((stack) => isSelected(stack, patterns));
-    const gaps = (listing.gaps ?? []).filter(({ name }) => name === null || isSelected({ name }, patterns));
-    assertAllMatch(patterns, [...stacks.map(({ name }) => name), ...gaps.flatMap(({ name }) => name ?? [])], source);
+    const { gaps, stacks } = await selectStacks(source, listing, {
+      ...{ organization: options.organization, patterns: options.stack ?? [] },
+      planFile: isCarriedOut ? (options.plan ?? null) : null,
+    });
     await session.withContext(async (context) => {
       const organization = await context.identity.findOrganization(options.organization);
       if (!organization)
@@ -113,7 +111,8 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
         );
       if (options.apply) await assertWritable(context.db);
       const call = { context, source, organization, options, listing, stacks, gaps };
-      const isComplete = await (options.verify ? verify : options.rollback ? rollBack : planOrImport)(call);
+      const act = options.verify ? verify : options.rollback ? rollBack : options.apply ? importAll : planOnly;
+      const isComplete = await act(call);
       if (!isComplete) run.exitCode = 1;
     });
   } finally {
@@ -139,47 +138,28 @@ async function openSource(archive: string | null, options: ImportOptions, config
   return new FolderSource(await openFolder(from, bucketDefaults(config)), from);
 }
 
-async function planOrImport(call: ImportCall): Promise<boolean> {
-  const { context, listing, options, source } = call;
-  const listed =
-    options.apply && options.plan !== undefined
-      ? await readPlannedNames(options.plan, { from: source.location, organization: options.organization })
-      : null;
-  const stacks = listed === null ? call.stacks : call.stacks.filter(({ name }) => listed.has(name));
-  if (!options.apply) {
-    // Only what is printed of each: the rest of all stacks may be larger than the memory.
-    const planned = await forEachStack(
-      stacks,
-      options.parallel,
-      'planned stacks',
-      async (stack) => (await planStack({ context, organization: options.organization }, stack)).planned,
-    );
-    const plan: PlanFile = {
-      ...{ format: 1, from: source.location, organization: options.organization, strays: listing.strays },
-      stacks: planned,
-    };
-    const remarks = [...listing.remarks, ...listing.leftOut, ...call.gaps.map(({ text }) => text)];
-    const text = describePlan(plan, remarks, isOfServer(options) ? serverUrl(context.config) : null);
-    printResult('import', plan, { json: options.json, text });
-    if (options.plan !== undefined) await writeFile(options.plan, `${JSON.stringify(plan, null, 2)}\n`);
-    return true;
-  }
-  if (listed === null) return importAll(call, stacks);
-  const there = new Set(stacks.map(({ name }) => name));
-  const lacking = new Set(call.gaps.map(({ name }) => name));
-  const absent = [...listed].filter(
-    (name) => !there.has(name) && !lacking.has(name) && isSelected({ name }, options.stack ?? []),
+async function planOnly({ context, gaps, listing, options, source, stacks }: ImportCall): Promise<boolean> {
+  // Only what is printed of each: the rest of all stacks may be larger than the memory.
+  const planned = await forEachStack(
+    stacks,
+    options.parallel,
+    'planned stacks',
+    async (stack) => (await planStack({ context, organization: options.organization }, stack)).planned,
   );
-  const gaps = [
-    ...call.gaps.filter(({ name }) => name === null || listed.has(name)),
-    ...absent.map((name) => ({ name, text: `${name} is in the plan, but not in ${source.location}` })),
-  ];
-  return importAll({ ...call, gaps }, stacks);
+  const plan: PlanFile = {
+    ...{ format: 1, from: source.location, organization: options.organization, strays: listing.strays },
+    stacks: planned,
+  };
+  const remarks = [...listing.remarks, ...listing.leftOut, ...gaps.map(({ text }) => text)];
+  const text = describePlan(plan, remarks, isOfServer(options) ? serverUrl(context.config) : null);
+  printResult('import', plan, { json: options.json, text });
+  if (options.plan !== undefined) await writeFile(options.plan, `${JSON.stringify(plan, null, 2)}\n`);
+  return true;
 }
 
 /** Plans and imports stack by stack: a plan that waits for others is large, and gets old. */
-async function importAll(call: ImportCall, stacks: readonly SourceStack[]): Promise<boolean> {
-  const { context, gaps, listing, options } = call;
+async function importAll(call: ImportCall): Promise<boolean> {
+  const { context, gaps, listing, options, stacks } = call;
   const users = await findUsers(call.context, options.mapUser ?? []);
   const importer = new StackImporter({ ...call, from: call.source.location, users });
   const run = await beginRun(call.context, call.organization.id, { kind: 'import', location: call.source.location });
@@ -198,12 +178,15 @@ async function importAll(call: ImportCall, stacks: readonly SourceStack[]): Prom
     const plan = await planStack({ context, organization: options.organization }, stack);
     const { planned } = plan;
     const result = await importOne(plan);
-    if (planned.action !== 'none' || result.leftOut.length > 0)
-      await run.note({ ...planned, ...result, name: result.stack, stack: planned.stack, notes: result.leftOut });
+    const notes = [...result.leftOut, ...gapsOf(gaps, stack.name)];
+    if (planned.action !== 'none' || notes.length > 0)
+      await run.note({ ...planned, ...result, name: result.stack, stack: planned.stack, notes });
     if (planned.quarantine !== null && planned.action !== 'leave out')
       quarantined.push(`${planned.source}: ${inQuarantine(planned.quarantine)}`);
     return result;
-  }).finally(() => run.end());
+  });
+  await noteGaps(run, gaps, { location: call.source.location, noted: stacks.map(({ name }) => name) });
+  await run.end();
   const versions = results.reduce((sum, result) => sum + result.versions, 0);
   const incomplete = results.filter(({ leftOut }) => leftOut.length > 0);
   const previews = results.reduce((sum, result) => sum + result.previews, 0);
@@ -239,9 +222,11 @@ async function verify({ context, gaps, options, organization, source, stacks }: 
   const run = await beginRun(context, organization.id, { kind: 'verify', location: source.location });
   const results = await forEachStack(stacks, options.parallel, 'verified stacks', async (stack) => {
     const result = await verifyStack({ context, organization: options.organization }, stack);
-    await run.note({ ...stack, ...notRead, ...result, notes: result.problems });
+    await run.note({ ...stack, ...notRead, ...result, notes: [...result.problems, ...gapsOf(gaps, stack.name)] });
     return result;
-  }).finally(() => run.end());
+  });
+  await noteGaps(run, gaps, { location: source.location, noted: stacks.map(({ name }) => name) });
+  await run.end();
   const different = results.filter(({ problems }) => problems.length > 0);
   const sum = (of: 'versions' | 'previews' | 'bytes'): number => results.reduce((total, each) => total + each[of], 0);
   const compared = `${counted(results.length, 'stack')}${sum('previews') > 0 ? ',' : ' and'} ${countedAll({
@@ -275,7 +260,8 @@ async function rollBack({ context, options, organization, source, stacks }: Impo
     const notes = result.reason === null ? [] : [result.reason];
     if (result.action !== 'none') await run?.note({ ...stack, ...notRead, versions, notes });
     return result;
-  }).finally(() => run?.end());
+  });
+  await run?.end();
   const deleted = results.filter(({ action }) => action === 'delete');
   const kept = results.filter(({ action }) => action === 'keep');
   const versions = deleted.reduce((sum, result) => sum + result.versions, 0);
@@ -295,6 +281,3 @@ async function rollBack({ context, options, organization, source, stacks }: Impo
 function isOfServer({ from }: ImportOptions): boolean {
   return isService(from) || from === 'archive';
 }
-
-/** What only an import reads of a stack. */
-const notRead = { previews: 0, secretsProvider: null, quarantine: null };

@@ -7,11 +7,36 @@ import {
   type ImportRunStack,
 } from '../../shared/stacks/import-run-repository.ts';
 import { operator } from '../admin/operator.ts';
+import type { SourceGap } from './moving-source.ts';
 
 /** Notes what a run does with each stack, as it goes; later, if the database is not available. */
 export interface ImportRun {
   note(stack: ImportRunStack): Promise<unknown>;
   end(): Promise<unknown>;
+}
+
+/** What only an import reads of a stack. */
+export const notRead = { previews: 0, secretsProvider: null, quarantine: null };
+
+/** Sentences about what the source lacks of a stack. */
+export function gapsOf(gaps: readonly SourceGap[], stack: string): string[] {
+  return gaps.flatMap(({ name, text }) => (name === stack ? [text] : []));
+}
+
+/** Notes what the source lacks besides the stacks that were noted. */
+export async function noteGaps(
+  run: ImportRun,
+  gaps: readonly SourceGap[],
+  { location, noted }: { readonly location: string; readonly noted: readonly string[] },
+): Promise<void> {
+  const others = Map.groupBy(
+    gaps.filter(({ name }) => name === null || !noted.includes(name)),
+    ({ name }) => name ?? withoutSecrets(location),
+  );
+  for (const [name, texts] of others) {
+    const [, project = null, stack = name] = /^([^/]+)\/([^/]+)$/.exec(name) ?? [];
+    await run.note({ ...notRead, name, project, stack, versions: 0, notes: texts.map(({ text }) => text) });
+  }
 }
 
 /** Begins the record of a run, which the pages of the organization show. */

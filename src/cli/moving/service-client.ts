@@ -17,6 +17,11 @@ export class SourceUnavailableError extends TransferError {}
 /** A response broke off. Reading it again may succeed. */
 export class SourceBrokenError extends SourceUnavailableError {}
 
+/** Whether the source has answered that it does not have what was asked for. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof SourceLacksError || error instanceof SourceRefusedError;
+}
+
 /** Before the first response, the address is more likely wrong than the service busy. */
 const firstAttempts = 2;
 const attempts = 8;

@@ -3,7 +3,7 @@ import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { readServiceInfo } from '../../shared/diy/history-info.ts';
 import type { MovingSource, SourceContent, SourceEntry, SourceGap, SourceStack } from './moving-source.ts';
 import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
-import { type Call, ServiceClient, SourceRefusedError } from './service-client.ts';
+import { type Call, isRefusal, ServiceClient, SourceRefusedError, SourceUnavailableError } from './service-client.ts';
 import { incompleteList, PageTokens, pageSize, readPages } from './service-pages.ts';
 import { PackedPage, readPreviews } from './service-previews.ts';
 
@@ -67,7 +67,7 @@ export class ServiceSource implements MovingSource {
     if (withoutState > 0) notes.push(`without ${withoutState} updates, whose states the source lacks`);
     return {
       state: {
-        ...this.#stateAt(newest === undefined ? `${path}/export` : `${path}/export/${newest.stackVersion}`),
+        ...this.#stateAt(path, newest === undefined ? 'export' : `export/${newest.stackVersion}`),
         modifiedAt: new Date(),
       },
       // The state of the first update would become the one before it.
@@ -107,7 +107,7 @@ export class ServiceSource implements MovingSource {
           // An update that never began is listed with the version before it, which the older one has.
           found.set(stackVersion, {
             ...{ id, stackVersion, startTime, updateId: update.updateID ?? null },
-            state: this.#stateAt(`${path}/export/${stackVersion}`),
+            state: this.#stateAt(path, `export/${stackVersion}`),
             info: async () => readServiceInfo(page.at(at)),
             events: this.#eventsOf(path, update),
           });
@@ -124,21 +124,51 @@ export class ServiceSource implements MovingSource {
     return { updates, previews, gaps, isBusy, order };
   }
 
-  #stateAt(path: string) {
-    return { name: path, bytes: null, document: () => this.#client.bytes(path) };
+  #stateAt(stack: string, below: string) {
+    const name = `${stack}/${below}`;
+    const client = this.#client;
+    const begin = async () => {
+      const bytes = client.bytes(name);
+      return { bytes, first: await bytes.next() };
+    };
+    const orAgain = () => this.#orAgain(stack, begin);
+    const document = async function* (): AsyncGenerator<Buffer> {
+      const { bytes, first } = await orAgain();
+      if (first.done === true) return;
+      try {
+        yield first.value;
+        yield* bytes;
+      } finally {
+        await bytes.return(undefined);
+      }
+    };
+    return { name, bytes: null, document };
+  }
+
+  /** Reads once more what the service says it lacks. Throws SourceUnavailableError if it lacks the stack: a part of it is not damaged then. */
+  async #orAgain<Result>(stack: string, read: () => Promise<Result>): Promise<Result> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      await this.#client.json(stack).catch((cause: unknown) => {
+        throw new SourceUnavailableError(`the source no longer has it: ${(cause as Error).message}`, { cause });
+      });
+      return read();
+    }
   }
 
   /** Updates of every kind have them under `update`, as the CLI asks for them. */
   #eventsOf(path: string, { eventsDeletedAt, updateID }: ListedUpdate): SourceEntry['events'] {
     if (updateID === undefined || eventsDeletedAt !== undefined) return null;
-    const client = this.#client;
+    const read = (call: string) => this.#orAgain(path, () => this.#client.buffer(call));
     return async function* () {
       const tokens = new PageTokens(() => {
         throw new TransferError(incompleteList('the source', 'events'));
       });
       for (let token: string | null = null; ; ) {
         const after: string = token === null ? '' : `?continuationToken=${encodeURIComponent(token)}`;
-        const page = await client.buffer(`${path}/update/${encodeURIComponent(updateID)}/events${after}`);
+        const page = await read(`${path}/update/${encodeURIComponent(updateID)}/events${after}`);
         const answer = JSON.parse(page.toString('utf8')) as { events?: unknown; continuationToken?: unknown } | null;
         const { continuationToken: next, events } = answer ?? {};
         const hasEvents = Boolean(events) && !(Array.isArray(events) && events.length === 0);

@@ -7,7 +7,7 @@ import { counted } from '../output/text.ts';
 import { messageOf, type StackPlan } from './import-plan.ts';
 import type { SourceContent, SourceEntry, SourceState } from './moving-source.ts';
 import { placePreviews } from './preview-importer.ts';
-import { retryBroken, SourceUnavailableError } from './service-client.ts';
+import { isRefusal, retryBroken, SourceUnavailableError } from './service-client.ts';
 import { isDamage } from './source-damage.ts';
 import { readEvents } from './source-events.ts';
 import { type CommitParts, commitStack, isVersion, type Prepared } from './stack-commit.ts';
@@ -86,15 +86,19 @@ export class StackImporter {
       const kept = secrets?.takeKept() ?? 0;
       if (kept > 0) leftOut.push(`${name}: the source could not decrypt ${counted(kept, 'secret')}`);
     };
-    const take = async (name: string, prepare: (name: string) => Promise<Prepared>): Promise<void> => {
+    let newestFault: unknown = null;
+    const take = async (name: string, prepare: (name: string) => Promise<Prepared>): Promise<unknown> => {
+      let fault: unknown = null;
       await makeRoom();
       try {
         hold(await prepare(name));
       } catch (error) {
         if (!isDamage(error)) throw error;
         leftOut.push(`${name}: ${messageOf(error)}`);
+        fault = error;
       }
       noteKept(name);
+      return fault;
     };
     for (const { entry, previews: earlier } of placePreviews(entries, previews)) {
       for (const each of earlier)
@@ -103,7 +107,7 @@ export class StackImporter {
           ...(await this.#read(each, name, secrets, leftOut)),
         }));
       if (entry === null) break;
-      await take(entry.state.name, async (name) => {
+      newestFault = await take(entry.state.name, async (name) => {
         const read = await this.#read(entry, name, secrets, leftOut);
         const inSource = versionInSource(entry, read.info);
         return { ...read, inSource, updateId: entry.updateId, state: await this.#store(entry.state, secrets) };
@@ -117,7 +121,8 @@ export class StackImporter {
       hold({ entry: '', inSource: null, updateId: null, info, state: unrecorded, events: [] });
     }
     const initial = unrecordedState === 'initial' ? unrecorded : null;
-    await commitStack(this.#parts, target, held, { isLast: true, initial });
+    // Of the newest version, a later pass may get what the source has refused: until then, the stack has an older state.
+    await commitStack(this.#parts, target, held, { isLast: !isRefusal(newestFault), initial });
     return { ...done, leftOut };
   }
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import { stringify } from 'yaml';
 import type { AuditSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
 import type { Folder } from '../platform/blobs/folder.ts';
@@ -14,6 +13,7 @@ import { bytesOf } from '../state/checkpoints/body-buffer.ts';
 import { DocumentDamagedError } from '../state/checkpoints/document-verifier.ts';
 import { StateDeletedError } from '../state/retention/deleted-errors.ts';
 import type { StateDocument, StateReader } from '../state/state-reader.ts';
+import { configText } from './config-text.ts';
 import { configFile, diyOrganization, root, stateFile, TransferError, tagsFile } from './diy-layout.ts';
 import { createExportedStackRepository, type ExportedVersionRow } from './exported-stack-repository.ts';
 import { toHistoryConfig } from './history-info.ts';
@@ -30,12 +30,12 @@ interface ExportParts {
   readonly source: AuditSource;
   /** The location, for the audit log. */
   readonly to: string;
-  /** The newest update of each stack that is in the folder, by its id. */
-  readonly there: ReadonlyMap<string, string>;
   /** How many updates of each stack. */
   readonly history: number;
   /** Called when the first secret of the server's keys is found. Throws TransferError if there is no passphrase. */
   readonly crypter: () => Promise<SecretsCrypter>;
+  /** Called with the SHA-256 of the state when all of it is read, before it becomes visible. What it throws ends the export. */
+  readonly beforeState: (sha256: string) => Promise<void>;
   /** Only a part of the stack is written, over what is there. */
   readonly part?: ExportPart;
   readonly signal?: AbortSignal;
@@ -46,8 +46,6 @@ interface ExportPart {
   /** The versions of the history that are written, up to that of the state; null: none. */
   readonly fromVersion: number | null;
   readonly toVersion: number;
-  /** Called when the state is read, before it becomes visible. What it throws ends the export. */
-  readonly beforeState: () => Promise<void>;
   /** The state instead of that of the moment. Called again if its bytes are read again. */
   readonly readState: () => Promise<StateDocument>;
   /** The newest entry of its history there: what follows is later, whatever the clock of the server says. */
@@ -105,9 +103,6 @@ class StackExport {
     const nothing = { list: null, newest: 0n, secrets: null, versions: 0 };
     const { list, newest, secrets, versions } = first === null ? nothing : await this.#writeHistory(first);
     if (!part) await list?.();
-    const newestHere = history === 0 ? await this.#newestEntry() : newest;
-    if (BigInt(this.#parts.there.get(this.#path) ?? '0') > newestHere)
-      throw new TransferError('it was updated in the folder since the last export');
     const known = readTags(tags);
     if (Object.keys(known).length > 0) {
       const text = Buffer.from(JSON.stringify({ version: 1, tags: known }));
@@ -134,21 +129,14 @@ class StackExport {
     return head.state;
   };
 
-  /** The entry that the newest version has if the history is written; 0 if there is none. */
-  async #newestEntry(): Promise<bigint> {
-    const { id, stackVersion } = this.#stack;
-    const rows = createExportedStackRepository(this.#parts.context.db);
-    const [newest] = await rows.listVersions(id, { from: stackVersion }, 1);
-    return newest && stackVersion > 0 ? laterOf(0n, newest) : 0n;
-  }
-
   async #writeHistory(first: number) {
     const { context, part } = this.#parts;
     const rows = createExportedStackRepository(context.db);
     let list: (() => Promise<void>) | null = null;
     let [versions, lastId] = [0, BigInt(part?.lastEntry ?? 0)];
     let secrets: DocumentSecrets | null = null;
-    for (let from = first; ; ) {
+    // A name depends on those of the versions before.
+    for (let from = part ? first : 0; ; ) {
       const page = await rows.listVersions(this.#stack.id, { from, to: part?.toVersion }, pageRows);
       for (const row of page) {
         const readVersion = async (): Promise<StateDocument> => {
@@ -157,6 +145,7 @@ class StackExport {
           return state;
         };
         lastId = laterOf(lastId, row);
+        if (row.stackVersion < first) continue;
         const name = `${root}/history/${this.#path}/${this.#stack.stack}-${lastId}`;
         // The update is listed by its history file, so its state comes first.
         try {
@@ -178,7 +167,8 @@ class StackExport {
 
   async #writeState(name: string, read: () => Promise<StateDocument>, isGzipped: boolean): Promise<DocumentSecrets> {
     // Nothing else in a folder says that no update has left it.
-    const { part } = this.#parts;
+    const { beforeState, part } = this.#parts;
+    let sha256 = '';
     const mark = part?.mark ?? (this.#stack.stackVersion === 0 ? initialMark : undefined);
     const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
     const provider = async ({ type }: { readonly type: string }) =>
@@ -200,10 +190,12 @@ class StackExport {
       // Before the file becomes visible. The CLI could not load it.
       if (found.provider?.type === 'service' && found.kept > 0)
         throw new TransferError(`${found.kept} of its secrets are encrypted with the keys of another stack`);
-      if (!isGzipped) await part?.beforeState();
+      if (isGzipped) return;
+      sha256 = hash.digest('hex');
+      await beforeState(sha256);
     };
     await this.#write(name, isGzipped ? gzipped(checked()) : checked());
-    this.#sha256 = hash.digest('hex');
+    this.#sha256 = sha256;
     this.#reencrypted += found.reencrypted;
     return found;
   }
@@ -234,7 +226,7 @@ class StackExport {
       return;
     }
     if (stored === null && Object.keys(head).length === 0) return;
-    const text = stringify({ ...head, ...(stored === null ? {} : { config: JSON.parse(JSON.stringify(config)) }) });
+    const text = configText(head, stored === null ? null : config);
     const name = configFile(this.#stack);
     await this.#write(name, bytesOf(Buffer.from(text))());
   }

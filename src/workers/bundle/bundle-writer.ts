@@ -118,17 +118,17 @@ export class BundleWriter {
     };
     const { newest, sha256 } = await exportStack(
       {
-        ...{ context, folder, to: location, source: serverSource, there: new Map(), history: keptVersions, signal },
+        ...{ context, folder, to: location, source: serverSource, history: keptVersions, signal },
         crypter: async () => crypter,
         part: {
           ...{ readState, mark, lastEntry: bundledVersion === null ? null : due.entry },
           fromVersion: oldest === null ? null : Math.max(oldest, (bundledVersion ?? 0) + 1),
           toVersion: stackVersion,
-          // A large state takes long: another worker may have taken over, and somebody may have begun to work in the bundle.
-          beforeState: async () => {
-            await begin();
-            await this.#assertUntouched(folder, due, false);
-          },
+        },
+        // A large state takes long: another worker may have taken over, and somebody may have begun to work in the bundle.
+        beforeState: async () => {
+          await begin();
+          await this.#assertUntouched(folder, due, false);
         },
       },
       stack,

@@ -53,11 +53,12 @@ export const issuerKind: Kind = {
     },
     closed,
   ),
-  complete: (spec) => ({
+  // As the server stores it.
+  complete: ({ jwks, maxExpiration, policies, ...spec }) => ({
     ...spec,
-    ...(spec['policies'] === undefined
-      ? {}
-      : { policies: parsePolicies(spec['policies'] as WrittenPolicy[]).map(writePolicy) }),
+    ...(maxExpiration === undefined ? {} : { maxExpiration: maxExpiration || null }),
+    ...(jwks === undefined ? {} : { jwks: jwks && { keys: (jwks as { keys: unknown }).keys } }),
+    ...(policies === undefined ? {} : { policies: parsePolicies(policies as WrittenPolicy[]).map(writePolicy) }),
   }),
   keyOf: (name) => name,
   fixedFields: ['url'],

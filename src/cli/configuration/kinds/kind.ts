@@ -105,6 +105,15 @@ export interface ObjectChange {
 /** How many changes one call makes: the server holds locks meanwhile. */
 export const changesPerCall = 100;
 
+/** JSON text that is the same for all orders of members: the server stores them in its own. */
+export function canonicalText(value: unknown): string {
+  return JSON.stringify(value, (_name, each: unknown) =>
+    typeof each === 'object' && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).toSorted(([one], [other]) => (one < other ? -1 : 1)))
+      : each,
+  );
+}
+
 /** A part of a path. */
 export function part(name: string): string {
   return encodeURIComponent(name);

@@ -80,9 +80,9 @@ async function createOrganization({ operator, organization }: OrganizationApi, n
 
 /** As the server stores it: a limit with all permissions of a member is none. */
 function completePolicy(spec: Spec): Spec {
-  const names = spec['defaultPermissions'];
-  if (!Array.isArray(names)) return spec;
-  const given = allowedBy(names as Grantable[]);
+  const names = spec['defaultPermissions'] as Grantable[] | null | undefined;
+  if (names === undefined) return spec;
+  const given = names === null ? rolePermissions.member : allowedBy(names);
   const limit = (given & rolePermissions.member) === rolePermissions.member ? null : given;
   const { decryptByRole } = spec;
   const defaults = typeof decryptByRole === 'boolean' ? withDecryptByRole(limit, decryptByRole) : limit;

@@ -9,7 +9,7 @@ import {
 } from '../../../shared/updates/rules/rule-kinds.ts';
 import { ConfigurationError } from '../configuration-error.ts';
 import type { OrganizationApi } from '../organization-api.ts';
-import { type Kind, type PresentObject, part, type Spec } from './kind.ts';
+import { canonicalText, type Kind, type PresentObject, part, type Spec } from './kind.ts';
 
 const closed = { additionalProperties: false } as const;
 
@@ -62,7 +62,7 @@ function createRuleKind(
     // A freeze is added to the others: only an equal one is the same.
     keyOf: (_name, { project, rule, settings, stack, tag }) => {
       const slot = slotOf(rule as RuleKindName, settings as object);
-      return JSON.stringify([rule, project, stack, tag, slot ?? settings]);
+      return canonicalText([rule, project, stack, tag, slot ?? settings]);
     },
     fixedFields: ['rule'],
     list: async (api) =>

@@ -1,7 +1,16 @@
 import { Type } from 'typebox';
 import { allowedBy, deniedBy, type Grantable, namesOf, permissions } from '../../../shared/access/permissions.ts';
 import type { OrganizationApi } from '../organization-api.ts';
-import { changesPerCall, type Kind, type PresentObject, part, type Reference, type Spec, sorted } from './kind.ts';
+import {
+  canonicalText,
+  changesPerCall,
+  type Kind,
+  type PresentObject,
+  part,
+  type Reference,
+  type Spec,
+  sorted,
+} from './kind.ts';
 
 const closed = { additionalProperties: false } as const;
 const Logins = Type.Array(Type.String({ minLength: 1 }), { maxItems: 10_000 });
@@ -145,7 +154,7 @@ export const grantKind: Kind = {
     stacks,
     tag: tag ?? null,
   }),
-  keyOf: (_name, spec) => JSON.stringify(Object.entries(spec).toSorted(([one], [other]) => (one < other ? -1 : 1))),
+  keyOf: (_name, spec) => canonicalText(spec),
   references: ({ role, team, user }) => [
     ...(team === undefined ? [] : [{ kind: 'Team' as const, name: team as string, path: ['team'] }]),
     ...(user === undefined ? [] : [{ kind: 'Member' as const, name: user as string, path: ['user'] }]),

@@ -11,9 +11,17 @@ import { Progress } from '../../output/progress.ts';
 import { counted, formatBytes } from '../../output/text.ts';
 import { forEachStack } from '../for-each-stack.ts';
 import { messageOf } from '../import-plan.ts';
+import { ArchiveClaim } from './archive-claim.ts';
 import { describeStored, readManifest, writeManifest } from './archive-files.ts';
 import { type ArchiveProtection, keyForExport } from './archive-key.ts';
-import { archiveFormat, type Manifest, type ManifestStack, type Remainder, stateFile } from './archive-layout.ts';
+import {
+  archiveFormat,
+  type Manifest,
+  type ManifestStack,
+  type Remainder,
+  runFile,
+  stateFile,
+} from './archive-layout.ts';
 import { createArchivedStackRepository } from './archived-stack-repository.ts';
 import { type ArchivedStack, StackArchiver } from './stack-archiver.ts';
 
@@ -27,7 +35,11 @@ interface ArchiveExport {
   readonly isWhole: boolean;
   readonly protection: ArchiveProtection;
   readonly parallel: number;
+  /** Updates of a stack in a page. */
+  readonly pageRows?: number;
 }
+
+const defaultPageRows = 50;
 
 type ManifestHead = Omit<Manifest, 'sha256'>;
 
@@ -40,7 +52,19 @@ interface ArchiveResult {
 
 /** Exports stacks to an archive, or what it lacks of them. Throws TransferError if the location has another archive. */
 export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult> {
-  const { context, folder, organization, parallel, protection, stacks, to } = call;
+  const rows = createArchivedStackRepository(call.context.db);
+  // Before the claim writes a file there.
+  await readEarlier(call, await rows.findInstallation());
+  const claim = await ArchiveClaim.take(call.folder, call.to);
+  try {
+    return await exportClaimed(call, claim);
+  } finally {
+    await claim.release();
+  }
+}
+
+async function exportClaimed(call: ArchiveExport, claim: ArchiveClaim): Promise<ArchiveResult> {
+  const { context, folder, organization, pageRows = defaultPageRows, parallel, protection, stacks, to } = call;
   const rows = createArchivedStackRepository(context.db);
   const before = await readEarlier(call, await rows.findInstallation());
   const { key, keys } = await keyForExport(before?.keys ?? [], protection);
@@ -55,12 +79,14 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
     },
     remainder: await rows.listRemainder(organization.id),
   };
+  await claim.assertHeld();
   // The key first: without it, what is written now could never be read.
   await writeManifest(folder, head);
   const total = await rows.countVersions(stacks.map(({ id }) => id));
   const progress = new Progress();
   let done = 0;
-  const parts = { context, folder, key, to, source: operatorSource(operator()) };
+  const keyIds = new Set(keys.map(({ id }) => id));
+  const parts = { context, folder, key, keyIds, claim, to, source: operatorSource(operator()), pageRows };
   const onVersion = (count: number): void => {
     done += count;
     progress.report('versions', done, Math.max(total, done));
@@ -70,6 +96,7 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
     const key = { id, project, stack: stack.stack };
     const archiver = new StackArchiver({ ...parts, onVersion }, stack);
     try {
+      await claim.assertHeld();
       const written = await archiver.run();
       if (written.counts.versions > 0) await folder.delete(stateFile(id, 'initial'));
       return { key, entry: entryOf(key, written), added: written.added, reason: null };
@@ -93,6 +120,7 @@ export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult>
     const index = before?.isComplete === false ? await describeStored(folder, stack.index.name) : null;
     kept.push(latest.get(stack.id) ?? { ...stack, index: index ?? stack.index });
   }
+  await claim.assertHeld();
   await writeManifest(folder, { ...head, isComplete: true, stacks: [...written, ...kept].sort(byName), missing });
   return resultOf(call, { written, missing, kept, added: sumOf(results, ({ added }) => added) }, head.remainder);
 }
@@ -105,7 +133,7 @@ async function readEarlier(
   const found = await readManifest(folder);
   if (found === null) {
     for await (const { name } of folder.list('')) {
-      if (name.endsWith('.part')) continue;
+      if (name.endsWith('.part') || name === runFile) continue;
       throw new TransferError(`${to} has files that are not of an archive, such as ${name}: name another location`);
     }
     return null;

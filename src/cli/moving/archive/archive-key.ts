@@ -23,9 +23,11 @@ export interface ArchiveAccess {
 
 /** Encrypts secrets of an archive. The context is the id of their stack in it, so that none can move to another one. */
 export class ArchiveKey {
+  readonly id: string;
   readonly #bytes: Buffer;
 
-  constructor(bytes: Buffer) {
+  constructor(id: string, bytes: Buffer) {
+    this.id = id;
     this.#bytes = bytes;
   }
 
@@ -60,26 +62,26 @@ export async function keyForExport(
   if (found !== null) return { key: await openKey(found, { identities: null, passphrase }), keys: known };
   const bytes = randomBytes(keyBytes);
   const encrypted = await encryptKey(bytes, { passphrase, recipients });
-  return { key: new ArchiveKey(bytes), keys: [...known, encrypted] };
+  return { key: new ArchiveKey(encrypted.id, bytes), keys: [...known, encrypted] };
 }
 
 /** Opens a key of an archive. Throws TransferError. */
 export async function openKey(
-  { encrypted, salt }: EncryptedKey,
+  { encrypted, id, salt }: EncryptedKey,
   { identities, passphrase }: ArchiveAccess,
 ): Promise<ArchiveKey> {
   if (salt === null) {
     if (identities === null)
       throw new TransferError('The archive is encrypted to age recipients: name an --identity file');
     const decrypt = await decryptWithIdentities(identities);
-    return new ArchiveKey(await gather(decrypt(bytesOf(Buffer.from(encrypted, 'base64'))())));
+    return new ArchiveKey(id, await gather(decrypt(bytesOf(Buffer.from(encrypted, 'base64'))())));
   }
   if (passphrase === null)
     throw new TransferError('The archive is encrypted for a passphrase: set PULUMI_CONFIG_PASSPHRASE');
   const crypter = await PassphraseCrypter.open(passphrase, salt);
   const bytes = crypter?.decrypt(encrypted);
   if (!bytes) throw new TransferError('PULUMI_CONFIG_PASSPHRASE is not the passphrase of the archive');
-  return new ArchiveKey(bytes);
+  return new ArchiveKey(id, bytes);
 }
 
 async function encryptKey(bytes: Buffer, { passphrase, recipients }: ArchiveProtection): Promise<EncryptedKey> {

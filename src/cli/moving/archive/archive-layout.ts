@@ -4,6 +4,9 @@ import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
 /** Says what is in an archive. Written last. */
 export const manifestFile = 'holdfast-archive.json';
 
+/** There while an export writes to the archive. */
+export const runFile = 'holdfast-archive-run.json';
+
 /** Where everything of a stack is. */
 export const stacksFolder = 'stacks/';
 
@@ -116,13 +119,19 @@ const ArchivedUpdate = Type.Object({
   state: Nullable(ArchivedFile),
   /** Why there is no state. */
   stateFault: Nullable(Type.String()),
+  /** Which journal entries the state lacks. */
+  stateWarning: Type.Optional(Type.String()),
   events: Nullable(ArchivedFile),
   /** Why there are no events, although the update had some. */
   eventsFault: Type.Optional(Type.String()),
 });
 export type ArchivedUpdate = Static<typeof ArchivedUpdate>;
 
-export const PageContent = Type.Object({ updates: Type.Array(ArchivedUpdate) });
+export const PageContent = Type.Object({
+  updates: Type.Array(ArchivedUpdate),
+  /** Id of the key of their secrets. */
+  key: Type.Optional(Type.String()),
+});
 
 /** Where a stack is described. */
 export function indexFile(stackId: string): string {

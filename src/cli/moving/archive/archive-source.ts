@@ -23,6 +23,7 @@ import {
   type ManifestStack,
   manifestFile,
   PageContent,
+  runFile,
   StackIndex,
   stacksFolder,
 } from './archive-layout.ts';
@@ -76,7 +77,7 @@ export class ArchiveSource implements MovingSource {
     const found = new Set<string>();
     for await (const { name } of this.#folder.list('')) {
       const [, id] = name.startsWith(stacksFolder) ? name.split('/') : [];
-      if (id === undefined ? name !== manifestFile : !ids.has(id))
+      if (id === undefined ? name !== manifestFile && name !== runFile : !ids.has(id))
         found.add(id === undefined ? name : stacksFolder + id);
     }
     return [...found].sort();
@@ -92,6 +93,7 @@ export class ArchiveSource implements MovingSource {
     const newest = history.at(-1);
     const state = newest?.state ?? stateOf(folder, index.initialState, `the state of ${stack.project}/${stack.stack}`);
     const notes = withoutState.map((reason) => `without ${reason}`);
+    if (newest?.warning !== undefined) notes.push(newest.warning);
     if (index.isBusy) notes.push('an update of it ran during the export, and comes with the next one');
     return {
       state: { ...state, modifiedAt: new Date() },
@@ -110,7 +112,7 @@ export class ArchiveSource implements MovingSource {
 interface WithFiles {
   readonly files: readonly ArchivedFile[];
 }
-type ArchivedEntry = SourceEntry & WithFiles & { readonly number: number };
+type ArchivedEntry = SourceEntry & WithFiles & { readonly number: number; readonly warning: string | undefined };
 
 /** Versions that have their state, oldest first, and why others have none. Throws ArchiveDamagedError. */
 async function readHistory(
@@ -186,10 +188,10 @@ function entryOf(
   folder: Folder,
   pages: Pages,
   { at, page }: { readonly page: ArchivePage; readonly at: number },
-  { events, id, number, state, version }: ArchivedUpdate,
+  { events, id, number, state, stateWarning, version }: ArchivedUpdate,
 ): ArchivedEntry {
   return {
-    ...{ id, number, updateId: id, stackVersion: version },
+    ...{ id, number, updateId: id, stackVersion: version, warning: stateWarning },
     state: stateOf(folder, state, ''),
     info: async () => infoOf((await pages.read(page))[at] as ArchivedUpdate),
     events: events === null ? null : () => readArchivedEvents(folder, events),

@@ -10,8 +10,9 @@ import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
 import { DocumentDamagedError } from '../../../shared/state/checkpoints/document-verifier.ts';
 import { StateDeletedError } from '../../../shared/state/retention/deleted-errors.ts';
 import type { StateDocument } from '../../../shared/state/state-reader.ts';
+import type { ArchiveClaim } from './archive-claim.ts';
 import { archivedEvents } from './archive-events.ts';
-import { ArchiveDamagedError, readJson, readUnchecked, writeArchived, writeJson } from './archive-files.ts';
+import { writeArchived, writeJson } from './archive-files.ts';
 import type { ArchiveKey } from './archive-key.ts';
 import {
   type ArchiveCounts,
@@ -20,25 +21,28 @@ import {
   type ArchivePage,
   eventsFile,
   indexFile,
-  PageContent,
   pageFile,
-  StackIndex,
+  type StackIndex,
   stateFile,
 } from './archive-layout.ts';
 import { type ArchivedUpdateRow, createArchivedStackRepository } from './archived-stack-repository.ts';
-import { deletedFault, findLacks, withoutEvents, withoutState } from './unreadable-parts.ts';
-
-const pageRows = 50;
+import { deletedFault, withoutEvents, withoutState } from './unreadable-parts.ts';
+import { readWritten, type Written } from './written-parts.ts';
 
 interface ArchiverParts {
   readonly context: AppContext;
   readonly folder: Folder;
   readonly key: ArchiveKey;
+  /** Of all keys of the archive. */
+  readonly keyIds: ReadonlySet<string>;
+  readonly claim: ArchiveClaim;
   /** Who exports, for the audit log. */
   readonly source: AuditSource;
   /** The location, for the audit log. */
   readonly to: string;
   readonly onVersion: (count: number) => void;
+  /** Updates in a page. */
+  readonly pageRows: number;
 }
 
 /** What the archive has of a stack now. */
@@ -50,12 +54,13 @@ export interface ArchivedStack {
   readonly added: number;
 }
 
-interface Written {
-  readonly versions: ArchivePage[];
-  readonly previews: ArchivePage[];
-  readonly previewIds: Set<string>;
-  lastVersion: number;
+interface WrittenState {
+  readonly file: ArchivedFile | null;
+  readonly fault: string | null;
+  readonly warning: string | null;
 }
+
+const without = (fault: string | null): WrittenState => ({ file: null, fault, warning: null });
 
 /**
  * Writes all of a stack that the archive does not have. Pages are added, and the index that lists them is replaced after each one, so an
@@ -81,13 +86,13 @@ export class StackArchiver {
   }
 
   async run(): Promise<ArchivedStack> {
-    const { context, to } = this.#parts;
+    const { context, pageRows, to } = this.#parts;
     const { id, isImportUnfinished, organization } = this.#stack;
     if (isImportUnfinished) this.#notes.push('its import has not ended, so its newest state is an old one');
     const details = { stackId: id, to };
     const event = { action: 'stack.export', organization, object: formatStackRef(this.#stack), details } as const;
     await createAuditRepository(context.db).insert(this.#parts.source, event);
-    const written = await this.#readWritten();
+    const written = await readWritten(this.#parts, id, this.#notes);
     this.#had = countsOf(written.versions).versions;
     this.#parts.onVersion(this.#had);
     const rows = createArchivedStackRepository(context.db);
@@ -108,58 +113,12 @@ export class StackArchiver {
     return this.#writeIndex(written, initial);
   }
 
-  /** What an earlier export has left, if all of it is there. */
-  async #readWritten(): Promise<Written> {
-    const { folder } = this.#parts;
-    const nothing: Written = { versions: [], previews: [], previewIds: new Set(), lastVersion: 0 };
-    try {
-      const index = await readUnchecked(folder, indexFile(this.#stack.id), StackIndex);
-      if (index === null) return nothing;
-      const sizes = new Map<string, number>();
-      for await (const { bytes, name } of folder.list(`stacks/${this.#stack.id}/`)) sizes.set(name, bytes);
-      const { previews, versions } = index;
-      const found: Written = { ...nothing, versions: [...versions], previews: [...previews], previewIds: new Set() };
-      const rows = createArchivedStackRepository(this.#parts.context.db);
-      let lastId: string | null = null;
-      const notes: string[] = [];
-      const isRepaired = { versions: false, previews: false };
-      for (const [at, page] of [...index.versions, ...index.previews].entries()) {
-        const of = at < index.versions.length ? 'versions' : 'previews';
-        const { updates } = await readJson(folder, page, PageContent);
-        // What could not be read once is tried again, with all that follows.
-        const lacks = isRepaired[of] ? null : await findLacks(this.#parts.context, this.#stack.id, updates);
-        if (lacks === null) {
-          isRepaired[of] = true;
-          found[of].splice(found[of].indexOf(page));
-          continue;
-        }
-        notes.push(...lacks);
-        for (const { events, id, state, version } of updates) {
-          for (const file of [state, events])
-            if (file !== null && sizes.get(file.name) !== file.bytes)
-              throw new ArchiveDamagedError(`${file.name} is missing or truncated`);
-          if (version === null) found.previewIds.add(id);
-          else [found.lastVersion, lastId] = [version, id];
-        }
-      }
-      // After a restore of an older database, the server gives the same number to another update.
-      if (lastId !== null && (await rows.findVersion(this.#stack.id, found.lastVersion)) !== lastId)
-        throw new ArchiveDamagedError(`version ${found.lastVersion} of the archive is not here`);
-      this.#notes.push(...notes);
-      return found;
-    } catch (error) {
-      if (!(error instanceof ArchiveDamagedError)) throw error;
-      this.#notes.push(`written anew, because ${error.message}`);
-      return nothing;
-    }
-  }
-
   async #writePage(of: 'versions' | 'previews', written: Written, rows: readonly ArchivedUpdateRow[]): Promise<void> {
-    const { folder } = this.#parts;
+    const { folder, key } = this.#parts;
     const updates: ArchivedUpdate[] = [];
     let [events, bytes] = [0, 0];
     for (const row of rows) {
-      const state = row.stackVersion === null ? { file: null, fault: null } : await this.#writeVersion(row);
+      const state = row.stackVersion === null ? without(null) : await this.#writeVersion(row);
       const engine = row.areEventsDeleted ? { file: null, count: 0 } : await this.#writeEvents(row);
       updates.push({
         ...(await this.#updateOf(row, state, engine.file)),
@@ -173,17 +132,13 @@ export class StackArchiver {
       }
     }
     const at = written[of].reduce((sum, page) => sum + page[of], 0) + 1;
-    const file = await writeJson(folder, pageFile(this.#stack.id, of, at), { updates });
+    const file = await writeJson(folder, pageFile(this.#stack.id, of, at), { updates, key: key.id });
     const counts = { versions: 0, previews: 0, [of]: rows.length, events, bytes: bytes + file.bytes };
     written[of].push({ ...counts, ...file });
     await this.#writeIndex(written, null);
   }
 
-  async #updateOf(
-    row: ArchivedUpdateRow,
-    state: { readonly file: ArchivedFile | null; readonly fault: string | null },
-    events: ArchivedFile | null,
-  ): Promise<ArchivedUpdate> {
+  async #updateOf(row: ArchivedUpdateRow, state: WrittenState, events: ArchivedFile | null): Promise<ArchivedUpdate> {
     const { baseVersion, endReason, environment, id, kind, message, number, requestedBy, resourceChanges, status } =
       row;
     return {
@@ -202,12 +157,13 @@ export class StackArchiver {
       config: await reencryptConfig(row.config, this.#reencrypt),
       ...{ requestedBy, startedAt: row.startedAt.toISOString(), endedAt: row.endedAt.toISOString() },
       ...{ state: state.file, stateFault: state.fault, events },
+      ...(state.warning === null ? {} : { stateWarning: state.warning }),
     };
   }
 
   /** A version without a readable state is listed with the reason. */
-  async #writeVersion(row: ArchivedUpdateRow): Promise<{ file: ArchivedFile | null; fault: string | null }> {
-    if (row.isStateDeleted) return { file: null, fault: deletedFault };
+  async #writeVersion(row: ArchivedUpdateRow): Promise<WrittenState> {
+    if (row.isStateDeleted) return without(deletedFault);
     const version = row.stackVersion as number;
     const read = async (): Promise<StateDocument> => {
       const state = await this.#parts.context.states.readVersion(this.#stack.id, version);
@@ -215,13 +171,15 @@ export class StackArchiver {
       return state;
     };
     try {
-      const file = await this.#writeState(stateFile(this.#stack.id, row.id), await read(), `version ${version}`);
-      return { file, fault: null };
+      const state = await read();
+      const file = await this.#writeState(stateFile(this.#stack.id, row.id), state, `version ${version}`);
+      if (state.warning !== null) this.#notes.push(state.warning);
+      return { file, fault: null, warning: state.warning };
     } catch (error) {
-      if (error instanceof StateDeletedError) return { file: null, fault: deletedFault };
+      if (error instanceof StateDeletedError) return without(deletedFault);
       if (!(error instanceof DocumentDamagedError)) throw error;
       this.#notes.push(withoutState(version, error.message));
-      return { file: null, fault: error.message };
+      return without(error.message);
     }
   }
 
@@ -262,7 +220,8 @@ export class StackArchiver {
   }
 
   async #writeIndex(written: Written, initialState: ArchivedFile | null): Promise<ArchivedStack> {
-    const { context, folder } = this.#parts;
+    const { claim, context, folder } = this.#parts;
+    await claim.assertHeld();
     const { activeUpdateId, id, project, stack, tags } = this.#stack;
     const formerNames = [...(await createArchivedStackRepository(context.db).listFormerNames(id))];
     const { previews, versions } = written;

@@ -21,14 +21,19 @@ export function withoutEvents(
   return `without the events of ${version === null ? `preview ${id}` : `version ${version}`}: ${fault}`;
 }
 
-/** Notes about what updates of an archive lack, because it could not be read; null if some of it can be read now. */
+/** Notes about what updates of an archive lack; null if some of it can be read now, or if a state lacks something else now. */
 export async function findLacks(
   context: Pick<AppContext, 'eventReader' | 'states'>,
   stackId: string,
-  updates: readonly Pick<ArchivedUpdate, 'eventsFault' | 'id' | 'stateFault' | 'version'>[],
+  updates: readonly Pick<ArchivedUpdate, 'eventsFault' | 'id' | 'stateFault' | 'stateWarning' | 'version'>[],
 ): Promise<string[] | null> {
   const notes: string[] = [];
-  for (const { eventsFault, id, stateFault, version } of updates) {
+  for (const { eventsFault, id, stateFault, stateWarning, version } of updates) {
+    if (stateWarning !== undefined && version !== null) {
+      const state = await context.states.readVersion(stackId, version).catch(unlessDamaged);
+      if (state !== null && (await isReadable(state.bytes)) && state.warning !== stateWarning) return null;
+      notes.push(stateWarning);
+    }
     if (stateFault !== null && stateFault !== deletedFault && version !== null) {
       const state = await context.states.readVersion(stackId, version).catch(unlessDamaged);
       if (state !== null && (await isReadable(state.bytes))) return null;

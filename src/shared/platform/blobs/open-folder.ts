@@ -33,7 +33,7 @@ export async function openFolder(location: string, defaults: BucketDefaults): Pr
     );
   const url = parseBucketUrl(location);
   if (url.hostname === '') throw new LocationError(`${location} names no bucket: s3://BUCKET/PREFIX`);
-  const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
+  const prefix = decoded(location, url.pathname).replace(/^\/+|\/+$/g, '');
   const { searchParams } = url;
   const given = searchParams.get('endpoint');
   const named = given === null || /^https?:\/\//.test(given) ? given : `https://${given}`;
@@ -51,7 +51,18 @@ export async function openFolder(location: string, defaults: BucketDefaults): Pr
   });
 }
 
+/** A path without a scheme is taken as it is. */
 function directoryOf(location: string): string {
-  const text = location.replace(/^file:\/\//i, '').replace(/[?#].*$/, '');
-  return path.resolve(text.startsWith('~') ? path.join(homedir(), text.slice(1)) : decodeURIComponent(text));
+  const [, url] = /^file:\/\/(.*)$/is.exec(location) ?? [];
+  const text = url === undefined ? location : url.replace(/[?#].*$/s, '');
+  if (text.startsWith('~')) return path.join(homedir(), text.slice(1));
+  return path.resolve(url === undefined ? text : decoded(location, text));
+}
+
+function decoded(location: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    throw new LocationError(`${location} has a % that begins no escape: write %25`, { cause: error });
+  }
 }

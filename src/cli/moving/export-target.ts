@@ -1,0 +1,89 @@
+import { isLocked, readThere } from '../../shared/bundle/bundle-location.ts';
+import { entryOf, historyOf, listFolder, metaFile, readText, TransferError } from '../../shared/diy/diy-layout.ts';
+import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
+
+/** Says which organization the folder is an export of. */
+const noteFile = 'holdfast-export.json';
+
+/**
+ * Makes the folder one that the CLI reads, and notes whose it is. Returns whether it takes names that differ only in case for the same.
+ * Throws TransferError if it has stacks that are not of the organization's exports.
+ */
+export async function openTarget(
+  folder: Folder,
+  { organization, to }: { readonly organization: string; readonly to: string },
+): Promise<{ readonly isCaseless: boolean }> {
+  const { stacks, strays } = await listFolder(folder);
+  const note = JSON.stringify({ organization });
+  if (stacks.length + strays.length > 0 && (await readText(folder, noteFile)) !== note)
+    throw new TransferError(`${to} has stacks that are not of an export of ${organization}: name another folder`);
+  await writeText(folder, noteFile, note);
+  await writeText(folder, metaFile, 'version: 1\n');
+  return { isCaseless: (await readText(folder, noteFile.toUpperCase())) !== null };
+}
+
+/** Stacks whose files would replace those of an earlier one where case makes no difference. */
+export function sameButForCase(names: readonly string[]): ReadonlySet<string> {
+  const groups = Map.groupBy(names, (name) => name.toLowerCase());
+  return new Set([...groups.values()].flatMap(([, ...others]) => others));
+}
+
+/** Keeps an export from replacing what the CLI has done with a stack in the folder. */
+export class TargetGuard {
+  readonly #folder: Folder;
+  readonly #stack: StackRef;
+  readonly #noteFile: string;
+
+  constructor(folder: Folder, stack: StackRef) {
+    this.#folder = folder;
+    this.#stack = stack;
+    this.#noteFile = `holdfast-export/${stack.project}/${stack.stack}.json`;
+  }
+
+  /** Throws TransferError. Returns the SHA-256 of the state files. */
+  async assertUntouched(): Promise<readonly string[]> {
+    if (await isLocked(this.#folder, this.#stack)) throw new TransferError('it is locked in the folder');
+    const newest = await this.#newestEntry();
+    if (newest !== null && !isOfExport(await readText(this.#folder, newest)))
+      throw new TransferError('it was updated in the folder since the last export');
+    const there = (await readThere(this.#folder, this.#stack)).map(({ sha256 }) => sha256);
+    const known = there.length === 0 ? [] : await this.#known();
+    if (there.some((sha256) => !known.includes(sha256)))
+      throw new TransferError('its state was changed in the folder since the last export');
+    return there;
+  }
+
+  /** Before a state of this hash becomes visible. Throws TransferError. */
+  readonly beforeState = async (sha256: string): Promise<void> => {
+    // The one that is there, too: this export may be killed now.
+    const states = [sha256, ...(await this.assertUntouched())];
+    await writeText(this.#folder, this.#noteFile, JSON.stringify({ states }));
+  };
+
+  async #known(): Promise<readonly string[]> {
+    const text = await readText(this.#folder, this.#noteFile);
+    return text === null ? [] : (JSON.parse(text) as { states: readonly string[] }).states;
+  }
+
+  async #newestEntry(): Promise<string | null> {
+    let newest: { readonly name: string; readonly entry: bigint } | null = null;
+    const { project, stack } = this.#stack;
+    for await (const { name } of this.#folder.list(historyOf(`${project}/${stack}`))) {
+      const entry = BigInt(entryOf(name) ?? -1);
+      if (name.includes('.history.json') && (newest === null || entry > newest.entry)) newest = { name, entry };
+    }
+    return newest?.name ?? null;
+  }
+}
+
+/** The CLI numbers no updates in a folder. */
+function isOfExport(text: string | null): boolean {
+  const { version } = JSON.parse(text ?? '{}') as { version?: number };
+  return version !== undefined && version > 0;
+}
+
+async function writeText(folder: Folder, name: string, text: string): Promise<void> {
+  await folder.write(name, bytesOf(Buffer.from(text))());
+}
