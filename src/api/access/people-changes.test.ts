@@ -3,8 +3,8 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { changePeople, patientLockMs } from './people-changes.ts';
 
-beforeEach(() => jest.useFakeTimers());
-afterEach(() => jest.useRealTimers());
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
 
 /** Begins a change that holds the lock, and others of the same organization or people. */
 function begin() {
