@@ -3,16 +3,18 @@ import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
+import { fsck } from '../../src/cli/fsck/fsck.ts';
 import { commitStack } from '../../src/cli/moving/stack-commit.ts';
 import type { StackRow } from '../../src/shared/stacks/stack-repository.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
+import { keyRingOf } from '../support/key-ring.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';
-import { append, complete } from '../support/update-calls.ts';
+import { append, complete, saveState } from '../support/update-calls.ts';
 
 const app = testApp();
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-bundle-recompact-'));
@@ -56,6 +58,26 @@ test('the bundle gets the state of a version that was completed after it was wri
   expect((await readdir(history)).toSorted()).toEqual(before);
   const newest = before.filter((name) => name.includes('.checkpoint.')).at(-1) as string;
   expect(textOf(newest, await readFile(path.join(history, newest)))).toContain('::two"');
+});
+
+test('the checkpoints of a running update change nothing in the bundle', async () => {
+  const directory = path.join(home, String(++folders));
+  const run = () => runBundle(app, `file://${directory}`);
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  const before = await readBundled(directory, stack);
+  const update = await startUpdate(app, stack);
+  await run();
+  await ok(saveState(app, update, 2));
+  const { findings } = await fsck(app.context, { fixes: false, sample: null, ring: keyRingOf(masterKeys) });
+  expect(findings.filter(({ kind }) => kind === 'bundle-queue')).toEqual([]);
+  await query(app, 'update bundled_stacks set changed_at = null');
+  await run();
+  expect(await readBundled(directory, stack)).toEqual(before);
+  await ok(complete(app, update));
+  await run();
+  expect((await readBundled(directory, stack)).checkpoint.latest.resources).toHaveLength(2);
 });
 
 test('no versions are added to a stack whose version was completed since they were planned', async () => {
