@@ -6,15 +6,17 @@ import { afterAll, expect, test } from '@jest/globals';
 import { fsck } from '../../src/cli/fsck/fsck.ts';
 import { commitStack } from '../../src/cli/moving/stack-commit.ts';
 import type { StackRow } from '../../src/shared/stacks/stack-repository.ts';
+import { createCheckpointRepository } from '../../src/shared/state/checkpoints/checkpoint-repository.ts';
+import { storeDeployment } from '../../src/shared/state/store-deployment.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { keyRingOf } from '../support/key-ring.ts';
-import { exportedNames } from '../support/stack-state.ts';
-import { createStack, ok, startUpdate } from '../support/state.ts';
+import { exportedNames, exportState } from '../support/stack-state.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';
-import { append, complete, saveState } from '../support/update-calls.ts';
+import { append, cancel, complete, saveState } from '../support/update-calls.ts';
 
 const app = testApp();
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-bundle-recompact-'));
@@ -46,6 +48,20 @@ async function createRecompacted() {
     expect(await exportedNames(app, stack)).toEqual(['one', 'two', 'r0']);
   };
   return { directory, names, recompact, run, stack };
+}
+
+/** What a return would do with the stack. */
+async function planReturn(directory: string, { organization }: TestStack) {
+  const { stdout } = await runHoldfast(
+    {
+      ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
+      ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase },
+      HOLDFAST_BUNDLE_URL: `file://${directory}`,
+    },
+    ...['bundle', 'return', '--stack', 'proj/dev', '--json'],
+  );
+  const { stacks } = JSON.parse(stdout) as { stacks: { stack: string; action: string; reason: string }[] };
+  return stacks.find((each) => each.stack === `${organization}/proj/dev`);
 }
 
 test('the bundle gets the state of a version that was completed after it was written', async () => {
@@ -100,18 +116,7 @@ test('no versions are added to a stack whose version was completed since they we
 test('a stack whose version was completed after it was written, and that was changed in the bundle, has moved on both sides', async () => {
   const { directory, recompact, run, stack } = await createRecompacted();
   await updateInBundle(directory, stack, 'emergency');
-  const planned = async () => {
-    const { stdout } = await runHoldfast(
-      {
-        ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
-        ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase },
-        HOLDFAST_BUNDLE_URL: `file://${directory}`,
-      },
-      ...['bundle', 'return', '--stack', 'proj/dev', '--json'],
-    );
-    const { stacks } = JSON.parse(stdout) as { stacks: { stack: string; action: string; reason: string }[] };
-    return stacks.find((each) => each.stack === `${stack.organization}/proj/dev`);
-  };
+  const planned = () => planReturn(directory, stack);
   expect(await planned()).toMatchObject({ action: 'return' });
   await recompact();
   const refused = { action: 'refused', reason: expect.stringContaining('moved on both sides') };
@@ -119,4 +124,49 @@ test('a stack whose version was completed after it was written, and that was cha
   // Nor does the worker forget it.
   await run();
   expect(await planned()).toMatchObject(refused);
+});
+
+test('another document of the same state is no change here: what was changed in the bundle returns', async () => {
+  const directory = path.join(home, String(++folders));
+  const run = () => runBundle(app, `file://${directory}`);
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await updateInBundle(directory, stack, 'after-damage');
+  const [head] = await query<{ updateId: string; stackId: string; foundCheckpointId: string }>(
+    app,
+    `select c.update_id as "updateId", c.stack_id as "stackId", c.id as "foundCheckpointId" from checkpoints c
+     join stacks s on s.checkpoint_id = c.id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+     where o.name = $1`,
+    [stack.organization],
+  );
+  const text = Buffer.from(JSON.stringify((await exportState(app, stack)).json));
+  const document = await storeDeployment(app.context.documents, async function* () {
+    yield text;
+  });
+  const replaced = head && (await createCheckpointRepository(app.context.db).replace(head, document));
+  expect(replaced).toEqual(expect.any(String));
+  expect(await planReturn(directory, stack)).toMatchObject({ action: 'return' });
+  await run();
+  expect(await planReturn(directory, stack)).toMatchObject({ action: 'return' });
+});
+
+test('entries of an interrupted update that the bundle has are no change once they are in a checkpoint', async () => {
+  const directory = path.join(home, String(++folders));
+  const run = () => runBundle(app, `file://${directory}`);
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'one', stack)));
+  await ok(cancel(app, stack, update));
+  const pending = async () => {
+    const found = await app.context.stacks.find(stack);
+    return found && (await app.context.updates.findWithPendingEntries(found.id));
+  };
+  expect(await pending()).toMatchObject({ id: update.id });
+  await run();
+  await updateInBundle(directory, stack, 'after-the-outage');
+  await app.context.compactor.compact(update.id);
+  expect(await pending()).toBeNull();
+  expect(await planReturn(directory, stack)).toMatchObject({ action: 'return' });
 });
