@@ -16,7 +16,7 @@ import { keyRingOf } from '../support/key-ring.ts';
 import { exportedNames, exportState } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';
-import { append, cancel, complete, saveState } from '../support/update-calls.ts';
+import { append, complete, saveState } from '../support/update-calls.ts';
 
 const app = testApp();
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-bundle-recompact-'));
@@ -148,25 +148,5 @@ test('another document of the same state is no change here: what was changed in 
   expect(replaced).toEqual(expect.any(String));
   expect(await planReturn(directory, stack)).toMatchObject({ action: 'return' });
   await run();
-  expect(await planReturn(directory, stack)).toMatchObject({ action: 'return' });
-});
-
-test('entries of an interrupted update that the bundle has are no change once they are in a checkpoint', async () => {
-  const directory = path.join(home, String(++folders));
-  const run = () => runBundle(app, `file://${directory}`);
-  const stack = await createStack(app);
-  await importState(app, stack, 1);
-  const update = await startUpdate(app, stack, { journal: true });
-  await ok(append(app, update, creation(1, 'one', stack)));
-  await ok(cancel(app, stack, update));
-  const pending = async () => {
-    const found = await app.context.stacks.find(stack);
-    return found && (await app.context.updates.findWithPendingEntries(found.id));
-  };
-  expect(await pending()).toMatchObject({ id: update.id });
-  await run();
-  await updateInBundle(directory, stack, 'after-the-outage');
-  await app.context.compactor.compact(update.id);
-  expect(await pending()).toBeNull();
   expect(await planReturn(directory, stack)).toMatchObject({ action: 'return' });
 });

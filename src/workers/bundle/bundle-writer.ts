@@ -27,7 +27,7 @@ const keptVersions = 10;
 const cliSuffixes = ['', '.bak', '.attrs', '.bak.attrs'];
 
 interface Parts {
-  readonly context: Pick<AppContext, 'cipher' | 'db' | 'stacks' | 'states' | 'updates'>;
+  readonly context: Pick<AppContext, 'cipher' | 'db' | 'stacks' | 'states'>;
   readonly rows: BundleRepository;
   readonly crypter: SecretsCrypter;
   /** The location, for the audit log. */
@@ -54,8 +54,6 @@ export class BundleWriter {
   /** Throws BundleChangedError, and what an export throws. */
   async write(folder: Folder, due: DueRow): Promise<Written> {
     const { context, rows, holder } = this.#parts;
-    // Before the stack: once they are in it, the same state has another checkpoint.
-    const isPending = (await context.updates.findWithPendingEntries(due.stackId)) !== null;
     const stack = await context.stacks.findById(due.stackId);
     // Renamed or deleted since: another row is due.
     if (stack === null || !isAt(stack, due)) return null;
@@ -79,12 +77,9 @@ export class BundleWriter {
     // A version that was completed after it was written takes its entry in the history again.
     if (isVersion && !isState) {
       const entry = due.entry === null ? null : String(BigInt(due.entry) - 1n);
-      return this.#replace(folder, { ...due, entry }, stack, there, {
-        bundledVersion: stack.stackVersion - 1,
-        isPending,
-      });
+      return this.#replace(folder, { ...due, entry }, stack, there, stack.stackVersion - 1);
     }
-    return this.#replace(folder, due, stack, there, { bundledVersion, isPending });
+    return this.#replace(folder, due, stack, there, bundledVersion);
   }
 
   /** Removes the files of a stack that was deleted here, or has another name. Throws BundleChangedError. */
@@ -105,7 +100,7 @@ export class BundleWriter {
     due: DueRow,
     stack: StackRow,
     there: readonly StateThere[],
-    { bundledVersion, isPending }: { readonly bundledVersion: number | null; readonly isPending: boolean },
+    bundledVersion: number | null,
   ): Promise<Written> {
     const { context, crypter, holder, location, rows, signal } = this.#parts;
     const { stackVersion } = stack;
@@ -144,7 +139,7 @@ export class BundleWriter {
     const entry = newest === 0n ? (bundledVersion === null ? null : due.entry) : String(newest);
     const written = {
       stackId: stack.id,
-      ...{ stackVersion, checkpointId: isPending ? null : stack.checkpointId },
+      ...{ stackVersion, checkpointId: stack.checkpointId },
       changedAt: due.changedAt,
       tags: stack.tags,
       entry,
