@@ -55,7 +55,7 @@ export class StateReader {
   readonly #replica: Replica | null;
   readonly #verifier: DocumentVerifier;
   readonly #compactor: JournalCompactor;
-  readonly #compactLarge: (updateId: string) => Promise<void>;
+  readonly #compactLarge: (updateId: string, organization?: string) => Promise<void>;
 
   constructor(parts: {
     stacks: StackRepository;
@@ -65,7 +65,7 @@ export class StateReader {
     compactor: JournalCompactor;
     compactions: CompactionRepository;
     /** Compacts a large journal. In the API, a worker does it, so that the process is not blocked. */
-    compactLarge: (updateId: string) => Promise<void>;
+    compactLarge: (updateId: string, organization?: string) => Promise<void>;
     /** Serves what is stored; entries that are not compacted yet are always read from the primary. */
     replica?: Replica | null;
   }) {
@@ -85,7 +85,9 @@ export class StateReader {
       if (stack.pendingUpdateId !== null && rows !== this.#rows) return 'moved';
       const pending = stack.pendingUpdateId === null ? null : await rows.updates.find(stack.pendingUpdateId);
       if (stack.pendingUpdateId !== null && !pending?.hasPendingEntries) return 'moved';
-      const state = pending ? await this.#replay(pending) : await this.#open(rows, stack.checkpointId);
+      const state = pending
+        ? await this.#replay(pending, ref.organization)
+        : await this.#open(rows, stack.checkpointId);
       if (state === 'moved' || !stack.hasFaults) return state === 'moved' ? state : { stack, state };
       const faults = await rows.compactions.findFaults(stack.id);
       return { stack, state: { ...state, warning: faults.map(describeFault).join(' ') || state.warning } };
@@ -93,12 +95,12 @@ export class StateReader {
   }
 
   /** The state of this version; null if the stack has no such version. Throws StateDeletedError if retention has deleted it. */
-  readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
+  readVersion(stackId: string, stackVersion: number, organization?: string): Promise<StateDocument | null> {
     return this.#retryWhileMoving(async (rows) => {
       const update = await rows.updates.findByVersion(stackId, stackVersion);
       if (!update) return null;
       if (update.isStateDeleted) throw new StateDeletedError(stackVersion);
-      if (update.hasPendingEntries) return rows === this.#rows ? this.#replay(update) : 'moved';
+      if (update.hasPendingEntries) return rows === this.#rows ? this.#replay(update, organization) : 'moved';
       return this.#openCompacted(rows, update);
     });
   }
@@ -126,10 +128,10 @@ export class StateReader {
   }
 
   /** Replays a short journal over a small state on demand. Otherwise has a worker compact it into a checkpoint first. */
-  async #replay(update: UpdateRow): Promise<StateDocument | 'moved'> {
+  async #replay(update: UpdateRow, organization: string | undefined): Promise<StateDocument | 'moved'> {
     const base = update.baseCheckpointId ? await this.#rows.checkpoints.find(update.baseCheckpointId) : null;
     if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
-      await this.#compactLarge(update.id);
+      await this.#compactLarge(update.id, organization);
       const compacted = await this.#rows.updates.find(update.id);
       return compacted ? this.#openCompacted(this.#rows, compacted) : 'moved';
     }
