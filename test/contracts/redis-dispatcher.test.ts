@@ -253,7 +253,8 @@ await describeOnRedis((server) => {
     const claimed = dispatcher.run(compactionJob('claimed'), { fairnessKey: 'org' }).then(() => {
       isDone = true;
     });
-    await until(() => runs > 1, 'it is offered again');
+    // More often than a job may fail.
+    await until(() => runs > 4, 'it is offered again');
     await dispatcher.run(compactionJob('other'));
     expect(isDone).toBe(false);
     isClaimed = false;
