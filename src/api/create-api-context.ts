@@ -19,7 +19,7 @@ export async function createApiContext(
 ): Promise<ApiContext> {
   const replica = await openReplica(context);
   const journalCompaction = new JournalCompaction(context, dispatcher);
-  const compactJournal = (updateId: string): Promise<void> => journalCompaction.compact(updateId);
+  const compactJournal = journalCompaction.compact.bind(journalCompaction);
   // Other services make decisions from their reads, so they use the primary.
   const states = new StateReader({ ...context, compactLarge: compactJournal });
   const rates = createRequestRates(context);

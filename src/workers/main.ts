@@ -48,7 +48,7 @@ export function startClusterJobs(context: ClusterContext): void {
   const workers = startQueueWorkers({
     connect: connectWorker,
     publisher: producer,
-    handlers: createJobHandlers({ ...context, requestSnapshot, requestIncremental }, context),
+    handlers: createJobHandlers({ ...context, waitsForClaims: false, requestSnapshot, requestIncremental }, context),
     admissions,
     jobResults,
     logger,

@@ -17,6 +17,7 @@ import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { PayloadMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
 import { QueueUnavailableError } from '../../src/shared/platform/redis/queue-unavailable.ts';
 import { assertNoEviction, RedisPolicyError, untilReady } from '../../src/shared/platform/redis/redis.ts';
+import { JournalClaimedError } from '../../src/shared/state/journal/journal-compactor.ts';
 import { startStopwatch } from '../support/running-time.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
@@ -236,6 +237,28 @@ await describeOnRedis((server) => {
     await until(async () => (await jobIds(redis)).length === 1, 'it waits');
     worker(async () => {});
     await run;
+  });
+
+  it('a job whose journal another process compacts leaves its slot to others, and runs later', async () => {
+    const { dispatcher } = await api();
+    let isClaimed = true;
+    let runs = 0;
+    const work = async (job: Job): Promise<void> => {
+      if (!('updateId' in job) || job.updateId !== 'claimed') return;
+      runs++;
+      if (isClaimed) throw new JournalClaimedError();
+    };
+    worker(work, { concurrency: 1 });
+    let isDone = false;
+    const claimed = dispatcher.run(compactionJob('claimed'), { fairnessKey: 'org' }).then(() => {
+      isDone = true;
+    });
+    // More often than a job may fail.
+    await until(() => runs > 4, 'it is offered again');
+    await dispatcher.run(compactionJob('other'));
+    expect(isDone).toBe(false);
+    isClaimed = false;
+    await claimed;
   });
 
   it('a job that was queued although its call got an error is refused, and not reported as given up', async () => {

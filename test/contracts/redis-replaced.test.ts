@@ -6,6 +6,7 @@ import { createJobResultRepository } from '../../src/shared/jobs/job-result-repo
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { RedisPayloadStore } from '../../src/shared/platform/payloads/redis-payload-store.ts';
+import { command, type RedisGroup, startRedisCluster } from '../../testkit/redis-groups.ts';
 import { type RedisServer, startRedisServer } from '../../testkit/redis-server.ts';
 import { startStopwatch } from '../support/running-time.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -109,3 +110,50 @@ await describeWithTools('an address of one Redis that leads to another one', ['r
     await until(notified, 'a message notifies the call');
   });
 });
+
+await describeWithTools('a Redis cluster', ['redis-server'], () => {
+  let group: RedisGroup;
+  let database: TestDatabase;
+  let db: Database;
+  const proxies: TcpProxy[] = [];
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    db = await openDatabase({ ...parseConfig({}).database, url: database.url, poolSize: 20 });
+    group = await startRedisCluster();
+    for (const { port } of group.servers) {
+      const proxy = await openTcpProxy(`redis://127.0.0.1:${port}`);
+      proxies.push(proxy);
+      await command(port, ['CONFIG', 'SET', 'cluster-announce-port', new URL(proxy.url).port]);
+    }
+  });
+  afterAll(async () => {
+    for (const proxy of proxies) await proxy[Symbol.asyncDispose]();
+    await group?.[Symbol.asyncDispose]();
+    await db?.close();
+    await database?.[Symbol.asyncDispose]();
+  });
+
+  it('notifies calls again after all connections have vanished', async () => {
+    const login = group.url.slice(0, group.url.indexOf('@') + 1);
+    const url = `${login}${proxies.map(({ url }) => new URL(url).host).join(',')}`;
+    const options = { url, admissions: createJobRepository(db), jobResults: createJobResultRepository(db) };
+    await using api = disposing(await openApiSide({ ...options, waitMs: 10_000 }));
+    await using _worker = disposing(openWorkerSide({ ...options, work: async () => {} }));
+    const isNotified = async (): Promise<boolean> => {
+      const elapsedMs = startStopwatch();
+      const isDone = await api.dispatcher.run(compactionJob()).then(
+        () => true,
+        () => false,
+      );
+      return isDone && elapsedMs() < notifiedMs;
+    };
+    await until(isNotified, 'a message notifies the call');
+    for (const proxy of proxies) proxy.vanish();
+    for (const proxy of proxies) proxy.reappear();
+    await until(isNotified, 'a message notifies the call again');
+  });
+});
+
+function disposing<T extends { close(): Promise<void> }>(side: T): T & AsyncDisposable {
+  return Object.assign(side, { [Symbol.asyncDispose]: () => side.close() });
+}

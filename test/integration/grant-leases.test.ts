@@ -5,7 +5,7 @@ import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { testApp, testReplica } from '../support/test-app.ts';
+import { contractAccept, testApp, testReplica } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, complete, getUpdate } from '../support/update-calls.ts';
 
@@ -95,6 +95,40 @@ describe('a lease ends on every replica when', () => {
     const update = await startUpdate(app, stack, { journal: true });
     await query(app, `update memberships set role = 'member' where user_id = $1`, [member.userId]);
     expect((await append(app, update, creation(1, 'late', stack))).status).toBe(403);
+  });
+});
+
+describe('the lease of a preview that locks its stack ends when writing is no longer allowed, because', () => {
+  test.each<[string, (member: Person) => Promise<unknown>]>([
+    ['it is denied', (member) => grant(app, member.organizationId, { userId: member.userId }, 'deny', ['write'])],
+    [
+      'the role becomes weaker',
+      async ({ organizationId, userId }) => {
+        // Viewers may still preview.
+        await grant(app, organizationId, { userId }, 'allow', ['preview']);
+        await query(app, `update memberships set role = 'viewer' where user_id = $1`, [userId]);
+      },
+    ],
+    [
+      'the token gets scopes',
+      ({ tokenId }) =>
+        query(
+          app,
+          `update api_tokens set scopes = '[{"organization":null,"project":null,"stack":null,"permissions":3}]' where id = $1`,
+          [tokenId],
+        ),
+    ],
+  ])('%s', async (_, take) => {
+    const owner = await createStack(app);
+    const member = await person(app, owner.organization, 'member');
+    const stack = { ...owner, auth: member.auth };
+    const plain = await startUpdate(app, stack, { kind: 'preview' });
+    const contract = { auth: member.auth, accept: contractAccept, body: {} };
+    const created = await ok(app.call('POST', `${stack.path}/preview`, contract));
+    await ok(app.call('POST', `${stack.path}/update/${created.json.updateID}`, contract));
+    await take(member);
+    await ok(app.call('POST', `${plain.path}/renew_lease`, { auth: plain.lease, body: { duration: 300 } }));
+    await ok(complete(app, await startUpdate(app, owner)));
   });
 });
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
+import { JournalClaimedError } from '../../src/shared/state/journal/journal-compactor.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
@@ -102,6 +103,7 @@ test('the compaction of a killed process is taken over, and no other process com
     };
     await until(async () => (await claimed()) !== null, 'the process claims the compaction');
     const first = await claimed();
+    await expect(app.context.compactor.compact(update.id, false)).rejects.toThrow(JournalClaimedError);
     let ended = false;
     const completing = complete(app, update).finally(() => {
       ended = true;

@@ -21,6 +21,7 @@ const deny = (more: object = {}) => ({ decision: 'deny', tokenType: 'organizatio
 
 const algorithms = ['PS256', 'ES256', 'ES512', 'EdDSA', 'RS512'];
 let database: TestDatabase;
+let options: Parameters<typeof createTestApp>[0] & object;
 let issuer: TestIssuer;
 let app: TestApp;
 /** Another replica. */
@@ -32,7 +33,7 @@ beforeAll(async () => {
   for (const algorithm of [...algorithms, 'RS256']) await issuer.addKey(algorithm);
   database = await createTestDatabase();
   const settings = { invalidTokensPerMinute: 100_000 };
-  const options = { database, settings, overrides: { outgoing: issuer.outgoing() } };
+  options = { database, settings, overrides: { outgoing: issuer.outgoing() } };
   app = await createTestApp({ ...options, log: { write: (line) => void log.push(line) } });
   other = await createTestApp(options);
 });
@@ -597,6 +598,13 @@ test('strangers with tokens of a trusted issuer cannot fill the audit log', asyn
   const refused = await events(trusting, 'token.exchange');
   expect(refused).toHaveLength(11);
   expect(JSON.stringify(refused)).toContain('only counted');
+  // What a process has counted is recorded when it ends.
+  {
+    await using ending = await createTestApp(options);
+    for (let at = 0; at < 15; at++)
+      await expectRefused(exchange(ending, 'flooded', await issuer.sign('flooded', { sub: `repo:evil/late${at}` })));
+  }
+  expect(JSON.stringify(await events(trusting, 'token.exchange'))).toContain('"leftOut":5');
 });
 
 test('the audit log knows the policy behind every call', async () => {

@@ -14,7 +14,7 @@ export interface ApiContext extends AppContext {
   readonly jobServices: JobServices;
   readonly health: ProcessHealth;
   /** Compacts an update's journal before the call continues; see JournalCompaction. */
-  readonly compactJournal: (updateId: string) => Promise<void>;
+  readonly compactJournal: (updateId: string, organization?: string) => Promise<void>;
   /** Serves reads that may be large; null: the primary does. */
   readonly replica: Replica | null;
   readonly rates: RequestRates;

@@ -82,7 +82,7 @@ export class StackRenaming {
     if (ruled) await assertNotConsumed(db, ruled, caller, 'rename', await awaitConsumers(db, ruled));
     // The commit decides. This avoids rewriting a state for a rename that is refused anyway.
     await assertSameSelection(db, caller, stack, to);
-    await this.#reclaim(stack.id, { waitsForLock: true });
+    await this.#reclaim(stack.id, { organization: stack.organization, waitsForLock: true });
     const head = await changes.findHead(stack.id);
     const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
     const { sizeBytes, storedBytes } = checkpoint ?? { sizeBytes: 0, storedBytes: 0 };

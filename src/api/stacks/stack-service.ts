@@ -228,7 +228,7 @@ export class StackService {
     const found = await this.get(ref);
     const warning = await warnOfConsumers(this.#context.db, ref, caller, 'delete');
     const { config, db } = this.#context;
-    if (options.keepResources) await this.#reclaim(found.id);
+    if (options.keepResources) await this.#reclaim(found.id, { organization: ref.organization });
     // A state that cannot be assembled must not prevent the deletion. Its journal is kept with the stack.
     else await reclaimStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
     const ruled = await createUpdateRuleRepository(db).findStack(ref);

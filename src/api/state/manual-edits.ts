@@ -102,7 +102,7 @@ export class ManualEdits {
     if (!stack) throw stackNotFound(ref);
     await quotas.assertMayKeepMore(ref.organization);
     await scan.begin();
-    await this.#reclaim(stack.id, { waitsForLock: true });
+    await this.#reclaim(stack.id, { organization: ref.organization, waitsForLock: true });
     const head = await changes.findHead(stack.id);
     if (head.stackVersion !== headVersion) throw new StackChangedError();
     const { details, message, state } = await prepare(stack, head);

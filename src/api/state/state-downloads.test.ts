@@ -46,7 +46,7 @@ function start(downloads: StateDownloads, reader: StateReader, who: string, orga
   const raw = Object.assign(new EventEmitter(), { closed: false });
   const caller = { userId: who, tokenId: who };
   const admit = downloads.of({ caller, organization, reply: { raw } as unknown as FastifyReply });
-  const opened = reader.readVersion('s', 1, admit) as Promise<StateDocument>;
+  const opened = reader.readVersion('s', 1, organization, admit) as Promise<StateDocument>;
   return { raw, opened };
 }
 

@@ -82,7 +82,7 @@ export class StateService {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     const number = /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 0;
-    const state = number > 0 ? await this.#exported.readVersion(stack.id, number, admit) : null;
+    const state = number > 0 ? await this.#exported.readVersion(stack.id, number, ref.organization, admit) : null;
     if (!state) throw new NotFoundError(`The stack has no version ${JSON.stringify(version.slice(0, 20))}`);
     return this.#recorded(ref, state, audit, number);
   }
@@ -96,7 +96,7 @@ export class StateService {
     const stack = await stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     await quotas.assertMayKeepMore(ref.organization);
-    await this.#reclaim(stack.id, { waitsForLock: true });
+    await this.#reclaim(stack.id, { organization: ref.organization, waitsForLock: true });
     const head = await changes.findHead(stack.id);
     const { tokenId, userId: requestedBy } = caller;
     return { stackId: stack.id, updateId: randomUUID(), requestedBy, tokenId, source: audit.source, head };

@@ -1,16 +1,17 @@
 import { expect, test } from '@jest/globals';
 import type { AppContext } from '../../shared/context.ts';
 import type { Job } from '../../shared/jobs/definitions.ts';
-import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import type { DispatchOptions, JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
 import { JournalCompaction } from './journal-compaction.ts';
 
 function open({ waitSeconds = 60 } = {}) {
-  const jobs: { updateId: string; end: () => void; fail: (error: Error) => void }[] = [];
-  const run = (job: Job): Promise<void> => {
+  const jobs: { updateId: string; fairnessKey: string | undefined; end: () => void; fail: (error: Error) => void }[] =
+    [];
+  const run = (job: Job, { fairnessKey }: DispatchOptions = {}): Promise<void> => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    jobs.push({ updateId: 'updateId' in job ? job.updateId : '', end: resolve, fail: reject });
+    jobs.push({ updateId: 'updateId' in job ? job.updateId : '', fairnessKey, end: resolve, fail: reject });
     return promise;
   };
   const context = { readOnly: { assertNotFenced: () => {} }, config: { jobs: { waitSeconds } } };
@@ -42,6 +43,18 @@ test('calls that come while a job runs share the next one, which sees their entr
   void compaction.compact('a');
   await turn();
   expect(jobs).toHaveLength(5);
+});
+
+test('a job counts for the organization of its caller', async () => {
+  const { compaction, jobs } = open();
+  void compaction.compact('a', 'acme');
+  const next = compaction.compact('a', 'acme');
+  void compaction.compact('b');
+  jobs[0]?.end();
+  await turn();
+  jobs[2]?.end();
+  await next;
+  expect(jobs.map(({ fairnessKey }) => fairnessKey)).toEqual(['acme', 'b', 'acme']);
 });
 
 test('an error reaches only those whose job it is', async () => {

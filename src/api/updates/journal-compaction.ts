@@ -36,19 +36,20 @@ export class JournalCompaction {
 
   /**
    * Throws InvalidJournalError, UnavailableError if no worker can be reached and the journal is long, and ReadOnlyError once another site has
-   * taken over.
+   * taken over. `organization`: whose share of the workers it uses, if the caller knows it.
    */
-  compact(updateId: string): Promise<void> {
+  compact(updateId: string, organization?: string): Promise<void> {
     const compaction = this.#compactions.get(updateId);
-    if (!compaction) return this.#begin(updateId);
+    // Jobs of other processes for the same update are behind the first jobs of others.
+    const begin = (): Promise<void> => this.#begin(updateId, organization ?? updateId);
+    if (!compaction) return begin();
     // The running one may have begun before the newest entries arrived.
-    const begin = (): Promise<void> => this.#begin(updateId);
     compaction.next ??= compaction.running.then(begin, begin);
     return withTimeout(compaction.next, this.#context.config.jobs.waitSeconds * 1000, () => new JobPendingError());
   }
 
-  #begin(updateId: string): Promise<void> {
-    const running = this.#compact(updateId).finally(() => {
+  #begin(updateId: string, fairnessKey: string): Promise<void> {
+    const running = this.#compact(updateId, fairnessKey).finally(() => {
       if (compaction.next === null) this.#compactions.delete(updateId);
     });
     const compaction: Compaction = { running, next: null };
@@ -56,11 +57,10 @@ export class JournalCompaction {
     return running;
   }
 
-  async #compact(updateId: string): Promise<void> {
+  async #compact(updateId: string, fairnessKey: string): Promise<void> {
     this.#context.readOnly.assertNotFenced();
     try {
-      // Jobs of other processes for the same update are behind the first jobs of others.
-      const options = { onlyWhileReachable: true, fairnessKey: updateId };
+      const options = { onlyWhileReachable: true, fairnessKey };
       await this.#dispatcher.run(compactJournal.create({ updateId }), options);
     } catch (error) {
       if (!(error instanceof QueueUnavailableError) || !(await this.#isShort(updateId))) throw error;

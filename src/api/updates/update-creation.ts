@@ -109,7 +109,8 @@ export async function prepareCreation(
   if (!found) throw stackNotFound(ref);
   const isPreview = request.kind === 'preview' || request.dryRun;
   const isExclusive = !isPreview || dialect === 'contract';
-  if (isExclusive && found.activeUpdateId !== null) await reclaim(found.id, { admitsFault: isPreview });
+  if (isExclusive && found.activeUpdateId !== null)
+    await reclaim(found.id, { organization: ref.organization, admitsFault: isPreview });
   const check = async (stack: StackWithRules, until?: number) => {
     // A destroy is allowed over quota: it is how a stack gets smaller.
     if (!isPreview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);

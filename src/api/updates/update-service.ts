@@ -158,12 +158,16 @@ export class UpdateService {
    * Compacts the journal into a checkpoint, then ends the update with `status`. Idempotent: repeating a successful call succeeds.
    * Throws LeaseLostError, JournalGapError unless it has failed, and ConflictError if entries keep arriving.
    */
-  async complete(lease: Lease, status: EndStatus, audit: AuditTrail): Promise<CompletedUpdate> {
+  async complete(
+    lease: Lease,
+    { organization, status }: { readonly organization: string; readonly status: EndStatus },
+    audit: AuditTrail,
+  ): Promise<CompletedUpdate> {
     const { compactJournal, metrics } = this.#context;
     let { hasPendingEntries = true } = lease;
     let losses: OutputLosses | null | undefined;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
-      if (hasPendingEntries) await compactJournal(lease.updateId);
+      if (hasPendingEntries) await compactJournal(lease.updateId, organization);
       const completion = await this.#completeOnce(lease, status, losses, audit);
       // More entries were accepted since the compaction: compact again, or they would be missing from the version.
       hasPendingEntries = completion.outcome === 'pending-entries';
@@ -238,7 +242,7 @@ export class UpdateService {
   async reclaim(stackId: string, options: ReclaimOptions = {}): Promise<void> {
     const { compactor, config, db, compactJournal } = this.#context;
     const compact = (updateId: string): Promise<void> =>
-      compactJournal(updateId).catch((error: unknown) => compactor.setAside(updateId, error));
+      compactJournal(updateId, options.organization).catch((error: unknown) => compactor.setAside(updateId, error));
     const ended = await reclaimStack(db, stackId, config.leaseSeconds, compact, options);
     if (ended && ended.reason !== 'lease-expired') noteEnded(this.#context, ended);
   }

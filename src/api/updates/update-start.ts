@@ -110,7 +110,7 @@ export function prepareStart(
     const unchanged: TagResult = { ...given, warnings: [] };
     let start = await attempt(db, id, audit, { ...given, isPrepared: false });
     if (start.outcome === 'unprepared') {
-      await reclaim(start.stackId, { admitsFault: start.dryRun });
+      await reclaim(start.stackId, { organization: ref.organization, admitsFault: start.dryRun });
       start = await attempt(db, id, audit, { ...given, isPrepared: true });
     }
     const [started, result] =

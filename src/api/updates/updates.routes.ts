@@ -177,8 +177,8 @@ function completeUpdate(app: RouteScope, { updates }: Services): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ lease, body, audit }, reply) => {
-      const { missingEntries } = await updates.complete(lease, body.status, audit);
+    async ({ lease, body, params: { organization }, audit }, reply) => {
+      const { missingEntries } = await updates.complete(lease, { organization, status: body.status }, audit);
       if (missingEntries !== null)
         void reply.header(
           warningHeader,

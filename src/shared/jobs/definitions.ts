@@ -21,7 +21,7 @@ export const compactJournal = defineTask({
   name: 'compact-journal',
   schemas: [1],
   payload: { updateId: Type.String() },
-  run: ({ compactor }, { updateId }) => compactor.compact(updateId),
+  run: ({ compactor, waitsForClaims }, { updateId }) => compactor.compact(updateId, waitsForClaims),
 });
 
 /** Takes a snapshot of the replay of a journal, or only compacts it incrementally in the worker's memory. */

@@ -16,6 +16,8 @@ export interface JobServices {
   readonly changes: StateEdits;
   readonly eventWriter: EventWriter;
   readonly compactor: JournalCompactor;
+  /** False: a job throws JournalClaimedError while another process compacts its journal. */
+  readonly waitsForClaims?: boolean;
   readonly importer: DeploymentImporter;
   readonly journalWriter: JournalWriter;
   readonly renamer: StackRenamer;

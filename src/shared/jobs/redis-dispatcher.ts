@@ -5,7 +5,7 @@ import { UnavailableError } from '../platform/errors/errors.ts';
 import { fromRejection, JobPendingError, JobWithdrawnError, type Outcome } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { QueueUnavailableError } from '../platform/redis/queue-unavailable.ts';
-import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
+import { isCluster, type RedisConnection, redisCall, watchSubscription } from '../platform/redis/redis.ts';
 import { inSpan } from '../platform/tracing/tracing.ts';
 import type { Job } from './definitions.ts';
 import {
@@ -61,6 +61,7 @@ export class RedisDispatcher implements JobDispatcher {
   readonly #queue: RedisJobQueue;
   readonly #waiting = new Map<string, Waiter>();
   readonly #calls = new Set<Promise<void>>();
+  readonly #endWatch: () => void;
   #closed = false;
 
   constructor(options: RedisDispatcherOptions) {
@@ -70,6 +71,9 @@ export class RedisDispatcher implements JobDispatcher {
     // On every connection: ioredis loses a subscription whose connection closes before the reply.
     options.subscriber.on('ready', this.#subscribe);
     if (options.subscriber.status === 'ready') this.#subscribe();
+    this.#endWatch = isCluster(options.subscriber)
+      ? watchSubscription(options.subscriber, this.#queue.channel)
+      : () => {};
   }
 
   run(job: Job, options: DispatchOptions = {}): Promise<void> {
@@ -96,6 +100,7 @@ export class RedisDispatcher implements JobDispatcher {
     this.#closed = true;
     while (this.#calls.size > 0) await Promise.allSettled(this.#calls);
     const { subscriber } = this.#options;
+    this.#endWatch();
     subscriber.off('message', this.#onMessage);
     subscriber.off('ready', this.#subscribe);
     // Not awaited: it would wait for Redis to come back.

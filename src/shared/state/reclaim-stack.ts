@@ -7,6 +7,8 @@ import { isActive } from '../updates/update-state.ts';
 import { assertNoFault } from './journal/journal-fault.ts';
 
 export interface ReclaimOptions {
+  /** Whose share of the workers a compaction uses, if known. */
+  readonly organization?: string;
   readonly admitsFault?: boolean;
   /** Waits for others that have locked the stack, so that the caller can then look whether its client is still there. */
   readonly waitsForLock?: boolean;

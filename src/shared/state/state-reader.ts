@@ -62,7 +62,7 @@ export class StateReader {
   readonly #replica: Replica | null;
   readonly #verifier: DocumentVerifier;
   readonly #compactor: JournalCompactor;
-  readonly #compactLarge: (updateId: string) => Promise<void>;
+  readonly #compactLarge: (updateId: string, organization?: string) => Promise<void>;
 
   constructor(parts: {
     stacks: StackRepository;
@@ -72,7 +72,7 @@ export class StateReader {
     compactor: JournalCompactor;
     compactions: CompactionRepository;
     /** Compacts a large journal. In the API, a worker does it, so that the process is not blocked. */
-    compactLarge: (updateId: string) => Promise<void>;
+    compactLarge: (updateId: string, organization?: string) => Promise<void>;
     /** Serves what is stored; entries that are not compacted yet are always read from the primary. */
     replica?: Replica | null;
   }) {
@@ -92,7 +92,9 @@ export class StateReader {
       if (stack.pendingUpdateId !== null && rows !== this.#rows) return 'moved';
       const pending = stack.pendingUpdateId === null ? null : await rows.updates.find(stack.pendingUpdateId);
       if (stack.pendingUpdateId !== null && !pending?.hasPendingEntries) return 'moved';
-      const state = pending ? await this.#replay(pending, admit) : await this.#open(rows, stack.checkpointId, admit);
+      const state = pending
+        ? await this.#replay(pending, ref.organization, admit)
+        : await this.#open(rows, stack.checkpointId, admit);
       if (state === 'moved' || !stack.hasFaults) return state === 'moved' ? state : { stack, state };
       const faults = await rows.compactions.findFaults(stack.id).catch(async (error: unknown) => {
         await state.bytes[Symbol.asyncIterator]().return?.();
@@ -106,12 +108,17 @@ export class StateReader {
    * The state of this version; null if the stack has no such version. Throws StateDeletedError if retention has deleted it, and what
    * `admit` throws.
    */
-  readVersion(stackId: string, stackVersion: number, admit?: AdmitBlob): Promise<StateDocument | null> {
+  readVersion(
+    stackId: string,
+    stackVersion: number,
+    organization?: string,
+    admit?: AdmitBlob,
+  ): Promise<StateDocument | null> {
     return this.#retryWhileMoving(async (rows) => {
       const update = await rows.updates.findByVersion(stackId, stackVersion);
       if (!update) return null;
       if (update.isStateDeleted) throw new StateDeletedError(stackVersion);
-      if (update.hasPendingEntries) return rows === this.#rows ? this.#replay(update, admit) : 'moved';
+      if (update.hasPendingEntries) return rows === this.#rows ? this.#replay(update, organization, admit) : 'moved';
       return this.#openCompacted(rows, update, admit);
     });
   }
@@ -139,10 +146,14 @@ export class StateReader {
   }
 
   /** Replays a short journal over a small state on demand. Otherwise has a worker compact it into a checkpoint first. */
-  async #replay(update: UpdateRow, admit?: AdmitBlob): Promise<StateDocument | 'moved'> {
+  async #replay(
+    update: UpdateRow,
+    organization: string | undefined,
+    admit?: AdmitBlob,
+  ): Promise<StateDocument | 'moved'> {
     const base = update.baseCheckpointId ? await this.#rows.checkpoints.find(update.baseCheckpointId) : null;
     if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
-      await this.#compactLarge(update.id);
+      await this.#compactLarge(update.id, organization);
       const compacted = await this.#rows.updates.find(update.id);
       return compacted ? this.#openCompacted(this.#rows, compacted, admit) : 'moved';
     }

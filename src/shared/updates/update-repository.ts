@@ -215,7 +215,7 @@ export function createUpdateRepository(db: Queryable) {
         set expires_at = greatest(u.expires_at, least(clock_timestamp() + make_interval(secs => ${seconds}), u.must_end_at,
           (select t.expires_at from api_tokens t where t.id = u.token_id)))
         from locked where u.id = ${id} and u.epoch = ${epoch} and u.status = 'running' and u.expires_at > clock_timestamp()
-          and (u.token_id is null or token_permissions(u.token_id, u.stack_id) & (case when u.dry_run and not u.exclusive then 2 else 4 end) <> 0)
+          and (u.token_id is null or token_permissions(u.token_id, u.stack_id) & permission_of_update(u.dry_run, u.exclusive) <> 0)
         returning u.expires_at as "expiresAt"`);
       return row?.expiresAt ?? null;
     },

@@ -14,6 +14,7 @@ import { type BodyEncryption, PayloadTamperedError } from '../../shared/platform
 import { disconnectRedis, type RedisConnection } from '../../shared/platform/redis/redis.ts';
 import { type Metrics, observeTraced } from '../../shared/platform/telemetry/metrics.ts';
 import { currentSpan, inJobSpan } from '../../shared/platform/tracing/tracing.ts';
+import { JournalClaimedError } from '../../shared/state/journal/journal-compactor.ts';
 import type { JobHandlers } from './handlers.ts';
 import { JobVerifier, NotAdmittedError, replyChannelOf, shown } from './job-verifier.ts';
 import { RefusedError, redacted } from './stored-errors.ts';
@@ -28,6 +29,8 @@ const defaultLockMs = 15_000;
 const maxStalls = 3;
 /** Delay before a job that this release does not know is offered again, in ms. */
 const unknownJobDelayMs = 250;
+/** Maximum mean delay before a job whose journal another process compacts is offered again, in ms. */
+const maxClaimedDelayMs = 1_000;
 /** Delay after Redis went away. The default of BullMQ would keep a worker idle for 15 s after Redis is back. */
 const redisRetryMs = 1_000;
 /** How long an idle worker may take to disconnect from Redis. */
@@ -170,8 +173,7 @@ class QueueWorker {
     const { name, schema } = job;
     if (attemptsStarted <= 1)
       this.#logger.info({ jobId, job: name, schema }, 'job left to a worker of another release');
-    await queued.moveToDelayed(Date.now() + unknownJobDelayMs, token);
-    throw new DelayedError();
+    return giveBack(queued, token, unknownJobDelayMs);
   }
 
   async #process(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
@@ -181,9 +183,11 @@ class QueueWorker {
       const { job } = admission;
       if (!Value.Check(Job, job)) return await this.#requeue(queued, job, token);
       known = job;
-      return await forRequest(job.requestId, () =>
+      const result = await forRequest(job.requestId, () =>
         inJobSpan(`job ${job.name}`, job.traceparent, () => this.#settle(queued, job, admission)),
       );
+      const delayMs = Math.min(100 * 1.5 ** queued.attemptsStarted, maxClaimedDelayMs);
+      return result ?? (await giveBack(queued, token, delayMs * (0.5 + Math.random())));
     } catch (error) {
       if (error instanceof DelayedError) throw error;
       if (error instanceof NotAdmittedError) throw new RefusedError(error.message);
@@ -198,18 +202,19 @@ class QueueWorker {
     }
   }
 
-  /** Runs the job, unless an earlier run ended but lost its worker before BullMQ was notified. */
+  /** Runs the job, unless an earlier run ended but lost its worker before BullMQ was notified. Null: another process compacts the journal. */
   async #settle(
     queued: QueuedJob<JobData>,
     job: Job,
     { encryption, outcome: earlier }: JobAdmission,
-  ): Promise<Outcome['result']> {
+  ): Promise<Outcome['result'] | null> {
     const { metrics, jobResults } = this.#options;
     const jobId = queued.id as string;
     const start = performance.now();
     let outcome = earlier;
     if (!outcome) {
       outcome = await this.#run(job, encryption);
+      if (!outcome) return null;
       await jobResults.insert(jobId, outcome);
       metrics.jobsEnded.labels(job.name, outcome.result).inc();
     }
@@ -220,7 +225,7 @@ class QueueWorker {
     return outcome.result;
   }
 
-  async #run(job: Job, encryption: BodyEncryption | null): Promise<Outcome> {
+  async #run(job: Job, encryption: BodyEncryption | null): Promise<Outcome | null> {
     const { handlers, metrics } = this.#options;
     const process = handlers[job.name] as (job: Job, encryption: BodyEncryption | null) => Promise<void>;
     const startedAt = performance.now();
@@ -228,6 +233,7 @@ class QueueWorker {
       await process(job, encryption);
       return { result: 'committed' };
     } catch (error) {
+      if (error instanceof JournalClaimedError) return null;
       const rejection = toRejection(error);
       if (!rejection) throw error;
       return { result: 'rejected', rejection };
@@ -285,4 +291,10 @@ class QueueWorker {
     this.#lastError = error.message;
     this.#warning.warn('worker', { err: error }, 'worker reported an error');
   }
+}
+
+/** Returns the job to the queue for a while, without counting an attempt. Always throws. */
+async function giveBack(queued: QueuedJob<JobData>, token: string | undefined, delayMs: number): Promise<never> {
+  await queued.moveToDelayed(Date.now() + Math.round(delayMs), token);
+  throw new DelayedError();
 }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
+import { type AuditSource, serverSource } from '../../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
 import { createIdentityRepository } from '../../../shared/identity/identity-repository.ts';
 import { createTokenRepository } from '../../../shared/identity/token-repository.ts';
@@ -59,7 +60,8 @@ export class ExchangeService {
   constructor(context: ApiContext, credentials: Authenticator) {
     this.#context = context;
     this.#credentials = credentials;
-    const { config, logger, outgoing } = context;
+    const { config, lifecycle, logger, outgoing } = context;
+    lifecycle.onClose('work', 'refused exchanges', () => this.#refusals.close());
     this.#keys = new JwksCache({ outgoing, logger, outageMs: config.issuerOutageMs });
   }
 
@@ -183,22 +185,21 @@ export class ExchangeService {
     audit: AuditTrail,
   ): Promise<void> {
     const subject = String(claims.sub);
-    const recorded = this.#refusals.take(issuer.id, subject, reason);
-    if (recorded === null) return;
-    const details = {
-      ...(recorded.what === 'refusal'
-        ? { reason, issuer: issuer.name, subject, kind, scope: scope.slice(0, 200) }
-        : { reason: 'further refusals of this minute are only counted', issuer: issuer.name }),
-      ...(recorded.leftOut > 0 ? { leftOut: recorded.leftOut } : {}),
+    const record = async (source: AuditSource, more: object): Promise<void> => {
+      const details = { ...more, issuer: issuer.name };
+      await createAuditRepository(this.#context.db)
+        .insert(source, { action: 'token.exchange', outcome: 'refused', organization, object: issuer.name, details })
+        .catch((error: unknown) =>
+          this.#context.logger.error({ err: error }, 'a refused exchange could not be recorded'),
+        );
     };
-    await createAuditRepository(this.#context.db)
-      .insert(
-        { ...audit.source, signIn: 'id-token' },
-        { action: 'token.exchange', outcome: 'refused', organization, object: issuer.name, details },
-      )
-      .catch((error: unknown) =>
-        this.#context.logger.error({ err: error }, 'a refused exchange could not be recorded'),
-      );
+    const recorded = this.#refusals.take(issuer.id, subject, reason, (leftOut) =>
+      record(serverSource, { reason: 'refusals that were only counted', leftOut }),
+    );
+    if (recorded === null) return;
+    const source = { ...audit.source, signIn: 'id-token' } as const;
+    if (recorded === 'refusal') await record(source, { reason, subject, kind, scope: scope.slice(0, 200) });
+    else await record(source, { reason: 'further refusals of this minute are only counted' });
   }
 }
 

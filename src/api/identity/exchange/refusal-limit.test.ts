@@ -1,26 +1,51 @@
-import { expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { RefusalLimit } from './refusal-limit.ts';
 
-test('the same refusal is recorded once in 10 s', () => {
-  let now = 1;
-  const limit = new RefusalLimit(() => now);
-  const take = () => limit.take('issuer', 'repo:acme/web', 'no policy');
-  expect([take(), take()]).toEqual([{ what: 'refusal', leftOut: 0 }, null]);
-  now += 10_001;
-  expect(take()).toEqual({ what: 'refusal', leftOut: 0 });
+beforeEach(() => {
+  jest.useFakeTimers();
+  // The cache takes 0 for no time.
+  jest.advanceTimersByTime(1);
+});
+afterEach(() => {
+  jest.useRealTimers();
 });
 
-test('with ever new subjects, an issuer causes ten events a minute, and one about the others; the next minute begins with their number', () => {
-  let now = 1;
-  const limit = new RefusalLimit(() => now);
-  const take = (subject: string, issuer = 'issuer') => limit.take(issuer, subject, 'no policy');
-  const taken = Array.from({ length: 50 }, (_, at) => take(`repo:evil/${at}`));
-  expect(taken.filter((each) => each?.what === 'refusal')).toHaveLength(10);
-  expect(taken.slice(10, 12)).toEqual([{ what: 'further', leftOut: 0 }, null]);
-  expect(take('repo:acme/web', 'another')).toEqual({ what: 'refusal', leftOut: 0 });
-  now += 60_000;
-  expect([take('repo:evil/x'), take('repo:evil/y')]).toEqual([
-    { what: 'refusal', leftOut: 40 },
-    { what: 'refusal', leftOut: 0 },
-  ]);
+function open() {
+  const limit = new RefusalLimit();
+  const counts: number[] = [];
+  const report = async (leftOut: number): Promise<void> => void counts.push(leftOut);
+  const take = (subject: string, issuer = 'issuer') => limit.take(issuer, subject, 'no policy', report);
+  return { limit, counts, take };
+}
+
+test('the same refusal is recorded once in 10 s', () => {
+  const { take } = open();
+  expect([take('repo:acme/web'), take('repo:acme/web')]).toEqual(['refusal', null]);
+  jest.advanceTimersByTime(10_001);
+  expect(take('repo:acme/web')).toBe('refusal');
+});
+
+test('with ever new subjects, an issuer causes ten events a minute, one about the others, and one with their number at its end', () => {
+  const { counts, take } = open();
+  take('repo:evil/first');
+  jest.advanceTimersByTime(10_000);
+  const taken = Array.from({ length: 49 }, (_, at) => take(`repo:evil/${at}`));
+  expect(taken.filter((each) => each === 'refusal')).toHaveLength(9);
+  expect(taken.slice(9, 11)).toEqual(['further', null]);
+  expect(take('repo:acme/web', 'another')).toBe('refusal');
+  jest.advanceTimersByTime(49_999);
+  expect(counts).toEqual([]);
+  jest.advanceTimersByTime(1);
+  expect(counts).toEqual([40]);
+  expect(take('repo:evil/x')).toBe('refusal');
+  jest.advanceTimersByTime(60_000);
+  expect(counts).toEqual([40]);
+});
+
+test('the number is recorded when the process ends, once', async () => {
+  const { counts, limit, take } = open();
+  for (let at = 0; at < 15; at++) take(`repo:evil/${at}`);
+  await limit.close();
+  jest.advanceTimersByTime(60_000);
+  expect(counts).toEqual([5]);
 });

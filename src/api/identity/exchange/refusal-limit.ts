@@ -7,49 +7,60 @@ const periodMs = 60_000;
 const maxOwn = 10;
 const remembered = 10_000;
 
-/** What of a refusal is recorded: it, or that further ones are not. */
-export interface Recorded {
-  readonly what: 'refusal' | 'further';
-  /** Refusals of the issuer that were left out before. */
-  readonly leftOut: number;
-}
+/** Records how many refusals of a period were only counted. Never rejects. */
+type Report = (leftOut: number) => Promise<void>;
 
 interface Period {
-  since: number;
+  readonly since: number;
   recorded: number;
   leftOut: number;
 }
 
 /** Says which refused id tokens become events: some issuers sign any number of tokens for anybody, with any subject. */
 export class RefusalLimit {
-  readonly #now: () => number;
-  readonly #repeats: LRUCache<string, true>;
+  readonly #repeats = new LRUCache<string, true>({
+    ...{ max: remembered, ttl: repeatMs, ttlResolution: 0 },
+    // Looked up at each call: tests replace the clock.
+    perf: { now: () => performance.now() },
+  });
   readonly #issuers = new LRUCache<string, Period>({ max: remembered });
+  /** What ends the periods in which refusals are only counted. */
+  readonly #ends = new Set<() => Promise<void>>();
 
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
-    this.#repeats = new LRUCache({ max: remembered, ttl: repeatMs, ttlResolution: 0, perf: { now } });
-  }
-
-  /** Null: nothing is recorded. */
-  take(issuerId: string, subject: string, reason: string): Recorded | null {
+  /** What of a refusal is recorded: it, that further ones are only counted until `report` is called, or nothing. */
+  take(issuerId: string, subject: string, reason: string, report: Report): 'refusal' | 'further' | null {
     const key = JSON.stringify([issuerId, subject, reason]);
     if (this.#repeats.has(key)) return null;
     this.#repeats.set(key, true);
-    const now = this.#now();
+    const now = performance.now();
     let period = this.#issuers.get(issuerId);
     if (!period || now - period.since >= periodMs) {
-      period = { since: now, recorded: 0, leftOut: period?.leftOut ?? 0 };
+      period = { since: now, recorded: 0, leftOut: 0 };
       this.#issuers.set(issuerId, period);
     }
     if (period.recorded > maxOwn) {
       period.leftOut++;
       return null;
     }
-    const { leftOut } = period;
     period.recorded++;
-    const isOwn = period.recorded <= maxOwn;
-    period.leftOut = isOwn ? 0 : 1;
-    return { what: isOwn ? 'refusal' : 'further', leftOut };
+    if (period.recorded <= maxOwn) return 'refusal';
+    period.leftOut = 1;
+    this.#reportAtEnd(period, report);
+    return 'further';
+  }
+
+  /** Reports what was counted until now. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#ends].map((end) => end()));
+  }
+
+  #reportAtEnd(period: Period, report: Report): void {
+    const end = (): Promise<void> => {
+      clearTimeout(timer);
+      this.#ends.delete(end);
+      return report(period.leftOut);
+    };
+    const timer = setTimeout(() => void end(), period.since + periodMs - performance.now()).unref();
+    this.#ends.add(end);
   }
 }

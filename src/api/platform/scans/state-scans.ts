@@ -95,7 +95,7 @@ export class StateScan {
   /** As StateReader does. Throws also what `begin` throws. */
   async readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
     await this.begin();
-    const state = await this.#parts.states.readVersion(stackId, stackVersion);
+    const state = await this.#parts.states.readVersion(stackId, stackVersion, this.#request.organization);
     return state && this.#inSlices(state);
   }
 

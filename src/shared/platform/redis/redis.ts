@@ -158,6 +158,27 @@ function leaveIfSilent(redis: Redis): void {
   });
 }
 
+/**
+ * Reconnects when the connection that receives the messages of a cluster stops answering; returns what ends the watch. ioredis opens that
+ * connection beside those to the nodes, and nothing else is sent on it.
+ */
+export function watchSubscription(cluster: Cluster, channel: string): () => void {
+  let unanswered = 0;
+  const answered = (): void => {
+    unanswered = 0;
+  };
+  const timer = setInterval(() => {
+    if (cluster.status !== 'ready') return answered();
+    if (++unanswered > maxUnanswered) {
+      answered();
+      return cluster.disconnect(true);
+    }
+    // The server answers a repeated subscription as well.
+    cluster.subscribe(channel).then(answered, (error: Error) => error.name === 'ReplyError' && answered());
+  }, pingMs).unref();
+  return () => clearInterval(timer);
+}
+
 function withoutTimes(error: Error | undefined): string | undefined {
   return error?.message.replace(/\d+ms/g, '');
 }

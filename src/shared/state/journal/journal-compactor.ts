@@ -25,6 +25,11 @@ const maxPauseMs = 1_000;
 /** Longer than any compaction takes. */
 const waitLimitMs = 10 * 60_000;
 
+/** Another process compacts the journal. */
+export class JournalClaimedError extends Error {
+  override readonly name = 'JournalClaimedError';
+}
+
 /** A document built from the base and the entries, but not stored. */
 export interface ReplayedState extends ReplayedText {
   /** A sentence describing what the replay skipped; null if nothing. */
@@ -85,9 +90,10 @@ export class JournalCompactor {
    * Compacts until the update's checkpoint contains all entries that existed at the time of the call. The checkpoint of an ended
    * update is then read back, after which its journal is kept for the grace period only. If an entry is invalid, throws
    * InvalidJournalError while the update is running; for an ended update, the longest valid prefix becomes its state and the fault
-   * is recorded. Throws UnavailableError if the update keeps changing.
+   * is recorded. Throws UnavailableError if the update keeps changing, and JournalClaimedError instead of waiting for another process
+   * unless it `waits`.
    */
-  async compact(updateId: string): Promise<void> {
+  async compact(updateId: string, waits = true): Promise<void> {
     const deadline = performance.now() + waitLimitMs;
     let goal: number | null = null;
     let pauseMs = firstPauseMs;
@@ -112,6 +118,7 @@ export class JournalCompactor {
       if (!needsCompaction(update, goal)) return;
       // Another process has committed the entries and is reading the checkpoint back; there is no need to wait for that.
       if (!update.hasPendingEntries) return;
+      if (!waits) throw new JournalClaimedError();
       await sleep(pauseMs * (0.5 + Math.random()));
       pauseMs = Math.min(pauseMs * 1.5, maxPauseMs);
     }
