@@ -47,7 +47,15 @@ export function Shell() {
   }, []);
   return (
     <>
-      <a className={styles['skip']} href="#content">
+      <a
+        className={styles['skip']}
+        href="#content"
+        onClick={(event) => {
+          // The browser would follow the link: for the router, that is a way back.
+          event.preventDefault();
+          document.getElementById('content')?.focus();
+        }}
+      >
         {shellTexts.skip}
       </a>
       <div className={styles['shell']}>
