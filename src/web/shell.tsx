@@ -47,6 +47,7 @@ export function Shell() {
   }, []);
   return (
     <>
+      {/* biome-ignore lint/a11y/useValidAnchor: it does lead there. */}
       <a
         className={styles['skip']}
         href="#content"
