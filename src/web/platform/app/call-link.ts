@@ -10,19 +10,13 @@ const maxInputLength = 3_500;
 
 /**
  * Queries that read a whole state. Each is a request of its own: in a batch, the other answers would wait for it, and the server would not
- * stop when nobody waits for it any more.
+ * stop when nobody waits for it any more. Queries of one part of a page come and go together, and share a request: the server reads few
+ * states at a time for a user.
  */
-export const stateReads: ReadonlySet<string> = new Set([
-  'resources.blame',
-  'resources.get',
-  'resources.graph',
-  'stacks.get',
-  'stacks.pending',
-  'versions.diff',
-  'versions.diffStacks',
-  'versions.resources',
-  'versions.text',
-]);
+const ofPage = ['stacks.get', 'stacks.pending'];
+const ofGraph = ['resources.blame', 'resources.graph'];
+const ofNone = ['resources.get', 'versions.diff', 'versions.diffStacks', 'versions.resources', 'versions.text'];
+export const stateReads: ReadonlySet<string> = new Set([...ofPage, ...ofGraph, ...ofNone]);
 
 /** Sends calls of the same moment as one request, except slow ones, and those whose input is too long for a URL. */
 export function callLink(fetch: NonNullable<BatchOptions['fetch']>): TRPCLink<AppRouter> {
