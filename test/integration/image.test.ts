@@ -1,12 +1,12 @@
 import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { addNode, type Image, makeImage, parseDockerfile, runInImage, signalContainer } from '../../testkit/image.ts';
+import { diskFolder } from '../../testkit/memory-folder.ts';
 import { type RedisServer, startRestrictedRedis } from '../../testkit/redis-server.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
 import { until } from '../../testkit/until.ts';
@@ -30,7 +30,7 @@ let environment: Record<string, string>;
 const running = new Set<ChildProcess>();
 
 beforeAll(async () => {
-  home = mkdtempSync(path.join(tmpdir(), 'holdfast-image-'));
+  home = mkdtempSync(path.join(diskFolder(), 'holdfast-image-'));
   image = makeImage(home);
   if (canRun) addNode(image);
   database = await createTestDatabase();

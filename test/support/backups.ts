@@ -43,6 +43,7 @@ function environmentOf({ databaseUrl, dataDir, settings }: BackupSettings): Node
   return {
     PATH: process.env['PATH'],
     HOME: process.env['HOME'],
+    TMPDIR: process.env['TMPDIR'],
     HOLDFAST_DATA_DIR: dataDir,
     HOLDFAST_MASTER_KEYS: masterKeys,
     ...(databaseUrl === undefined ? {} : { HOLDFAST_DATABASE_URL: databaseUrl }),

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { readRunningUrl } from '../../src/shared/platform/db/embedded-postgres.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
+import { diskFolder } from '../../testkit/memory-folder.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
 import { until } from './until.ts';
 
@@ -22,7 +22,7 @@ export interface VisitedServer extends AsyncDisposable {
 }
 
 export async function startVisitedServer(): Promise<VisitedServer> {
-  const home = mkdtempSync(path.join(tmpdir(), 'holdfast-doctor-'));
+  const home = mkdtempSync(path.join(diskFolder(), 'holdfast-doctor-'));
   const dataDir = path.join(home, 'data');
   const settings = {
     HOLDFAST_DATA_DIR: dataDir,

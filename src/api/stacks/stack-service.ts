@@ -130,7 +130,7 @@ export class StackService {
 
   /**
    * Whether the project has a stack that the caller may read. Without one, `pulumi new` may take its name; the contract's projects outlive their
-   * stacks, for those who may read any.
+   * stacks, for callers who may read any.
    */
   projectExists({ facts }: Caller, organization: string, project: string, dialect: Dialect): Promise<boolean> {
     return dialect === 'contract' && (!facts || readsAll(facts, project))

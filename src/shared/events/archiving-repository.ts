@@ -18,7 +18,7 @@ export function createArchivingRepository(db: Queryable) {
   return {
     /**
      * Ended updates whose events may be in rows, oldest end first, after `last`. They must have ended at least `delaySeconds` ago,
-     * or in the future, because the clock was set back. Those of deleted stacks too, unless these are gone for good.
+     * or in the future, because the clock was set back. Updates of deleted stacks are included until the stack is purged.
      */
     listDue: (delaySeconds: number, last: DueUpdate | null, limit: number) => {
       // Two ranges of the index, without updates that ended in between.

@@ -25,7 +25,7 @@ const loneReads = [
 ] as const;
 export const stateReads: ReadonlySet<string> = new Set([...sharedReads.flat(), ...loneReads]);
 
-/** Sends calls of the same moment as one request, except slow ones, and those whose input is too long for a URL. */
+/** Sends calls of the same moment as one request, except slow calls and calls whose input is too long for a URL. */
 export function callLink(fetch: NonNullable<BatchOptions['fetch']>): TRPCLink<AppRouter> {
   const options = { url: '/trpc', fetch, maxURLLength: maxUrlLength };
   return (runtime) => {
