@@ -348,7 +348,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await page.unrouteAll({ behavior: 'ignoreErrors' });
     await page.getByText('Nothing is frozen').waitFor();
 
-    // Who removes a group sees it disappear. A later visitor of the link is told.
+    // The user who removes a group sees it disappear. A later visitor of the link is told.
     const missing = page.getByText('The linked policy group does not exist.');
     await open('policies?group=kept');
     await press('Remove the group');

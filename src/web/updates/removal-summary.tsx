@@ -23,7 +23,7 @@ export function RemovalSummary({
   const deleted = rows.filter(({ op }) => op === 'delete');
   const replaced = rows.filter(({ op }) => op === 'replace');
   const shown = [...deleted, ...replaced];
-  // What was shown during the reading stays, so that the rows below do not shift.
+  // The note that was shown during the reading stays, so that the rows below do not shift.
   const [wasPart] = useState(!isWhole);
   if (isWhole && shown.length === 0 && !wasPart) return null;
   const title = isWhole ? removalSummaryTexts.title(deleted.length, replaced.length) : removalSummaryTexts.reading;

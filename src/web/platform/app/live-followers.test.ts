@@ -41,7 +41,7 @@ class Tab {
     this.#followers.setNeeded(isNeeded);
   }
 
-  /** What is read because the tab is shown. */
+  /** All data is read when the tab is shown. */
   show(): void {
     this.need(true);
     this.#followers.afterStart(() => this.kinds.push('shown'));
@@ -190,7 +190,7 @@ test('a tab that is opened in the background has no stream before it is shown', 
   expect(tab.streams).toEqual([]);
 });
 
-test('what is read when a tab is shown again is read after what its new stream says, or soon if no stream begins', () => {
+test('a tab that is shown again reads its data when its new stream has begun, or soon if none does', () => {
   const tab = new Tab();
   tab.show();
   expect(tab.kinds).toEqual(['shown']);

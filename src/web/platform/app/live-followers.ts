@@ -71,7 +71,7 @@ export class LiveFollowers {
     this.#restart(isNeeded || this.#stream === null ? 0 : hiddenMs);
   }
 
-  /** Calls `act` after pages have been told to read what a stream that is about to begin has missed; at once if there is none. */
+  /** Calls `act` once the stream that is about to begin has told pages to read; at once if there is none. */
   afterStart(act: () => void): void {
     if (this.#stream?.hasBegun === true || this.#followers.size === 0) {
       act();

@@ -32,7 +32,7 @@ function checkNeeded(): void {
 document.addEventListener('visibilitychange', checkNeeded);
 checkNeeded();
 
-// What the stream makes pages read when the tab is shown is being read then, and not read twice.
+// When the tab is shown, the new stream makes pages read. All else is read after that, so that nothing is read twice.
 focusManager.setEventListener((onFocus) => {
   const onChange = (): void => followers.afterStart(onFocus);
   addEventListener('visibilitychange', onChange);

@@ -10,11 +10,11 @@ export function noteSession(): void {
   ended.set(false);
 }
 
-/** What says that it would be lost, such as a value that is shown only once. */
+/** Parts of pages that would be lost say so, such as a value that is shown only once. */
 const losses = '[data-draft]';
 const forms = '[role="dialog"] form';
 
-/** Whether something is open that the user is about to do, or would be lost. */
+/** Whether the user has something open: a question, a form, or something that would be lost. */
 export function hasDraft(): boolean {
   return document.querySelector(`${forms}, ${losses}`) !== null;
 }
