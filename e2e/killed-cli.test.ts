@@ -135,7 +135,7 @@ await suite('a killed CLI', {}, () => {
         slowMs: Object.fromEntries(notMade.map((name) => [`${name}.create`, longMs])),
       });
       const cli = await workspace.spawn(['up', ...unattended, '--parallel', '64']);
-      for (const name of [made, ...notMade]) await cloud.waitStarted(name, 'create', 120_000);
+      for (const name of [made, ...notMade]) await cloud.waitStarted(name, 'create', 300_000);
       await until(async () => (await cloud.objects()).has(`${made}-1`), 'it is made', { timeoutMs: 120_000 });
       await cli.killAll();
       await cloud.control({});

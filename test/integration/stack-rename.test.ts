@@ -1,5 +1,5 @@
 import { describe, expect, jest, test } from '@jest/globals';
-import { runAdminCommand } from '../support/admin.ts';
+import { runInProcess } from '../support/admin.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -73,7 +73,7 @@ describe('the state', () => {
     const body = { stackName: stack.stack };
     await ok(app.call('POST', `/api/stacks/${stack.organization}/proj`, { auth: stack.auth, body }));
     const ref = `${stack.organization}/shop/prod`;
-    expect((await runAdminCommand(app, 'restore', ref, '1')).code).toBe(0);
+    expect((await runInProcess(app, 'admin', 'restore', ref, '1')).code).toBe(0);
     expect((await exportState(app, next)).text).toBe(cut(document(next)));
   });
 
