@@ -132,7 +132,8 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
         asked.push(leave.message());
         void leave.dismiss();
       });
-      await page.getByRole('link', { name: 'web/prod', exact: true }).first().click();
+      await page.getByRole('link', { name: 'web/prod', exact: true }).first().focus();
+      await press('Enter');
       await page.getByRole('button', { name: 'Add a tag', exact: true }).click();
       await page.getByLabel('Name of the tag').fill('owner');
       const before = (await page.evaluate('[history.length, location.href]')) as unknown[];
