@@ -162,7 +162,7 @@ async function* wholeEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buf
 async function readInputs(request: FastifyRequest, services: DashboardServices): Promise<string> {
   if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
     throw new UnsupportedMediaTypeError('Procedures take JSON: application/json');
-  const { body, release } = await receiveBody(services, request, maxInputBytes);
+  const { body, release } = await receiveBody(services, request, maxInputBytes, request.holder.caller);
   try {
     return body.toString('utf8');
   } finally {

@@ -711,6 +711,25 @@ await describeOnRedis((server) => {
       await runs[0];
     });
 
+    it('a paused worker runs the job that it takes if nobody would learn that it is back', async () => {
+      const held = gate();
+      const taken: string[] = [];
+      const { dispatcher } = await api();
+      const side = worker(async (job) => {
+        taken.push(idOf(job));
+        if (taken.length === 1) await held.pass();
+      });
+      const runs = [dispatcher.run(compactionJob('running'), { fairnessKey: 'org' })];
+      await until(() => held.arrived() === 1, 'one runs');
+      const waiting = async () => ((await redis.client('LIST')) as string).match(/cmd=bzpopmin/g)?.length;
+      await until(async () => (await waiting()) === 2, 'the workers of small and large jobs wait for one');
+      side.workers.pause();
+      runs.push(dispatcher.run(compactionJob('second'), { fairnessKey: 'org' }));
+      await until(() => taken.length === 2, 'the second runs');
+      held.open();
+      await Promise.all(runs);
+    });
+
     it('a worker takes only seconds when Redis is away', async () => {
       const { dispatcher } = await api();
       const side = openWorkerSide({ url: server().url, admissions, jobResults, work: async () => {} });

@@ -27,6 +27,7 @@ import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { diskFolder } from '../../testkit/memory-folder.ts';
 import { until } from '../../testkit/until.ts';
 import { runInProcess } from '../support/admin.ts';
 import { damageOf, openPlain } from '../support/backup-damage.ts';
@@ -408,7 +409,7 @@ test('a verification that is stopped leaves nothing, and what a killed one leave
   const postgres = Number(readFileSync(pidFile(left as string), 'utf8').split('\n')[0]);
   expect(isAlive(postgres)).toBe(true);
   // What other users have left, or pretend to have left, is theirs.
-  const foreign = mkdtempSync(path.join(tmpdir(), `holdfast-verify-${2 ** 30}-`));
+  const foreign = mkdtempSync(path.join(diskFolder(), `holdfast-verify-${2 ** 30}-`));
   writeFileSync(path.join(foreign, 'file'), '');
   if (process.getuid?.() === 0) for (const each of [path.join(foreign, 'file'), foreign]) chownSync(each, 1, 1);
   const { code, stdout } = await runBackup(nothing, ...args);
@@ -490,8 +491,8 @@ test('an interrupted restore is not continued with another backup', async () => 
 
 /** Folders of the verification with this process id. */
 function scratchOf(pid: number | undefined): string[] {
-  const names = readdirSync(tmpdir()).filter((name) => name.startsWith(`holdfast-verify-${pid}-`));
-  return names.map((name) => path.join(tmpdir(), name));
+  const names = readdirSync(diskFolder()).filter((name) => name.startsWith(`holdfast-verify-${pid}-`));
+  return names.map((name) => path.join(diskFolder(), name));
 }
 
 function pidFile(folder: string): string {

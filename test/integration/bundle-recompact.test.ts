@@ -3,16 +3,20 @@ import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
+import { fsck } from '../../src/cli/fsck/fsck.ts';
 import { commitStack } from '../../src/cli/moving/stack-commit.ts';
 import type { StackRow } from '../../src/shared/stacks/stack-repository.ts';
+import { createCheckpointRepository } from '../../src/shared/state/checkpoints/checkpoint-repository.ts';
+import { storeDeployment } from '../../src/shared/state/store-deployment.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
-import { exportedNames } from '../support/stack-state.ts';
-import { createStack, ok, startUpdate } from '../support/state.ts';
+import { keyRingOf } from '../support/key-ring.ts';
+import { exportedNames, exportState } from '../support/stack-state.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';
-import { append, complete } from '../support/update-calls.ts';
+import { append, complete, saveState } from '../support/update-calls.ts';
 
 const app = testApp();
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-bundle-recompact-'));
@@ -46,6 +50,20 @@ async function createRecompacted() {
   return { directory, names, recompact, run, stack };
 }
 
+/** What a return would do with the stack. */
+async function planReturn(directory: string, { organization }: TestStack) {
+  const { stdout } = await runHoldfast(
+    {
+      ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
+      ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase },
+      HOLDFAST_BUNDLE_URL: `file://${directory}`,
+    },
+    ...['bundle', 'return', '--stack', 'proj/dev', '--json'],
+  );
+  const { stacks } = JSON.parse(stdout) as { stacks: { stack: string; action: string; reason: string }[] };
+  return stacks.find((each) => each.stack === `${organization}/proj/dev`);
+}
+
 test('the bundle gets the state of a version that was completed after it was written', async () => {
   const { directory, names, recompact, run, stack } = await createRecompacted();
   const history = path.join(directory, stack.organization, '.pulumi/history/proj/dev');
@@ -56,6 +74,26 @@ test('the bundle gets the state of a version that was completed after it was wri
   expect((await readdir(history)).toSorted()).toEqual(before);
   const newest = before.filter((name) => name.includes('.checkpoint.')).at(-1) as string;
   expect(textOf(newest, await readFile(path.join(history, newest)))).toContain('::two"');
+});
+
+test('the checkpoints of a running update change nothing in the bundle', async () => {
+  const directory = path.join(home, String(++folders));
+  const run = () => runBundle(app, `file://${directory}`);
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  const before = await readBundled(directory, stack);
+  const update = await startUpdate(app, stack);
+  await run();
+  await ok(saveState(app, update, 2));
+  const { findings } = await fsck(app.context, { fixes: false, sample: null, ring: keyRingOf(masterKeys) });
+  expect(findings.filter(({ kind }) => kind === 'bundle-queue')).toEqual([]);
+  await query(app, 'update bundled_stacks set changed_at = null');
+  await run();
+  expect(await readBundled(directory, stack)).toEqual(before);
+  await ok(complete(app, update));
+  await run();
+  expect((await readBundled(directory, stack)).checkpoint.latest.resources).toHaveLength(2);
 });
 
 test('no versions are added to a stack whose version was completed since they were planned', async () => {
@@ -78,18 +116,7 @@ test('no versions are added to a stack whose version was completed since they we
 test('a stack whose version was completed after it was written, and that was changed in the bundle, has moved on both sides', async () => {
   const { directory, recompact, run, stack } = await createRecompacted();
   await updateInBundle(directory, stack, 'emergency');
-  const planned = async () => {
-    const { stdout } = await runHoldfast(
-      {
-        ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
-        ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase },
-        HOLDFAST_BUNDLE_URL: `file://${directory}`,
-      },
-      ...['bundle', 'return', '--stack', 'proj/dev', '--json'],
-    );
-    const { stacks } = JSON.parse(stdout) as { stacks: { stack: string; action: string; reason: string }[] };
-    return stacks.find((each) => each.stack === `${stack.organization}/proj/dev`);
-  };
+  const planned = () => planReturn(directory, stack);
   expect(await planned()).toMatchObject({ action: 'return' });
   await recompact();
   const refused = { action: 'refused', reason: expect.stringContaining('moved on both sides') };
@@ -97,4 +124,29 @@ test('a stack whose version was completed after it was written, and that was cha
   // Nor does the worker forget it.
   await run();
   expect(await planned()).toMatchObject(refused);
+});
+
+test('another document of the same state is no change here: what was changed in the bundle returns', async () => {
+  const directory = path.join(home, String(++folders));
+  const run = () => runBundle(app, `file://${directory}`);
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await updateInBundle(directory, stack, 'after-damage');
+  const [head] = await query<{ updateId: string; stackId: string; foundCheckpointId: string }>(
+    app,
+    `select c.update_id as "updateId", c.stack_id as "stackId", c.id as "foundCheckpointId" from checkpoints c
+     join stacks s on s.checkpoint_id = c.id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+     where o.name = $1`,
+    [stack.organization],
+  );
+  const text = Buffer.from(JSON.stringify((await exportState(app, stack)).json));
+  const document = await storeDeployment(app.context.documents, async function* () {
+    yield text;
+  });
+  const replaced = head && (await createCheckpointRepository(app.context.db).replace(head, document));
+  expect(replaced).toEqual(expect.any(String));
+  expect(await planReturn(directory, stack)).toMatchObject({ action: 'return' });
+  await run();
+  expect(await planReturn(directory, stack)).toMatchObject({ action: 'return' });
 });

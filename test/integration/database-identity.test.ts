@@ -38,7 +38,7 @@ test('updates end in a restored copy of the database, on another timeline and by
     const refused = await append(app, running, creation(9, 'late', member.stack));
     expect(refused.status).toBe(403);
     expect(refused.json.message).toContain(describeLoss('database-restored'));
-    expect(refused.json.message).toContain('pulumi refresh');
+    expect(refused.json.message).toContain('`pulumi state repair`, then `pulumi refresh`');
     expect((await complete(app, running)).status).toBe(403);
     expect((await entries(app, running)).length).toBeLessThanOrEqual(before);
     expect((await getUpdate(app, member.owner, running)).status).toBe('cancelled');
@@ -47,7 +47,7 @@ test('updates end in a restored copy of the database, on another timeline and by
   const ordered = await startUpdate(app, member.stack, { journal: true });
   const { code, stdout } = await runAdminCommand(app, 'after-restore');
   expect([code, stdout]).toEqual([0, expect.stringContaining('Ended 1 update.')]);
-  expect((await complete(app, ordered)).json.message).toContain('pulumi refresh');
+  expect((await complete(app, ordered)).json.message).toContain('`pulumi state repair`, then `pulumi refresh`');
   expect((await runAdminCommand(app, 'after-restore')).stdout).toContain('No updates were running');
 
   const next = await startUpdate(app, member.stack, { journal: true });
@@ -80,6 +80,9 @@ test('complete detects another database before any other check', async () => {
   await ok(append(app, running, creation(1, 'one', member.stack)));
   await query(app, `update installation set timeline = '7' || timeline`);
   const refused = await complete(app, running);
-  expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('pulumi refresh')]);
+  expect([refused.status, refused.json.message]).toEqual([
+    403,
+    expect.stringContaining('`pulumi state repair`, then `pulumi refresh`'),
+  ]);
   expect((await getUpdate(app, member.owner, running)).status).toBe('cancelled');
 });

@@ -83,11 +83,14 @@ test('a copy of the data directory that is put back ends the updates that are in
     403,
     expect.stringContaining(describeLoss('database-restored')),
   ]);
-  expect(refused.json.message).toContain('pulumi refresh');
+  expect(refused.json.message).toContain('`pulumi state repair`, then `pulumi refresh`');
   expect((await getUpdate(app, member.owner, early)).status).toBe('cancelled');
   for (const each of [other, app]) {
     const unknown = await append(each, owner, creation(9, 'late', member.stack));
-    expect([unknown.status, unknown.json.message]).toEqual([403, expect.stringContaining('pulumi refresh')]);
+    expect([unknown.status, unknown.json.message]).toEqual([
+      403,
+      expect.stringContaining('`pulumi state repair`, then `pulumi refresh`'),
+    ]);
   }
 
   // The other process notices that it was noted.
@@ -129,7 +132,10 @@ test('a loss is noticed before new writes overtake it', async () => {
     select pg_logical_emit_message(true, 'test', repeat('x', 64000000))::text as end`;
   await app.context.db.one(write);
   const refused = await append(app, running, creation(9, 'late', member.stack));
-  expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('pulumi refresh')]);
+  expect([refused.status, refused.json.message]).toEqual([
+    403,
+    expect.stringContaining('`pulumi state repair`, then `pulumi refresh`'),
+  ]);
   expect(await losses(app)).toHaveLength(before + 1);
   await checkForRollback(app.context);
   expect((await getUpdate(app, member.owner, running)).status).toBe('cancelled');
@@ -153,6 +159,9 @@ test.each(['journal entries', 'a checkpoint'])('the loss of %s after the last lo
 
   await restart(app, () => putBack(copy, spec.dataDir));
   const refused = await write('late');
-  expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('pulumi refresh')]);
+  expect([refused.status, refused.json.message]).toEqual([
+    403,
+    expect.stringContaining('`pulumi state repair`, then `pulumi refresh`'),
+  ]);
   expect(await losses(app)).toHaveLength(before + 1);
 });

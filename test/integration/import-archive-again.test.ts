@@ -21,7 +21,12 @@ const { source, organization } = archiveEnds();
 type Ends = Awaited<ReturnType<typeof organization>>;
 
 /** Exports with pages of one update. States are written once the gate is open. */
-async function exportPages(name: string, { directory }: Ends, gate: Promise<unknown> = Promise.resolve()) {
+async function exportPages(
+  name: string,
+  { directory }: Ends,
+  gate: Promise<unknown> = Promise.resolve(),
+  remove: (file: string) => Promise<void> = async () => {},
+) {
   const { context } = source;
   const found = await context.identity.findOrganization(name);
   if (!found) throw new Error(`There is no organization ${name}`);
@@ -35,7 +40,10 @@ async function exportPages(name: string, { directory }: Ends, gate: Promise<unkn
       if (file.includes('.state.')) await gate;
       await own.write(file, body);
     },
-    delete: (file) => own.delete(file),
+    delete: async (file) => {
+      await remove(file);
+      await own.delete(file);
+    },
     close: () => own.close(),
   };
   const stacks = await createExportedStackRepository(context.db).listStacks(found.id, { project: '', stack: '' }, 100);
@@ -114,6 +122,16 @@ test('one export at a time writes to an archive, and pages under a key that it l
   await writeFile(file, JSON.stringify({ ...manifest, sha256 }));
   expect((await ends.export()).text).toContain('proj/dev: written anew, because the archive lacks the key of ');
   expect(await ends.import('--apply')).toMatchObject({ code: 0 });
+});
+
+test('an export that has ended is complete, although its claim stays', async () => {
+  const ends = await organization('unreleased');
+  await addVersions(await ends.createStack('dev'), [1]);
+  const refused = async (file: string) => {
+    if (file === 'holdfast-archive-run.json') throw new Error('the bucket does not answer');
+  };
+  expect(await exportPages('unreleased', ends, undefined, refused)).toMatchObject({ isComplete: true });
+  expect(await readdir(ends.directory)).toContain('holdfast-archive-run.json');
 });
 
 test('an export that another one has replaced ends without an index or a manifest of its own', async () => {

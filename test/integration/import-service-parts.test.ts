@@ -366,4 +366,19 @@ test('a stack that the source lacks in the middle of its import, or whose newest
   expect((await ends.run('--apply')).text).toBe('Imported 1 version of 1 stack into vanishing.\n');
   expect(await unfinished()).toEqual({ unfinished: false, version: 3 });
   expect((await ends.run('--verify')).text).toContain('no differences');
+
+  // For good: the text names the way out, which works.
+  await runUpdate(source, stack, stateWith(stack, await encrypt(source, stack, '"a"'), 4));
+  reads = 0;
+  front().intercept = (call, response) =>
+    (call.url ?? '').endsWith('/export/4') && ++reads > 1 ? lacking(response) : false;
+  for (const text of ['it cannot be updated here until a pass has', 'its state cannot be read'])
+    expect((await ends.run('--apply')).text).toMatch(
+      new RegExp(`${text}.* this version, or a newer one, which .pulumi stack import. makes in the source`),
+    );
+  expect(await unfinished()).toEqual({ unfinished: true, version: 3 });
+  const body = stateWith(stack, await encrypt(source, stack, '"a"'), 5);
+  await ok(source.call('POST', `${stack.path}/import`, { auth: stack.auth, body }));
+  expect((await ends.run('--apply')).text).toContain('Imported 1 version of 1 stack into vanishing.');
+  expect(await unfinished()).toEqual({ unfinished: false, version: 5 });
 });

@@ -69,6 +69,14 @@ async function signIn(
   return { answer, browser, back };
 }
 
+/** Holds the lock on people until the returned function is called. */
+async function holdPeople(): Promise<() => Promise<void>> {
+  const holder = new pg.Client({ connectionString: app.database.ownerUrl });
+  await holder.connect();
+  await holder.query(`begin; select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))`);
+  return () => holder.end();
+}
+
 async function accessOf(login: string) {
   const roles = await query<{ role: string }>(
     app,
@@ -249,9 +257,7 @@ describe('signing in with the provider', () => {
   test('waits for other changes of people only if it makes some, and then with one connection', async () => {
     const known = newcomer();
     await signIn(known.sub);
-    const holder = new pg.Client({ connectionString: app.database.ownerUrl });
-    await holder.connect();
-    await holder.query(`begin; select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))`);
+    const end = await holdPeople();
     const waitingSignIns = Promise.all(Array.from({ length: 8 }, () => signIn(newcomer().sub)));
     const countWaiting = async (): Promise<number> => {
       const rows = await query(
@@ -263,8 +269,7 @@ describe('signing in with the provider', () => {
     await until(async () => (await countWaiting()) > 0, 'a newcomer waits');
     expect((await signIn(known.sub)).answer.status).toBe(303);
     expect(await countWaiting()).toBe(1);
-    await holder.query('commit');
-    await holder.end();
+    await end();
     for (const { answer } of await waitingSignIns) expect(answer.status).toBe(303);
   });
 
@@ -336,6 +341,9 @@ describe('groups', () => {
     await fill('team_id', 'teams', 'web', 600);
     provider.people.set(sub, { preferred_username: login, groups: ['dev', 'lead'] });
     expect((await signIn(sub)).answer.status).toBe(303);
+    const end = await holdPeople();
+    expect((await signIn(sub)).answer.status).toBe(303);
+    await end();
     expect(await accessOf(login)).toEqual({ role: 'admin', teams: [] });
     await query(app, 'delete from grants where team_id is not null');
     await signIn(sub);

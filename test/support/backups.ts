@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
+import { diskFolder } from '../../testkit/memory-folder.ts';
 import { until } from '../../testkit/until.ts';
 import { type AdminRun, runHoldfast } from './admin.ts';
 import { masterKeys } from './test-app.ts';
@@ -43,7 +44,7 @@ function environmentOf({ databaseUrl, dataDir, settings }: BackupSettings): Node
   return {
     PATH: process.env['PATH'],
     HOME: process.env['HOME'],
-    TMPDIR: process.env['TMPDIR'],
+    TMPDIR: diskFolder(),
     HOLDFAST_DATA_DIR: dataDir,
     HOLDFAST_MASTER_KEYS: masterKeys,
     ...(databaseUrl === undefined ? {} : { HOLDFAST_DATABASE_URL: databaseUrl }),

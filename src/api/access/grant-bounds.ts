@@ -22,7 +22,7 @@ export async function assertGrantBounds(
   if (userIds.length + teamIds.length > 0) await assertUserBounds(tx, organizationId, { userIds, teamIds });
 }
 
-/** Whether too many grants would apply to one of the users. Call with the lock on people. */
+/** Whether too many grants would apply to one of the users: for a change, call it with the lock on people. */
 export async function exceedsUserBounds(tx: Queryable, organizationId: string, users: GrantedUsers): Promise<boolean> {
   return (await createGrantBoundsRepository(tx).findOver(organizationId, users, maxGrantsOfUser)) !== null;
 }

@@ -8,6 +8,8 @@ const limits = { atOnce: 3, atOncePerCaller: 1, waiting: 1_000, waitingPerCaller
 const lockMs = 2_000;
 /** Of changes that nobody can repeat, or that must not fail because organizations are busy. */
 export const patientLockMs = 15_000;
+/** How much longer than for the lock such a change waits for its turn to ask for it, in ms. */
+const turnMs = 5_000;
 const semaphores = new WeakMap<Database, FairSemaphore>();
 
 /**
@@ -24,10 +26,10 @@ export function changePeople<T>(
   if (of === null) return db.inTransaction(work);
   const semaphore = semaphores.get(db) ?? new FairSemaphore(limits);
   semaphores.set(db, semaphore);
-  return semaphore.run(of, null, () =>
+  const change = () =>
     db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock(waitMs);
       return work(tx);
-    }),
-  );
+    });
+  return semaphore.run(of, null, change, Math.max(limits.waitMs, waitMs + turnMs));
 }

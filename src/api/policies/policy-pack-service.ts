@@ -27,8 +27,14 @@ interface PackVersion {
   readonly tag: string;
 }
 
-/** Uploads of this process: each keeps 1 MiB and compresses. A few of an organization, whose senders may be slow. */
-const uploads: SemaphoreLimits = { atOnce: 32, atOncePerCaller: 4, waitMs: 60_000 };
+/**
+ * Uploads of this process: each keeps 1 MiB and compresses. A few of an organization, whose senders may be slow. Many may wait: the CLI does not
+ * repeat an upload, whose tag is then used up.
+ */
+const uploads: SemaphoreLimits = {
+  ...{ atOnce: 32, atOncePerCaller: 4 },
+  ...{ waiting: 200, waitingPerCaller: 100, waitMs: 120_000 },
+};
 
 /** Publishes, lists and removes policy packs, and says which ones a stack requires. */
 export class PolicyPackService {

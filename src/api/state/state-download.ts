@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
 import { Name } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../platform/audit-trail/refusals.ts';
-import type { StateDownloads } from './state-downloads.ts';
+import { type StateDownloads, sendState } from './state-downloads.ts';
 import type { StateService } from './state-service.ts';
 
 declare module '../access/procedures/context.ts' {
@@ -29,10 +29,12 @@ export function registerStateDownload(scope: FastifyInstance, services: Procedur
       const { stackVersion, ...ref } = request.params;
       const calls = new RequestCalls(services, request, request.holder, refusals);
       const caller = await calls.admit(access, ref);
-      const state = await services.states.readVersion(ref, stackVersion, calls.trail(caller, access, 'stack.export'));
+      const admit = services.downloads.of({ caller, organization: ref.organization, reply });
+      const audit = calls.trail(caller, access, 'stack.export');
+      const state = await services.states.readVersion(ref, stackVersion, audit, admit);
       const name = `${ref.project}-${ref.stack}-${stackVersion}.json`.replace(/[^\w.-]/g, '_');
       void reply.header('content-disposition', `attachment; filename="${name}"`);
-      return services.downloads.send(request, reply, { caller, state });
+      return sendState(request, reply, state);
     },
   );
 }

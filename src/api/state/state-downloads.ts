@@ -1,39 +1,38 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
-import type { StateDocument } from '../../shared/state/state-reader.ts';
+import type { AdmitBlob, StateDocument } from '../../shared/state/state-reader.ts';
 import { largeGzip } from '../platform/http/large-gzip.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
+import { clientGone } from '../platform/server/client-gone.ts';
+import { FairSemaphore, type SemaphoreLimits } from '../platform/slices/fair-semaphore.ts';
 
-/** Smaller states are sent from memory. */
-const longBytes = 1024 * 1024;
 /** A slow reader keeps a connection to the blob store, of which a process has 128. Others wait, and get 503 after this time. */
-const downloadLimits = { atOnce: 96, atOncePerCaller: 32, waiting: 512, waitingPerCaller: 512, waitMs: 20_000 };
+const limits: SemaphoreLimits = {
+  ...{ atOnce: 96, atOncePerCaller: 64, atOncePerOrganization: 64 },
+  ...{ waiting: 512, waitingPerCaller: 512, waitMs: 20_000 },
+};
 
-/** Sends states as they are stored, as streams. */
+/** The call of a client that gets a state. */
+interface Download {
+  readonly caller: Pick<Caller, 'tokenId' | 'userId'>;
+  readonly organization: string;
+  readonly reply: FastifyReply;
+}
+
+/** Keeps connections to the blob store free while states are sent as streams. */
 export class StateDownloads {
-  readonly #downloads = new FairSemaphore(downloadLimits);
+  readonly #downloads = new FairSemaphore(limits);
 
-  /** Throws UnavailableError if too many responses are under way, to all callers or to this one. */
-  async send(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    { caller, state }: { readonly caller: Pick<Caller, 'tokenId' | 'userId'>; readonly state: StateDocument },
-  ): Promise<FastifyReply> {
-    if (state.sizeBytes > longBytes) {
-      const end = await this.#downloads.take(caller, null).catch(async (error: unknown) => {
-        await state.bytes[Symbol.asyncIterator]().return?.();
-        throw error;
-      });
-      if (reply.raw.closed) end();
-      else reply.raw.once('close', end);
-    }
-    return sendState(request, reply, state);
+  /** What admits the blob of this download. It throws UnavailableError if too many are open, or once the client is gone. */
+  of({ caller, organization, reply }: Download): AdmitBlob {
+    const gone = clientGone(reply);
+    return () => this.#downloads.take({ ...caller, organization }, gone);
   }
 }
 
-function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
+/** Sends a state as it is stored, as a stream. */
+export function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
   if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
   void reply.type('application/json; charset=utf-8');
   const zipped = largeGzip(request, reply, state);

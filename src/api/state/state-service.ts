@@ -7,7 +7,7 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import type { ImportInput } from '../../shared/state/deployment-importer.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
-import { type StateDocument, StateReader } from '../../shared/state/state-reader.ts';
+import { type AdmitBlob, type StateDocument, StateReader } from '../../shared/state/state-reader.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -29,9 +29,9 @@ export class StateService {
     this.#reclaim = reclaim;
   }
 
-  /** The newest state. Throws NotFoundError. */
-  async readHead(ref: StackRef, audit: AuditTrail): Promise<StateDocument> {
-    const head = await this.#exported.readHead(ref);
+  /** The newest state. Throws NotFoundError, and what `admit` throws. */
+  async readHead(ref: StackRef, audit: AuditTrail, admit: AdmitBlob): Promise<StateDocument> {
+    const head = await this.#exported.readHead(ref, admit);
     if (!head) throw stackNotFound(ref);
     const { stack, state } = head;
     const notes = [state.warning, describeUnfinishedImport(stack), describeQuarantine(readTags(stack.tags))];
@@ -77,12 +77,12 @@ export class StateService {
     };
   }
 
-  /** The state of a version given as text in a path. Throws NotFoundError. */
-  async readVersion(ref: StackRef, version: string, audit: AuditTrail): Promise<StateDocument> {
+  /** The state of a version given as text in a path. Throws NotFoundError, and what `admit` throws. */
+  async readVersion(ref: StackRef, version: string, audit: AuditTrail, admit: AdmitBlob): Promise<StateDocument> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     const number = /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 0;
-    const state = number > 0 ? await this.#exported.readVersion(stack.id, number) : null;
+    const state = number > 0 ? await this.#exported.readVersion(stack.id, number, admit) : null;
     if (!state) throw new NotFoundError(`The stack has no version ${JSON.stringify(version.slice(0, 20))}`);
     return this.#recorded(ref, state, audit, number);
   }

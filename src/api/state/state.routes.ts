@@ -10,7 +10,7 @@ import { StackParams, VersionParams } from '../platform/protocol/core.ts';
 import { UntypedDeployment } from '../platform/protocol/payloads.ts';
 import type { StateScans } from '../platform/scans/state-scans.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
-import type { StateDownloads } from './state-downloads.ts';
+import { type StateDownloads, sendState } from './state-downloads.ts';
 import type { StateService } from './state-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
 
@@ -52,11 +52,13 @@ function exportState(app: RouteScope, { downloads, scans, states }: Services): v
     },
     async (request, reply) => {
       const { audit, caller, params } = request;
-      const held = permissionsInPath(caller, params);
-      if (!isOutputsOnly(held))
-        return downloads.send(request, reply, { caller, state: await states.readHead(params, audit) });
-      // The whole state is read for them.
       const { organization } = params;
+      const held = permissionsInPath(caller, params);
+      if (!isOutputsOnly(held)) {
+        const admit = downloads.of({ caller, organization, reply });
+        return sendState(request, reply, await states.readHead(params, audit, admit));
+      }
+      // The whole state is read for them.
       const scan = scans.open({
         ...{ caller, organization },
         signal: clientGone(reply),
@@ -64,7 +66,7 @@ function exportState(app: RouteScope, { downloads, scans, states }: Services): v
       });
       try {
         const state = await states.readOutputs(scan, params, hasPermission(held, 'decrypt'), audit);
-        return await downloads.send(request, reply, { caller, state });
+        return sendState(request, reply, state);
       } finally {
         scan.end();
       }
@@ -81,8 +83,8 @@ function exportVersion(app: RouteScope, { downloads, states }: Services): void {
     },
     async (request, reply) => {
       const { audit, caller, params } = request;
-      const state = await states.readVersion(params, params.stackVersion, audit);
-      return downloads.send(request, reply, { caller, state });
+      const admit = downloads.of({ caller, organization: params.organization, reply });
+      return sendState(request, reply, await states.readVersion(params, params.stackVersion, audit, admit));
     },
   );
 }

@@ -52,7 +52,7 @@ export async function* updateInfoJson(
   row: UpdateInfoRow,
   inForce: ConfigurationRow | null = null,
 ): AsyncGenerator<string> {
-  const { message, environment, config, resourceChanges } = inForce ? configured(row, inForce) : row;
+  const { message, environment, config, resourceChanges } = inForce ? await configured(history, row, inForce) : row;
   const [head, tail] = plainParts(row);
   if (message !== null && config !== null) {
     yield `${head},"message":${JSON.stringify(message)},"environment":${environment},"config":${config},"resourceChanges":${resourceChanges},${tail}`;
@@ -68,19 +68,24 @@ export async function* updateInfoJson(
   yield `,${tail}`;
 }
 
-/** The update with the configuration of another, and the environments of Pulumi ESC that belong to it. */
-function configured(row: UpdateInfoRow, inForce: ConfigurationRow): UpdateInfoRow {
-  const { [environmentsName]: _, ...others } = membersOf(row.environment);
-  const { [environmentsName]: environments } = membersOf(inForce.environment);
-  return {
-    ...row,
-    config: inForce.config,
-    environment: JSON.stringify({ ...others, [environmentsName]: environments }),
-  };
+/**
+ * The update with the configuration of another, and the environments of Pulumi ESC that belong to it: those of the update itself if one of both
+ * texts is too large for memory.
+ */
+async function configured(
+  history: HistoryRepository,
+  row: UpdateInfoRow,
+  { config, environment: before }: ConfigurationRow,
+): Promise<UpdateInfoRow> {
+  const own = row.environment ?? (await history.readText(row.id, 'environment', 1, wholeBytes));
+  if (own.length >= wholeBytes || before === null) return { ...row, config };
+  const { [environmentsName]: _, ...others } = membersOf(own);
+  const { [environmentsName]: environments } = membersOf(before);
+  return { ...row, config, environment: JSON.stringify({ ...others, [environmentsName]: environments }) };
 }
 
-function membersOf(environment: string | null): Readonly<Record<string, unknown>> {
-  return JSON.parse(environment ?? '{}') as Record<string, unknown>;
+function membersOf(environment: string): Readonly<Record<string, unknown>> {
+  return JSON.parse(environment) as Record<string, unknown>;
 }
 
 /** A text of an update, read in chunks. */

@@ -36,5 +36,5 @@ export async function afterRestore(db: Database): Promise<number> {
 export function endedText(ended: number): string {
   return ended === 0
     ? 'No updates were running.'
-    : `Ended ${ended} ${ended === 1 ? 'update' : 'updates'}. Their stacks need \`pulumi refresh\`.`;
+    : `Ended ${ended} ${ended === 1 ? 'update' : 'updates'}. Their stacks need \`pulumi state repair\` and \`pulumi refresh\`.`;
 }

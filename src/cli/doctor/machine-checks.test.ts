@@ -28,3 +28,9 @@ test('the data directory is checked where something is in it, and not in a worke
   writeFileSync(path.join(dataDir, 'master-keys'), '');
   expect(isChecked({ ...stores, ...redis })).toBe(true);
 });
+
+test('a public URL with a path is a warning that says what does not work', async () => {
+  const settings = parseConfig({ HOLDFAST_DATA_DIR: dataDir, HOLDFAST_PUBLIC_URL: 'https://example.com/holdfast' });
+  const check = machineChecks(settings).find(({ name }) => name === 'settings');
+  expect(await check?.run()).toMatchObject({ status: 'warn', fix: expect.stringContaining('host name') });
+});

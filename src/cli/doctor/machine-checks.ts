@@ -7,6 +7,7 @@ import { createSecureContext } from 'node:tls';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { listExposures } from '../../shared/platform/config/exposure.ts';
+import { pathWarnings } from '../../shared/platform/config/url-problems.ts';
 import { tmpfs } from '../../shared/platform/files/temporary-folder.ts';
 import { leftOf } from './certificate-days.ts';
 import { type Check, fail, type Outcome, ok, warn } from './check.ts';
@@ -40,9 +41,9 @@ export function machineChecks(config: Config): Check[] {
 }
 
 function checkSettings(config: Config): Outcome {
-  const [exposure] = listExposures(config);
-  if (exposure === undefined) return ok('The settings are valid.');
-  const [seen = '', fix] = exposure.split('; ');
+  const [warning] = [...listExposures(config), ...pathWarnings(config)];
+  if (warning === undefined) return ok('The settings are valid.');
+  const [seen = '', fix] = warning.split('; ');
   return warn(`${seen}.`, fix ? `To fix it, ${fix}.` : 'Keep others from reaching it.');
 }
 

@@ -64,7 +64,8 @@ export const mainKinds = {
   },
   'journal-counter': {
     means: 'A journal does not have as many entries as were acknowledged.',
-    remedy: 'Run `holdfast admin journal STACK`, then `pulumi refresh`, and compare with the provider.',
+    remedy:
+      'Run `holdfast admin journal STACK`, then `pulumi state repair` and `pulumi refresh`, and compare with the provider.',
     repair: null,
   },
   'journal-open': {

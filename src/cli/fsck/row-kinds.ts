@@ -105,7 +105,8 @@ export const rowKinds = {
   },
   'journal-missing': {
     means: 'Journal entries have no journal, and are never replayed.',
-    remedy: 'Export the entries with SQL, run `pulumi refresh`, and compare with the provider.',
+    remedy:
+      'Export the entries with SQL, run `pulumi state repair` and `pulumi refresh`, and compare with the provider.',
     repair: null,
   },
   'snapshot-left': {

@@ -10,7 +10,7 @@ import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { createImportedPreviewRepository } from './imported-preview-repository.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceContent, SourceEntry, SourcePreview, SourceStack, SourceState } from './moving-source.ts';
-import { retryBroken } from './service-client.ts';
+import { isRefusal, orNewerVersion, retryBroken } from './service-client.ts';
 import { isDamage } from './source-damage.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
 import { isInitialState, isState } from './version-numbers.ts';
@@ -168,7 +168,8 @@ async function newestFacts(
   try {
     return { facts: await readSourceFacts(content.state), fault: null };
   } catch (error) {
-    return { facts: null, fault: `its state cannot be read: ${messageOf(error)}` };
+    const remedy = isRefusal(error) ? `; a pass needs ${orNewerVersion}` : '';
+    return { facts: null, fault: `its state cannot be read: ${messageOf(error)}${remedy}` };
   }
 }
 

@@ -1,5 +1,6 @@
 import { open, readFile, rm } from 'node:fs/promises';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
+import { codeOf } from '../../shared/platform/errors/causes.ts';
 import { alignColumns, counted, formatBytes } from '../output/text.ts';
 import type { PlannedStack } from './import-plan.ts';
 
@@ -97,9 +98,11 @@ function describeSecrets(stacks: readonly PlannedStack[], url: string | null): s
 
 /** Before the plan is made, which may take an hour. Throws the error of the system. */
 export async function assertFileWritable(file: string): Promise<void> {
-  const handle = await open(file, 'a');
-  const found = await handle.stat();
-  await handle.close();
+  const made = await open(file, 'ax').catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error;
+    return null;
+  });
+  await (made ?? (await open(file, 'a'))).close();
   // If no plan can be made, nothing is left.
-  if (found.isFile() && found.size === 0) await rm(file);
+  if (made !== null) await rm(file);
 }

@@ -22,6 +22,9 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof SourceLacksError || error instanceof SourceRefusedError;
 }
 
+/** What ends the import of a stack whose newest version the source refuses. */
+export const orNewerVersion = 'this version, or a newer one, which `pulumi stack import` makes in the source';
+
 /** Before the first response, the address is more likely wrong than the service busy. */
 const firstAttempts = 2;
 const attempts = 8;

@@ -7,7 +7,7 @@ import { counted } from '../output/text.ts';
 import { messageOf, type StackPlan } from './import-plan.ts';
 import type { SourceContent, SourceEntry, SourceState } from './moving-source.ts';
 import { placePreviews } from './preview-importer.ts';
-import { isRefusal, retryBroken, SourceUnavailableError } from './service-client.ts';
+import { isRefusal, orNewerVersion, retryBroken, SourceUnavailableError } from './service-client.ts';
 import { isDamage } from './source-damage.ts';
 import { readEvents } from './source-events.ts';
 import { type CommitParts, commitStack, isVersion, type Prepared } from './stack-commit.ts';
@@ -122,6 +122,7 @@ export class StackImporter {
     }
     const initial = unrecordedState === 'initial' ? unrecorded : null;
     // Of the newest version, a later pass may get what the source has refused: until then, the stack has an older state.
+    if (isRefusal(newestFault)) leftOut.push(`it cannot be updated here until a pass has ${orNewerVersion}`);
     await commitStack(this.#parts, target, held, { isLast: !isRefusal(newestFault), initial });
     return { ...done, leftOut };
   }

@@ -1,10 +1,10 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { checkDataDir, checkFiles, withIdsOf } from './setup-checks.ts';
 
-const nobody = { uid: 65_534, gid: 65_534 };
+const nobody = { uid: 65_534, gid: 65_534, groups: [] };
 const isRoot = process.geteuid?.() === 0;
 
 let folder: string;
@@ -33,6 +33,19 @@ describe('a file that the settings name', () => {
         expect(() => checkFiles({ [name]: `x://u:hunter2@h/d?${part}=${secret}` }, nobody, false)).toThrow(
           `  ${name}: ${part}: ${secret} cannot be read by the user of the service`,
         );
+  });
+
+  (isRoot ? test : test.skip)('is accepted if another group of that user may read it, or write to the folder', () => {
+    const shared = file('shared.pem', 0o640);
+    for (const each of [shared, folder]) chownSync(each, 0, 4711);
+    chmodSync(folder, 0o770);
+    const check = (groups: number[]) => {
+      checkFiles({ HOLDFAST_CA_FILE: shared }, { ...nobody, groups }, false);
+      checkDataDir(folder, { ...nobody, groups }, false);
+    };
+    expect(() => check([4711])).not.toThrow();
+    expect(readdirSync(folder)).toEqual(['shared.pem']);
+    expect(() => check([4712])).toThrow('cannot be read by the user of the service');
   });
 
   test('is accepted if it can be read, or is not there yet', () => {

@@ -1,6 +1,17 @@
-import { spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { accessSync, chownSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import {
+  accessSync,
+  chownSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmdirSync,
+} from 'node:fs';
+import path from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { untilBlobStore } from '../../shared/platform/blobs/blob-start.ts';
 import { type Config, ConfigError } from '../../shared/platform/config/config.ts';
@@ -69,19 +80,27 @@ function isHidden(file: string): boolean {
 
 /** Runs `work` with the ids of the service, so that Postgres and the files are open to us as they will be to it. */
 export async function withIdsOf<T>(account: SystemUser | null, work: () => Promise<T>): Promise<T> {
-  const { getegid, geteuid, getgroups, setegid, seteuid, setgroups } = process;
-  if (!account || !(getegid && geteuid && getgroups && setegid && seteuid && setgroups)) return work();
-  const own = { uid: geteuid(), gid: getegid(), groups: getgroups() };
-  setgroups([account.gid]);
-  setegid(account.gid);
-  seteuid(account.uid);
+  const giveBack = takeIdsOf(account);
   try {
     return await work();
   } finally {
+    giveBack();
+  }
+}
+
+/** Takes the ids of the service, as its unit has them. Returns what takes our own again. */
+function takeIdsOf(account: SystemUser | null): () => void {
+  const { getegid, geteuid, getgroups, setegid, seteuid, setgroups } = process;
+  if (!account || !(getegid && geteuid && getgroups && setegid && seteuid && setgroups)) return () => {};
+  const own = { uid: geteuid(), gid: getegid(), groups: getgroups() };
+  setgroups([account.gid, ...account.groups]);
+  setegid(account.gid);
+  seteuid(account.uid);
+  return () => {
     seteuid(own.uid);
     setegid(own.gid);
     setgroups(own.groups);
-  }
+  };
 }
 
 /** Throws ConfigError if the certificate and key of the service do not fit, or have expired. */
@@ -142,14 +161,19 @@ export async function checkBucket({ blobs }: Config, wait: StartWait): Promise<v
   }
 }
 
-/** Whether the user of the service may read or write the file; null: our own user. */
+/** Whether the user of the service may read the file, or write to the folder; null: our own user. */
 function isAllowed(file: string, access: 'r' | 'w', account: SystemUser | null): boolean {
-  if (account) return spawnSync('test', [`-${access}`, file], { ...account }).status === 0;
+  const giveBack = takeIdsOf(account);
   try {
-    accessSync(file, access === 'r' ? constants.R_OK : constants.W_OK);
+    if (!account) accessSync(file, access === 'r' ? constants.R_OK : constants.W_OK);
+    // access(2) would ask about the real ids, which stay ours.
+    else if (access === 'r') closeSync(openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
+    else rmdirSync(mkdtempSync(path.join(file, 'setup-')));
     return true;
   } catch {
     return false;
+  } finally {
+    giveBack();
   }
 }
 

@@ -1,9 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parseConfig } from '../../shared/platform/config/config.ts';
-import { nextSteps } from './setup-command.ts';
+import { nextSteps, withFullPaths } from './setup-command.ts';
 
 const service = { file: '/etc/holdfast/holdfast.env', isService: true };
 const answers = { admin: null, organization: 'acme' };
@@ -47,9 +48,28 @@ test('the next steps let the service write to a data directory elsewhere', () =>
   const steps = nextSteps(config, answers, service);
   expect(steps.slice(0, 4)).toEqual([
     'sudo mkdir -p /etc/systemd/system/holdfast.service.d',
-    "printf '[Service]\\nReadWritePaths=/srv/holdfast\\n' | sudo tee /etc/systemd/system/holdfast.service.d/data.conf",
+    "printf '%s\\n' '[Service]' 'ReadWritePaths=\"/srv/holdfast\"' | sudo tee /etc/systemd/system/holdfast.service.d/data.conf",
     'sudo systemctl daemon-reload',
     'sudo systemctl enable --now holdfast',
   ]);
   expect(nextSteps(config, answers, { ...service, isService: false })[0]).toMatch(/server --migrate$/);
+});
+
+test('the next steps name a folder with spaces, quotes and percent signs as it is', () => {
+  const dataDir = `/srv/ann's 100% "x"`;
+  const steps = nextSteps(parseConfig({ HOLDFAST_DATA_DIR: dataDir }), answers, service);
+  const [write] = (steps[1] as string).split(' | sudo tee ');
+  expect(execFileSync('sh', ['-c', write as string], { encoding: 'utf8' })).toBe(
+    `[Service]\nReadWritePaths="/srv/ann's 100%% \\"x\\""\n`,
+  );
+  const echoed = steps.at(-1)?.replace(/^PULUMI_ACCESS_TOKEN="\$\(sudo cat(.*)\)" pulumi.*$/, 'printf %s $1');
+  expect(execFileSync('sh', ['-c', echoed as string], { encoding: 'utf8' })).toBe(`${dataDir}/first-token`);
+});
+
+test('paths in the file are those of the service', () => {
+  const settings = { HOLDFAST_BOOTSTRAP: 'bootstrap.yaml', HOLDFAST_CA_FILE: '/etc/ca.pem', HOLDFAST_TLS_KEY_FILE: '' };
+  expect(withFullPaths(settings, '/var/lib/holdfast')).toEqual({
+    ...settings,
+    HOLDFAST_BOOTSTRAP: '/var/lib/holdfast/bootstrap.yaml',
+  });
 });

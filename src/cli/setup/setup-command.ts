@@ -18,6 +18,7 @@ import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { findSystemUser, type SystemUser } from '../../shared/platform/processes/system-user.ts';
 import { trustAuthorities } from '../../shared/platform/tls/trust.ts';
 import { KeyRing } from '../../shared/secrets/key-ring.ts';
+import { shellQuoted } from '../output/text.ts';
 import { type SetupAnswers, settingFrom, settingOptions, withChanges } from './setup-answers.ts';
 import {
   checkBucket,
@@ -32,6 +33,8 @@ import { askForSettings, openQuestions, type Questions } from './setup-questions
 
 /** User of the service that the packages install. */
 const serviceUser = 'holdfast';
+/** Where its unit runs. */
+const unitFolder = '/var/lib/holdfast';
 const defaultFile = 'holdfast.env';
 
 /** The setup was rejected for the reason in the message. */
@@ -70,8 +73,10 @@ secret must be on the command line. Nothing is written unless Postgres and the b
 async function setup(runWith: RunWith, options: SetupOptions): Promise<void> {
   const file = path.resolve(options.file ?? defaultFile);
   const text = readSettingsFile(file) ?? '';
-  const before = parseSettings(text);
-  const said = { ...settingsOfEnvironment(), ...settingsOfOptions(options) };
+  const account = process.geteuid?.() === 0 ? findSystemUser(serviceUser) : null;
+  const inFile = parseSettings(text);
+  const before = account ? withFullPaths(inFile, unitFolder) : inFile;
+  const said = withFullPaths({ ...settingsOfEnvironment(), ...settingsOfOptions(options) });
   const fixed = new Set(Object.keys(said).filter((name) => said[name] !== before[name]));
   const known: SetupAnswers = {
     settings: withChanges(before, said),
@@ -80,12 +85,12 @@ async function setup(runWith: RunWith, options: SetupOptions): Promise<void> {
   };
   const questions = process.stdin.isTTY && process.stdout.isTTY ? openQuestions() : null;
   try {
-    const answers = withFullPaths(questions ? await askForSettings(questions, known, fixed) : known);
+    const asked = questions ? await askForSettings(questions, known, fixed) : known;
+    const answers = { ...asked, settings: withFullPaths({ HOLDFAST_DATA_DIR: 'data', ...asked.settings }) };
     const config = parseConfig(answers.settings);
     refuseUnsafe(config, answers);
     const content = editSettings(text, answers.settings);
     await refuseReplacing(file, before, answers.settings, options.force === true, questions);
-    const account = process.geteuid?.() === 0 ? findSystemUser(serviceUser) : null;
     giveAccess(answers.settings);
     await check(config, answers.settings, account);
     makeMasterKeys(config, account);
@@ -111,12 +116,12 @@ function settingsOfOptions(options: SetupOptions): GivenSettings {
   return given;
 }
 
-/** Commands may run in other directories. */
-function withFullPaths(answers: SetupAnswers): SetupAnswers {
-  const settings: Record<string, string> = { HOLDFAST_DATA_DIR: 'data', ...answers.settings };
+/** Commands may run in other directories than the one that relative paths are for. */
+export function withFullPaths(settings: GivenSettings, folder = process.cwd()): GivenSettings {
+  const full: Record<string, string> = { ...settings };
   for (const name of ['HOLDFAST_DATA_DIR', ...fileSettings])
-    if (settings[name] !== undefined) settings[name] = path.resolve(settings[name]);
-  return { ...answers, settings };
+    if (full[name]) full[name] = path.resolve(folder, full[name]);
+  return full;
 }
 
 function refuseUnsafe(config: Config, { admin, settings }: SetupAnswers): void {
@@ -178,7 +183,7 @@ export function nextSteps(
   { admin, organization }: Pick<SetupAnswers, 'admin' | 'organization'>,
   { file, isService }: { file: string; isService: boolean },
 ): string[] {
-  const holdfast = isService ? 'sudo holdfast' : `holdfast --settings ${file}`;
+  const holdfast = isService ? 'sudo holdfast' : `holdfast --settings ${shellQuoted(file)}`;
   const login = (token: string): string => `PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}`;
   const steps = isService
     ? [...stepsForUnit(config), 'sudo systemctl enable --now holdfast']
@@ -189,8 +194,10 @@ export function nextSteps(
     const isFirst = !existsSync(path.join(config.dataDir, 'postgres'));
     // systemctl does not wait for that.
     if (isService && isFirst)
-      steps.push(`until sudo test -f ${token} || ! systemctl is-active --quiet holdfast; do sleep 1; done`);
-    if (isFirst || existsSync(token)) steps.push(login(`"$(${isService ? 'sudo ' : ''}cat ${token})"`));
+      steps.push(
+        `until sudo test -f ${shellQuoted(token)} || ! systemctl is-active --quiet holdfast; do sleep 1; done`,
+      );
+    if (isFirst || existsSync(token)) steps.push(login(`"$(${isService ? 'sudo ' : ''}cat ${shellQuoted(token)})"`));
   } else {
     const login1 = admin ?? 'admin';
     if (admin === null)
@@ -206,13 +213,18 @@ export function nextSteps(
 
 /** The unit lets the service write to its own folder only. */
 function stepsForUnit({ dataDir }: Config): string[] {
-  if (`${dataDir}/`.startsWith('/var/lib/holdfast/')) return [];
+  if (`${dataDir}/`.startsWith(`${unitFolder}/`)) return [];
   const changes = '/etc/systemd/system/holdfast.service.d';
   return [
     `sudo mkdir -p ${changes}`,
-    `printf '[Service]\\nReadWritePaths=${dataDir}\\n' | sudo tee ${changes}/data.conf`,
+    `printf '%s\\n' '[Service]' ${shellQuoted(`ReadWritePaths=${unitQuoted(dataDir)}`)} | sudo tee ${changes}/data.conf`,
     'sudo systemctl daemon-reload',
   ];
+}
+
+/** A path in a unit of systemd. */
+function unitQuoted(file: string): string {
+  return `"${file.replaceAll('%', '%%').replace(/["\\]/g, '\\$&')}"`;
 }
 
 /**

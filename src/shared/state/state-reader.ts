@@ -8,6 +8,7 @@ import { createUpdateRepository, type UpdateRepository, type UpdateRow } from '.
 import { isActive } from '../updates/update-state.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { type ChunkRepository, createChunkRepository } from './checkpoints/chunks/chunk-repository.ts';
+import { wholeLimitBytes } from './checkpoints/document-codec.ts';
 import { DocumentMissingError } from './checkpoints/document-store.ts';
 import type { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
@@ -35,6 +36,12 @@ export interface StateDocument {
   /** Describes journal entries that are missing from the document; null if none. */
   readonly warning: string | null;
 }
+
+/** Waits until the blob of a large document may be opened, and returns what to call once it is closed. */
+export type AdmitBlob = () => Promise<() => void>;
+
+/** The bytes of an opened document. */
+type Bytes = Required<Pick<AsyncIterator<Buffer, undefined>, 'next' | 'return'>>;
 
 /** The rows that an attempt reads, all from the same server. */
 interface Rows {
@@ -77,29 +84,35 @@ export class StateReader {
     this.#compactLarge = parts.compactLarge;
   }
 
-  /** The stack's newest state; null if the stack does not exist. */
-  readHead(ref: StackRef): Promise<{ stack: StackRow; state: StateDocument } | null> {
+  /** The stack's newest state; null if the stack does not exist. Throws also what `admit` throws. */
+  readHead(ref: StackRef, admit?: AdmitBlob): Promise<{ stack: StackRow; state: StateDocument } | null> {
     return this.#retryWhileMoving(async (rows) => {
       const stack = await rows.stacks.findHead(ref);
       if (!stack) return null;
       if (stack.pendingUpdateId !== null && rows !== this.#rows) return 'moved';
       const pending = stack.pendingUpdateId === null ? null : await rows.updates.find(stack.pendingUpdateId);
       if (stack.pendingUpdateId !== null && !pending?.hasPendingEntries) return 'moved';
-      const state = pending ? await this.#replay(pending) : await this.#open(rows, stack.checkpointId);
+      const state = pending ? await this.#replay(pending, admit) : await this.#open(rows, stack.checkpointId, admit);
       if (state === 'moved' || !stack.hasFaults) return state === 'moved' ? state : { stack, state };
-      const faults = await rows.compactions.findFaults(stack.id);
+      const faults = await rows.compactions.findFaults(stack.id).catch(async (error: unknown) => {
+        await state.bytes[Symbol.asyncIterator]().return?.();
+        throw error;
+      });
       return { stack, state: { ...state, warning: faults.map(describeFault).join(' ') || state.warning } };
     });
   }
 
-  /** The state of this version; null if the stack has no such version. Throws StateDeletedError if retention has deleted it. */
-  readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
+  /**
+   * The state of this version; null if the stack has no such version. Throws StateDeletedError if retention has deleted it, and what
+   * `admit` throws.
+   */
+  readVersion(stackId: string, stackVersion: number, admit?: AdmitBlob): Promise<StateDocument | null> {
     return this.#retryWhileMoving(async (rows) => {
       const update = await rows.updates.findByVersion(stackId, stackVersion);
       if (!update) return null;
       if (update.isStateDeleted) throw new StateDeletedError(stackVersion);
-      if (update.hasPendingEntries) return rows === this.#rows ? this.#replay(update) : 'moved';
-      return this.#openCompacted(rows, update);
+      if (update.hasPendingEntries) return rows === this.#rows ? this.#replay(update, admit) : 'moved';
+      return this.#openCompacted(rows, update, admit);
     });
   }
 
@@ -126,12 +139,12 @@ export class StateReader {
   }
 
   /** Replays a short journal over a small state on demand. Otherwise has a worker compact it into a checkpoint first. */
-  async #replay(update: UpdateRow): Promise<StateDocument | 'moved'> {
+  async #replay(update: UpdateRow, admit?: AdmitBlob): Promise<StateDocument | 'moved'> {
     const base = update.baseCheckpointId ? await this.#rows.checkpoints.find(update.baseCheckpointId) : null;
     if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
       await this.#compactLarge(update.id);
       const compacted = await this.#rows.updates.find(update.id);
-      return compacted ? this.#openCompacted(this.#rows, compacted) : 'moved';
+      return compacted ? this.#openCompacted(this.#rows, compacted, admit) : 'moved';
     }
     const replayed = await this.#compactor.replay(update).catch(async (error: unknown) => {
       if (!(error instanceof InvalidJournalError) || isActive(update.status)) throw error;
@@ -152,13 +165,13 @@ export class StateReader {
   }
 
   /** Opens the update's checkpoint, with a warning if its compaction skipped entries. */
-  async #openCompacted(rows: Rows, update: UpdateRow): Promise<StateDocument | 'moved'> {
-    const state = await this.#open(rows, update.checkpointId);
+  async #openCompacted(rows: Rows, update: UpdateRow, admit?: AdmitBlob): Promise<StateDocument | 'moved'> {
+    const state = await this.#open(rows, update.checkpointId, admit);
     const isFaulty = update.compactionError !== null || update.compactionWarning !== null;
     return state === 'moved' || !isFaulty ? state : { ...state, warning: describeFault(asFault(update)) };
   }
 
-  async #open(rows: Rows, checkpointId: string | null): Promise<StateDocument | 'moved'> {
+  async #open(rows: Rows, checkpointId: string | null, admit?: AdmitBlob): Promise<StateDocument | 'moved'> {
     if (checkpointId === null) {
       return {
         sizeBytes: emptyDocument.length,
@@ -171,7 +184,10 @@ export class StateReader {
     }
     const checkpoint = await rows.checkpoints.find(checkpointId);
     if (!checkpoint) return 'moved';
-    const bytes = this.#verifier.open(checkpoint, rows.chunks ?? undefined);
+    // All other documents are read from rows, or blob by blob into memory.
+    const isBlob = checkpoint.blobKey !== null && checkpoint.sizeBytes > wholeLimitBytes;
+    const end = isBlob && admit ? await admit() : null;
+    const bytes = whenEnded(this.#verifier.open(checkpoint, rows.chunks ?? undefined), end);
     // Reads the first chunk here, so that a deleted blob can still be handled by a retry and a damaged one by an error response. A
     // small document is fully verified at this point.
     const first = await bytes.next();
@@ -211,11 +227,34 @@ function asFault({ id, ...update }: UpdateRow): JournalFault {
   return { updateId: id, ...update };
 }
 
+/** The bytes; calls `end` once they are read, have failed or are given up. */
+function whenEnded(bytes: AsyncGenerator<Buffer>, end: (() => void) | null): Bytes {
+  return {
+    next: async () => {
+      try {
+        const step = await bytes.next();
+        if (step.done) end?.();
+        return step;
+      } catch (error) {
+        end?.();
+        throw error;
+      }
+    },
+    return: async () => {
+      try {
+        return await bytes.return(undefined);
+      } finally {
+        end?.();
+      }
+    },
+  };
+}
+
 /**
  * Iterates the chunk that was already read and then the rest. Not a generator: returning an unstarted generator would not close
  * `rest`.
  */
-function resume(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncIterable<Buffer> {
+function resume(first: IteratorResult<Buffer>, rest: Bytes): AsyncIterable<Buffer> {
   let pending: IteratorResult<Buffer> | null = first;
   return {
     [Symbol.asyncIterator]: () => ({
@@ -224,7 +263,7 @@ function resume(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): As
         pending = null;
         return step;
       },
-      return: () => rest.return(undefined),
+      return: () => rest.return(),
     }),
   };
 }

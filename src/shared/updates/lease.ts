@@ -36,7 +36,7 @@ export function describeLoss(loss: LeaseLoss): string {
 /** The state that the update leaves, and what its user has to do. */
 export function describeRest(loss: LeaseLoss): string {
   return loss === 'database-restored'
-    ? 'Run `pulumi refresh` before the next update, which compares the state with what exists'
+    ? 'Before the next update, run `pulumi state repair`, then `pulumi refresh`, which compares the state with what exists'
     : 'What it has saved is kept';
 }
 

@@ -59,7 +59,8 @@ export class BundleWriter {
     if (stack === null || !isAt(stack, due)) return null;
     const bundledVersion = due.bundledId === stack.id ? due.stackVersion : null;
     const isVersion = bundledVersion === stack.stackVersion;
-    const isState = isVersion && due.checkpointId === stack.checkpointId;
+    // A running update replaces the checkpoint of the stack, not the one of its version.
+    const isState = isVersion && (stack.activeUpdateId !== null || due.checkpointId === stack.checkpointId);
     const isWritten = isState && due.tags === stack.tags;
     // Such as an update that has only begun.
     if (isWritten && due.attempts.length === 0) {

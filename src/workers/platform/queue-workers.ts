@@ -150,8 +150,8 @@ class QueueWorker {
   }
 
   async #runQueued(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
-    if (this.#isPaused) {
-      // A worker that waits for a job takes one more.
+    // A worker that waits for a job takes one more. BullMQ tells no other worker that one with a priority is back.
+    if (this.#isPaused && queued.priority === 0) {
       await queued.moveToWait(token);
       throw new WaitingError();
     }

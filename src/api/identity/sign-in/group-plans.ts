@@ -95,17 +95,21 @@ async function planTeams(
     for (const team of wanted) {
       const found = await createTeamRepository(db).find(organization.id, team);
       if (!found) logger.warn({ organization: name, team }, 'group mapping names a team that does not exist');
-      else if (!(await createProviderRepository(db).isInTeam(found.id, userId)))
-        changes.push(async (tx, audit) => {
-          if (await exceedsUserBounds(tx, organization.id, { userIds: [userId], joining: found.id }))
-            // A sign-in must not fail because of it.
-            logger.warn(
-              { organization: name, team, login },
-              'a user is in no further team: too many grants would apply',
-            );
-          else if (await createProviderRepository(tx).addMappedTeam(found.id, userId))
-            await audit.record(tx, { action: 'team.add', organization: name, object: team, details: byGroups });
-        });
+      if (!found || (await createProviderRepository(db).isInTeam(found.id, userId))) continue;
+      const isTooMuch = async (at: Queryable): Promise<boolean> => {
+        const exceeds = await exceedsUserBounds(at, organization.id, { userIds: [userId], joining: found.id });
+        // A sign-in must not fail because of it.
+        if (exceeds)
+          logger.warn({ organization: name, team, login }, 'a user is in no further team: too many grants would apply');
+        return exceeds;
+      };
+      // Otherwise such a user would wait for other changes at each sign-in.
+      if (changes.length === 0 && (await isTooMuch(db))) continue;
+      changes.push(async (tx, audit) => {
+        if (await isTooMuch(tx)) return;
+        if (await createProviderRepository(tx).addMappedTeam(found.id, userId))
+          await audit.record(tx, { action: 'team.add', organization: name, object: team, details: byGroups });
+      });
     }
   }
   return changes;

@@ -20,6 +20,7 @@ import {
 } from '../../../shared/state/checkpoints/body-buffer.ts';
 import { sendContinue } from '../server/unread-bodies.ts';
 import { whileConnected } from './awaited.ts';
+import type { Caller } from './request.ts';
 
 /** Limit for control bodies, in bytes: this, or `maxFieldsPerBody` of the largest fields, up to the configured maximum. */
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -74,9 +75,10 @@ export async function receiveBody(
   { config, bodyBuffer }: BodyParts,
   request: FastifyRequest,
   maxBytes: number,
+  caller: Pick<Caller, 'tokenId' | 'userId'> | null = request.caller,
 ): Promise<BufferedBody> {
   const encoding = bodyEncoding(request);
-  const fairnessKey = (request.params as { organization?: string }).organization ?? '';
+  const fairnessKey = (request.params as { organization?: string }).organization ?? keyOf(caller);
   const bounds = { declaredBytes: declaredBytes(request), maxBytes, fairnessKey };
   assertDeclaredSize(bounds.declaredBytes, maxBytes);
   const arrived = await whileConnected(request.raw, (gone) =>
@@ -98,6 +100,11 @@ export async function receiveBody(
     arrived.release();
     throw error;
   }
+}
+
+/** Of calls without an organization. No organization has such a name. */
+function keyOf(caller: Pick<Caller, 'tokenId' | 'userId'> | null): string {
+  return caller ? `user ${caller.userId ?? caller.tokenId}` : '';
 }
 
 function assertDeclaredSize(declared: number | null, maxBytes: number): void {

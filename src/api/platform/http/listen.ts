@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { listExposures, managementSetting } from '../../../shared/platform/config/exposure.ts';
+import { pathWarnings } from '../../../shared/platform/config/url-problems.ts';
 import { ListenError, startStatusServer } from '../../../shared/platform/telemetry/status-server.ts';
 import type { ApiContext } from '../api-context.ts';
 
@@ -17,7 +18,7 @@ export interface Listening {
 /** Opens the management listener, then the service's, and registers both to be closed at shutdown. Throws ListenError. */
 export async function listen(app: FastifyInstance, context: ApiContext): Promise<Listening> {
   const { config, health, lifecycle, logger, metrics } = context;
-  for (const exposure of listExposures(config)) logger.warn(exposure);
+  for (const warning of [...listExposures(config), ...pathWarnings(config)]) logger.warn(warning);
   lifecycle.onClose('intake', 'http', () => app.close());
   let management: string | null = null;
   if (config.managementListen) {

@@ -80,8 +80,8 @@ export class FairSemaphore {
   }
 
   /** Runs `work` once there is a slot. Throws the errors of `take` and of `work`. */
-  async run<T>(caller: Asker, signal: AbortSignal | null, work: () => Promise<T>): Promise<T> {
-    const end = await this.take(caller, signal);
+  async run<T>(caller: Asker, signal: AbortSignal | null, work: () => Promise<T>, waitMs?: number): Promise<T> {
+    const end = await this.take(caller, signal, waitMs);
     try {
       return await work();
     } finally {
@@ -93,11 +93,11 @@ export class FairSemaphore {
    * Takes a slot when it is the caller's turn. The slot is kept until the returned function is called, even if `signal` is
    * aborted meanwhile because the caller is gone: started work still runs. Throws OwnQueueError, UnavailableError.
    */
-  async take(caller: Asker, signal: AbortSignal | null): Promise<() => void> {
+  async take(caller: Asker, signal: AbortSignal | null, waitMs = this.#limits.waitMs): Promise<() => void> {
     if (signal?.aborted) throw gone();
     const askers = this.#askersOf(caller);
     if (this.#mayRun(askers)) this.#start(askers);
-    else await this.#wait(askers, signal);
+    else await this.#wait(askers, signal, waitMs);
     let isEnded = false;
     return () => {
       if (isEnded) return;
@@ -122,7 +122,7 @@ export class FairSemaphore {
     return { who, organization, own, shared };
   }
 
-  async #wait(askers: Askers, signal: AbortSignal | null): Promise<void> {
+  async #wait(askers: Askers, signal: AbortSignal | null, waitMs: number): Promise<void> {
     const limits = this.#limits;
     if (askers.own.waiting >= limits.waitingPerCaller) {
       this.#forget(askers);
@@ -149,7 +149,7 @@ export class FairSemaphore {
     // Of all with the most, the newest: perhaps this one.
     if (this.#queue.length > limits.waiting)
       this.#queue.reduce((most, each) => (compare(waitingOf(each), waitingOf(most)) >= 0 ? each : most)).giveUp();
-    const timer = setTimeout(waiting.giveUp, limits.waitMs);
+    const timer = setTimeout(waiting.giveUp, waitMs);
     const leave = giveUp(gone());
     signal?.addEventListener('abort', leave, { once: true });
     try {

@@ -10,7 +10,8 @@ const webhookIsGone = sql.fragment`(d.next_at < clock_timestamp() - interval '1 
   and not exists (select 1 from webhooks w where w.id = d.webhook_id))`;
 
 const bundleIsPassed = sql.fragment`(b.stack_id = c.stack_id and b.changed_at = c.changed_at
-  and (b.stack_version is distinct from s.stack_version or b.tags is distinct from s.tags or b.checkpoint_id <> s.checkpoint_id))`;
+  and (b.stack_version is distinct from s.stack_version or b.tags is distinct from s.tags
+    or b.checkpoint_id <> s.checkpoint_id and s.active_update_id is null))`;
 
 /** Day counters and refused runs outlive their stacks, but not their organizations. */
 function ofOrganization(

@@ -5,9 +5,11 @@ import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { writeJson } from './archive-files.ts';
 import { runFile } from './archive-layout.ts';
 
-const beatMs = 2_000;
-/** A run that has not raised its counter for so long has ended. */
-const staleMs = 10_000;
+/** Until the first beat; the time to the next one doubles, because buckets may keep every version of the file. */
+const firstBeatMs = 2_500;
+const maxBeatMs = 15_000;
+/** A run that has not raised its counter for so many times of its beat has ended. */
+const staleBeats = 4;
 
 /** Lets one export at a time write to an archive: a file with its id and a counter, which it raises while it runs. */
 export class ArchiveClaim {
@@ -26,12 +28,14 @@ export class ArchiveClaim {
   static async take(folder: Folder, to: string): Promise<ArchiveClaim> {
     const claim = new ArchiveClaim(folder, to);
     const before = await readText(folder, runFile);
-    for (let waited = 0, now = before; now !== null && waited < staleMs; waited += beatMs) {
-      await sleep(beatMs);
+    const beatMs = beatOf(before);
+    const pollMs = Math.min(beatMs, firstBeatMs);
+    for (let waited = 0, now = before; now !== null && waited < staleBeats * beatMs; waited += pollMs) {
+      await sleep(pollMs);
       now = await readText(folder, runFile);
       if (now !== null && now !== before) throw claim.#refusal();
     }
-    await claim.#write(0);
+    await claim.#write(0, firstBeatMs);
     claim.#beats = claim.#beat();
     return claim;
   }
@@ -50,7 +54,7 @@ export class ArchiveClaim {
 
   async #beat(): Promise<void> {
     const { signal } = this.#end;
-    for (let beat = 1; ; beat++) {
+    for (let beat = 1, beatMs = firstBeatMs; ; beat++) {
       await sleep(beatMs, undefined, { signal, ref: false }).catch(() => {});
       if (signal.aborted) return;
       const isHeld = await this.assertHeld().then(
@@ -59,15 +63,26 @@ export class ArchiveClaim {
         (error: unknown) => !(error instanceof TransferError),
       );
       if (!isHeld) return;
-      await this.#write(beat).catch(() => {});
+      const nextMs = Math.min(2 * beatMs, maxBeatMs);
+      const isWritten = await this.#write(beat, nextMs).then(
+        () => true,
+        () => false,
+      );
+      if (isWritten) beatMs = nextMs;
     }
   }
 
-  async #write(beat: number): Promise<void> {
-    await writeJson(this.#folder, runFile, { run: this.#id, beat });
+  async #write(beat: number, nextMs: number): Promise<void> {
+    await writeJson(this.#folder, runFile, { run: this.#id, beat, nextMs });
   }
 
   #refusal(): TransferError {
     return new TransferError(`Another export writes to ${this.#to}: run this one again when that has ended`);
   }
+}
+
+/** The time to the next beat, as the file of a run says. */
+function beatOf(text: string | null): number {
+  const nextMs = /"nextMs":\s*(\d+)/.exec(text ?? '')?.[1];
+  return nextMs === undefined ? firstBeatMs : Math.min(Number(nextMs), maxBeatMs);
 }

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { parsePostgresUrl } from '../db/postgres-url.ts';
 import { parseRedisUrl } from '../redis/redis-url.ts';
 import { ConfigError, parseConfig } from './config.ts';
+import { pathWarnings } from './url-problems.ts';
 
 function errorOf(work: () => unknown): unknown {
   try {
@@ -71,8 +72,8 @@ test.each([
 test.each([
   'https://pulumi.example.com:99999',
   'https://[x',
-  'https://example.com/holdfast',
   'https://example.com/?a=b',
+  'https://example.com?a=b',
   'https://example.com/#a',
   'https://u:sec@example.com',
 ])('%s is no public URL', (url) => {
@@ -84,6 +85,12 @@ test.each([
 test.each(['https://example.com', 'https://example.com/', 'http://[::1]:9090'])('%s is a public URL', (url) =>
   expect(parseConfig({ HOLDFAST_PUBLIC_URL: url }).publicUrl).toBe(url),
 );
+
+test('a public URL with a path is accepted with a warning', () => {
+  const warnings = (url: string) => pathWarnings(parseConfig({ HOLDFAST_PUBLIC_URL: url }));
+  expect(warnings('https://example.com/holdfast')).toEqual([expect.stringMatching(/^HOLDFAST_PUBLIC_URL: .*path/)]);
+  expect([...warnings('https://example.com/'), ...pathWarnings(parseConfig({}))]).toEqual([]);
+});
 
 test('an entry of HOLDFAST_OUTGOING_ALLOW with a login is not quoted', () => {
   const error = errorOf(() => parseConfig({ HOLDFAST_OUTGOING_ALLOW: 'a.internal, http://u:sec@h' })) as Error;

@@ -17,9 +17,18 @@ export function urlProblems(settings: Given): string[] {
     // Other schemes are reported elsewhere.
     if (typeof url !== 'string' || !/^[a-z+]+:\/\/\S+$/.test(url)) return [];
     const problem = servers.some((each) => each === name) ? serverProblem(url) : serviceProblem(url);
-    const isRooted = name !== 'HOLDFAST_PUBLIC_URL' || /^[a-z]+:\/\/[^/?#]+\/?$/.test(url);
-    return problem === null && isRooted ? [] : [`${name}: ${problem ?? 'must be without a path'}`];
+    // Paths are appended to it.
+    const isBase = name !== 'HOLDFAST_PUBLIC_URL' || !/[?#]/.test(url);
+    return problem === null && isBase ? [] : [`${name}: ${problem ?? 'must be without a query and a fragment'}`];
   });
+}
+
+/** Warns of a public URL with a path: a proxy may remove it, but pages name others without it. */
+export function pathWarnings({ publicUrl }: { readonly publicUrl: string }): string[] {
+  if (new URL(publicUrl).pathname === '/') return [];
+  return [
+    'HOLDFAST_PUBLIC_URL: pages and signing in do not work under a path, only the CLI does; use a host name or port without one',
+  ];
 }
 
 /** What is wrong with the URL of a server with a login, and maybe with several hosts. */

@@ -4,13 +4,19 @@ import { readFileSync } from 'node:fs';
 export interface SystemUser {
   readonly uid: number;
   readonly gid: number;
+  /** Of its other groups. */
+  readonly groups: readonly number[];
 }
 
 /** Finds a local user by its name; null if there is none. */
 export function findSystemUser(name: string): SystemUser | null {
-  const line = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .find((entry) => entry.startsWith(`${name}:`));
-  const fields = line?.split(':');
-  return fields ? { uid: Number(fields[2]), gid: Number(fields[3]) } : null;
+  const fields = readEntries('/etc/passwd').find(([entry]) => entry === name);
+  if (!fields) return null;
+  const groups = readEntries('/etc/group').filter(([, , , members]) => members?.split(',').includes(name));
+  return { uid: Number(fields[2]), gid: Number(fields[3]), groups: groups.map(([, , gid]) => Number(gid)) };
+}
+
+function readEntries(file: string): string[][] {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return lines.map((line) => line.split(':'));
 }

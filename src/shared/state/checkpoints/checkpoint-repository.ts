@@ -206,7 +206,7 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Replaces a damaged document by another one of the same state, wherever an update of the stack or its head refers to the
+     * Replaces a damaged document by another one of the same state, wherever an update of the stack, its head or the bundle refers to the
      * checkpoint `foundCheckpointId` of `updateId`, also if the stack is deleted. Returns null if the update has another checkpoint now, or does not own it.
      */
     replace: async (
@@ -243,6 +243,10 @@ export function createCheckpointRepository(db: Queryable) {
             updated_at = now()
           from written w, fenced f
           where s.id = f.stack_id and f.checkpoint_id in (s.checkpoint_id, s.deleted_checkpoint_id)
+        ),
+        bundled as (
+          update bundled_stacks b set checkpoint_id = w.id from written w, fenced f
+          where b.stack_id = f.stack_id and b.checkpoint_id = f.checkpoint_id
         ),
         superseded as (delete from checkpoints c using fenced f, written w where c.id = f.checkpoint_id)
         select id from written`);

@@ -89,7 +89,7 @@ async function compare(
   metrics.databaseChanges.inc();
   logger.error(
     { ended, change },
-    'the database was restored or has failed over: active updates end, and their stacks need `pulumi refresh`',
+    'the database was restored or has failed over: active updates end, and their stacks need `pulumi state repair` and `pulumi refresh`',
   );
 }
 

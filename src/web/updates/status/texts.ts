@@ -26,7 +26,7 @@ export const updateStatusTexts = {
     'grant-ended': 'Its token may no longer update this stack',
     'time-limit': 'It reached the maximum duration of an update',
     'database-restored':
-      'The server’s database was restored or failed over and may lack saved state: run `pulumi refresh`',
+      'The server’s database was restored or failed over and may lack saved state: run `pulumi state repair`, then `pulumi refresh`',
   },
   otherEnd: (reason: string) => `Ended: ${reason.replaceAll('-', ' ')}`,
 } as const;
