@@ -240,11 +240,13 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
       await run('web/dev', 'failed', 'The pool moves');
       await until(async () => (await shown()).length > 0, 'the notification is shown');
       expect(await shown()).toEqual([expect.stringMatching(/^web\/dev: Update \d+ failed \| The pool moves$/)]);
-      // Of the tabs that nobody sees, only the one that notifies has a stream.
+      // Of the tabs that nobody sees, only the one that notifies has a stream. Another one would begin 50 ms after the data.
+      const whenItWouldBegin = 'new Promise((resolve) => setTimeout(resolve, 1_000))';
       const { streams, tab: hidden } = await hiddenTab();
       await hidden.goto(`${server.url}/${organization}/web/dev`);
       await hidden.getByRole('button', { name: 'Stop watching' }).waitFor();
       await hidden.getByRole('heading', { name: 'Outputs' }).waitFor();
+      await hidden.evaluate(whenItWouldBegin);
       expect(streams).toEqual([]);
       await page.goto('about:blank');
       await until(async () => streams.length === 1, 'the other tab notifies');
@@ -255,6 +257,7 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
       const { streams: shownStreams, tab: seen } = await hiddenTab();
       await seen.goto(`${server.url}/${organization}/web/dev`);
       await seen.getByRole('heading', { name: 'Outputs' }).waitFor();
+      await seen.evaluate(whenItWouldBegin);
       expect(shownStreams).toEqual([]);
       await seen.evaluate("window.seen = 'visible'; document.dispatchEvent(new Event('visibilitychange'))");
       await until(async () => shownStreams.length === 1, 'the tab that is shown has a stream');

@@ -126,6 +126,30 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
       await press('Tab');
       expect(await page.evaluate(`document.querySelector('main').contains(document.activeElement)`)).toBe(true);
 
+      // That is no way out of the page, whatever is open there.
+      const asked: string[] = [];
+      page.on('dialog', (leave) => {
+        asked.push(leave.message());
+        void leave.dismiss();
+      });
+      await page.getByRole('link', { name: 'web/prod', exact: true }).first().focus();
+      await press('Enter');
+      await page.getByRole('button', { name: 'Add a tag', exact: true }).click();
+      await page.getByLabel('Name of the tag').fill('owner');
+      const before = (await page.evaluate('[history.length, location.href]')) as unknown[];
+      await page.getByRole('link', { name: 'Skip to the content' }).focus();
+      await press('Enter');
+      await page.locator('main:focus').waitFor();
+      expect(await page.evaluate('[history.length, location.href]')).toEqual(before);
+      expect(asked).toEqual([]);
+      await page.getByLabel('Name of the tag').fill('');
+      // A dialog in which nothing is entered does not ask either.
+      await page.getByRole('button', { name: 'Freeze', exact: true }).click();
+      await untilInDialog();
+      await page.goBack();
+      await page.getByRole('row').filter({ hasText: 'api/prod' }).waitFor();
+      expect(asked).toEqual([]);
+
       // Filters.
       await press('/');
       await untilFocused('Find a project or stack');

@@ -347,6 +347,17 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await dialog().getByRole('button', { name: 'Close' }).click();
     await page.unrouteAll({ behavior: 'ignoreErrors' });
     await page.getByText('Nothing is frozen').waitFor();
+
+    // The user who removes a group sees it disappear. A later visitor of the link is told.
+    const missing = page.getByText('The linked policy group does not exist.');
+    await open('policies?group=kept');
+    await press('Remove the group');
+    await until(() => act('Remove').isEnabled(), 'nothing declares it');
+    await confirm('Remove');
+    await row('kept').waitFor({ state: 'detached' });
+    expect(await missing.count()).toBe(0);
+    await page.reload();
+    await missing.waitFor();
   });
 
   test('names and descriptions are text', async () => {

@@ -169,6 +169,13 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       expect(received[1]).toBe(received[0]);
       expect(await page.content()).not.toContain('very-secret-word');
       await expectSound(page);
+      // A link to a delivery that is gone says so in the page, and can be closed.
+      await page.goto(page.url().replace(/delivery=[^&]+/, 'delivery=018f0000-0000-7000-8000-000000000000'));
+      await page.getByRole('heading', { name: 'Linked delivery' }).waitFor();
+      await page.getByText('This part cannot be shown').waitFor();
+      expect(await page.getByRole('link', { name: 'Go to the stacks' }).count()).toBe(0);
+      await page.getByRole('button', { name: 'Hide', exact: true }).click();
+      await page.getByRole('heading', { name: 'Linked delivery' }).waitFor({ state: 'detached' });
       await page.getByRole('button', { name: 'Edit', exact: true }).click();
       await dialog().getByLabel('Active').uncheck();
       await confirm('Save');

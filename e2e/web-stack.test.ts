@@ -281,6 +281,7 @@ await suite('the state of a stack in the browser', {
       await page.getByText('The preview is not yet read to its end').waitFor();
       await page.getByText(/resources? so far/).waitFor();
       expect(await removals.count()).toBe(0);
+      expect(await page.getByRole('list', { name: 'Deleted or replaced' }).count()).toBe(0);
       expect(await findFlaws(page)).toEqual([]);
       rest.resolve();
       await removals.waitFor();

@@ -6,7 +6,7 @@ import { createRoot } from 'react-dom/client';
 import './platform/app/tokens.css';
 import './platform/app/base.css';
 import { ChunkNotice } from './platform/app/chunk-notice.tsx';
-import { hasDraft, useSessionEnded } from './platform/app/session.ts';
+import { hasLoss, noteInput, useSessionEnded } from './platform/app/session.ts';
 import { queryClient } from './platform/app/trpc.ts';
 import { sessionTexts } from './platform/texts.tsx';
 import { SubmitBlock } from './platform/ui/submit-block.ts';
@@ -27,9 +27,10 @@ function Ended() {
 
 // Links and buttons of the page say where they lead. The ways of the browser to leave it do not, and may be taken by mistake.
 router.history.block({
-  blockerFn: ({ action }) => !['PUSH', 'REPLACE'].includes(action) && hasDraft() && !confirm(sessionTexts.leave),
-  enableBeforeUnload: hasDraft,
+  blockerFn: ({ action }) => !['PUSH', 'REPLACE'].includes(action) && hasLoss() && !confirm(sessionTexts.leave),
+  enableBeforeUnload: hasLoss,
 });
+addEventListener('input', noteInput);
 
 // What had the focus may be gone with the former page: then the keyboard goes on from the content, not from the top.
 router.subscribe('onRendered', ({ fromLocation, pathChanged }) => {

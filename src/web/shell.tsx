@@ -47,7 +47,16 @@ export function Shell() {
   }, []);
   return (
     <>
-      <a className={styles['skip']} href="#content">
+      {/* biome-ignore lint/a11y/useValidAnchor: it does lead there. */}
+      <a
+        className={styles['skip']}
+        href="#content"
+        onClick={(event) => {
+          // The browser would follow the link: for the router, that is a way back.
+          event.preventDefault();
+          document.getElementById('content')?.focus();
+        }}
+      >
         {shellTexts.skip}
       </a>
       <div className={styles['shell']}>

@@ -1,9 +1,9 @@
-import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { ScrollText } from 'lucide-react';
 import { useState } from 'react';
 import type { PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
-import { useIsMissing } from '../platform/app/linked-item.ts';
+import { useIsMissing, useIsUnseen } from '../platform/app/linked-item.ts';
 import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { useMayManage } from '../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
@@ -36,7 +36,11 @@ export function PoliciesPage() {
   const groups = useInfiniteQuery(trpc.policies.groups.infiniteQueryOptions({ organization }, next));
   const packs = useInfiniteQuery(trpc.policies.packs.infiniteQueryOptions({ organization }, next));
   const isFound = groups.data?.pages.some(({ items }) => items.some(({ name }) => name === chosen)) ?? false;
-  const isMissing = useIsMissing(chosen === undefined || isFound, groups);
+  const isUnseen = useIsUnseen(chosen, isFound, groups);
+  const linked = useQuery(
+    trpc.policies.group.queryOptions({ organization, group: chosen ?? '' }, { enabled: isUnseen }),
+  );
+  const isMissing = useIsMissing(isUnseen, linked, groups);
   const problem = useProblem(groups, packs);
   if (problem) return <Problem {...problem} />;
   const groupColumns: Column<PolicyGroup>[] = [

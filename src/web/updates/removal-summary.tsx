@@ -1,4 +1,5 @@
-import { Lock, TriangleAlert } from 'lucide-react';
+import { Check, Lock, TriangleAlert } from 'lucide-react';
+import { useState } from 'react';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Notice } from '../platform/ui/notification.tsx';
 import styles from './removal-summary.module.css';
@@ -21,26 +22,30 @@ export function RemovalSummary({
   const rows = [...progress.rows.values()];
   const deleted = rows.filter(({ op }) => op === 'delete');
   const replaced = rows.filter(({ op }) => op === 'replace');
-  if (isWhole && deleted.length + replaced.length === 0) return null;
   const shown = [...deleted, ...replaced];
+  // The note that was shown during the reading stays, so that the rows below do not shift.
+  const [wasPart] = useState(!isWhole);
+  if (isWhole && shown.length === 0 && !wasPart) return null;
+  const title = isWhole ? removalSummaryTexts.title(deleted.length, replaced.length) : removalSummaryTexts.reading;
   return (
     <Notice
-      tone="warning"
-      icon={<TriangleAlert size={17} />}
-      title={isWhole ? removalSummaryTexts.title(deleted.length, replaced.length) : removalSummaryTexts.reading}
+      tone={shown.length === 0 ? 'neutral' : 'warning'}
+      icon={isWhole && shown.length === 0 ? <Check size={17} /> : <TriangleAlert size={17} />}
+      title={<span role="status">{title}</span>}
     >
-      {isWhole ? null : <p role="status">{removalSummaryTexts.readingHint}</p>}
-      <ul className={styles['resources']} aria-label={removalSummaryTexts.label}>
-        {shown.slice(0, maxListed).map(({ isProtected, op, type, urn }) => (
-          <li key={urn} title={urn}>
-            <span className={op === 'delete' ? styles['deleted'] : styles['replaced']}>{op}</span>
-            <code>{nameInUrn(urn)}</code>
-            <span className={styles['type']}>{shortType(type)}</span>
-            {isProtected ? <Lock size={12} aria-label={removalSummaryTexts.protected} /> : null}
-          </li>
-        ))}
-        {shown.length > maxListed ? <li>{removalSummaryTexts.more(shown.length - maxListed)}</li> : null}
-      </ul>
+      {shown.length === 0 ? null : (
+        <ul className={styles['resources']} aria-label={removalSummaryTexts.label}>
+          {shown.slice(0, maxListed).map(({ isProtected, op, type, urn }) => (
+            <li key={urn} title={urn}>
+              <span className={op === 'delete' ? styles['deleted'] : styles['replaced']}>{op}</span>
+              <code>{nameInUrn(urn)}</code>
+              <span className={styles['type']}>{shortType(type)}</span>
+              {isProtected ? <Lock size={12} aria-label={removalSummaryTexts.protected} /> : null}
+            </li>
+          ))}
+          {shown.length > maxListed ? <li>{removalSummaryTexts.more(shown.length - maxListed)}</li> : null}
+        </ul>
+      )}
     </Notice>
   );
 }

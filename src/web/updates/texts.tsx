@@ -175,10 +175,9 @@ export const removalSummaryTexts = {
       ...(deleted === 0 ? [] : [`delete ${counted(deleted, 'resource')}`]),
       ...(replaced === 0 ? [] : [`replace ${counted(replaced, 'resource')}`]),
     ];
-    return `Would ${parts.join(' and ')}`;
+    return `Would ${parts.join(' and ') || 'delete nothing'}`;
   },
-  reading: 'The preview is not yet read to its end',
-  readingHint: 'Deletions come last: they may be missing here.',
+  reading: 'The preview is not yet read to its end: deletions, which come last, may be missing here',
   label: 'Deleted or replaced',
   protected: 'protected',
   more: (count: number) => `${count} more`,

@@ -55,6 +55,14 @@ export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgres
   const wake = useRef<() => void>(() => {});
   const isLive = useRef(false);
   isLive.current = useLive(isActive(update) ? `update:${updateId}` : null, () => wake.current());
+  // A hidden tab waits for longer.
+  useEffect(() => {
+    const onShown = (): void => {
+      if (document.visibilityState === 'visible') wake.current();
+    };
+    document.addEventListener('visibilitychange', onShown);
+    return () => document.removeEventListener('visibilitychange', onShown);
+  }, []);
   // Its last events are read as soon as the end is known.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the status is what wakes the reader.
   useEffect(() => wake.current(), [update.status]);

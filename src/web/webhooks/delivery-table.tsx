@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Check, CircleSlash, Clock, X } from 'lucide-react';
 import type { Delivery } from '../platform/app/contract.ts';
-import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { PartProblem, Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { refresh } from '../platform/app/then-refresh.ts';
 import { every } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
@@ -101,7 +101,10 @@ export function DeliveryTable({
       {isElsewhere ? (
         <section>
           <h3>{deliveryTableTexts.linkedDelivery}</h3>
-          <Exchange owner={{ calls, target }} webhook={webhook} deliveryId={chosen} outcome="" />
+          <Exchange owner={{ calls, target }} webhook={webhook} deliveryId={chosen} outcome={null} />
+          <Button size="small" onClick={() => onOpen(undefined)}>
+            {deliveryTableTexts.hide}
+          </Button>
         </section>
       ) : null}
       {redeliver.error ? <p role="alert">{redeliver.error.message}</p> : null}
@@ -141,7 +144,7 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
   );
 }
 
-/** The request and the response. `outcome`: read again when it changes, such as after a retry. */
+/** The request and the response. `outcome`: read again when it changes, such as after a retry; null: not known, read again until the last one. */
 function Exchange({
   outcome,
   owner: { calls, target },
@@ -150,12 +153,20 @@ function Exchange({
   readonly owner: WebhookOwner;
   readonly webhook: string;
   readonly deliveryId: string;
-  readonly outcome: string;
+  readonly outcome: string | null;
 }) {
-  const query = useQuery(calls.delivery.queryOptions({ ...target, ...chosen }));
-  useRefetchOnChange(outcome, query.refetch);
+  const query = useQuery(
+    calls.delivery.queryOptions(
+      { ...target, ...chosen },
+      {
+        refetchInterval: ({ state }) =>
+          every(outcome === null && state.data?.state === 'waiting' ? pollMs : null)({ state }),
+      },
+    ),
+  );
+  useRefetchOnChange(outcome ?? '', query.refetch);
   const problem = useProblem(query);
-  if (problem) return <Problem {...problem} />;
+  if (problem) return <PartProblem {...problem} />;
   const delivery = query.data;
   if (delivery === undefined) return <Skeleton width="60%" />;
   return (

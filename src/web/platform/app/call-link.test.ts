@@ -45,3 +45,14 @@ test('no answer waits for a call that reads a whole state, which ends as soon as
     sent.map(({ names }) => names === 'resources.get'),
   );
 });
+
+test('calls of one moment that read a whole state are few requests, because few of them are read at a time', async () => {
+  const { client, sent } = recording();
+  const { resources, stacks } = client;
+  const named = { ...stack, urn: 'u' };
+  const pages = [stacks.get.query(stack), stacks.pending.query(stack), resources.graph.query(stack)];
+  await Promise.all([...pages, resources.get.query(named), resources.blame.query(named), client.me.get.query()]);
+  expect(sent.map(({ names }) => names).sort()).toEqual(
+    ['me.get', 'resources.get', 'resources.graph,resources.blame', 'stacks.get,stacks.pending'].sort(),
+  );
+});

@@ -9,20 +9,21 @@ const maxUrlLength = 4_000;
 const maxInputLength = 3_500;
 
 /**
- * Queries that read a whole state. Each is a request of its own: in a batch, the other answers would wait for it, and the server would not
- * stop when nobody waits for it any more.
+ * Queries that read a whole state, as they share requests. Not with others: the other answers would wait for them, and the server would not
+ * stop when nobody waits for them any more. Not each alone: the server reads few states at a time for a user, and one for a request.
  */
-export const stateReads: ReadonlySet<string> = new Set([
-  'resources.blame',
+const sharedReads = [
+  ['stacks.get', 'stacks.pending'],
+  ['resources.blame', 'resources.graph'],
+] as const;
+const loneReads = [
   'resources.get',
-  'resources.graph',
-  'stacks.get',
-  'stacks.pending',
   'versions.diff',
   'versions.diffStacks',
   'versions.resources',
   'versions.text',
-]);
+] as const;
+export const stateReads: ReadonlySet<string> = new Set([...sharedReads.flat(), ...loneReads]);
 
 /** Sends calls of the same moment as one request, except slow calls and calls whose input is too long for a URL. */
 export function callLink(fetch: NonNullable<BatchOptions['fetch']>): TRPCLink<AppRouter> {
@@ -31,7 +32,13 @@ export function callLink(fetch: NonNullable<BatchOptions['fetch']>): TRPCLink<Ap
     const together = httpBatchLink<AppRouter>({ ...options, maxItems: 20 })(runtime);
     const alone = httpBatchLink<AppRouter>({ ...options, maxItems: 1 })(runtime);
     const posted = httpBatchLink<AppRouter>({ ...options, maxItems: 1, methodOverride: 'POST' })(runtime);
-    return (call) => (isLong(call.op) ? posted : stateReads.has(call.op.path) ? alone : together)(call);
+    const shared = new Map<string, typeof together>();
+    for (const paths of sharedReads) {
+      const link = httpBatchLink<AppRouter>({ ...options, maxItems: 20 })(runtime);
+      for (const path of paths) shared.set(path, link);
+    }
+    const linkOf = (path: string) => shared.get(path) ?? (stateReads.has(path) ? alone : together);
+    return (call) => (isLong(call.op) ? posted : linkOf(call.op.path))(call);
   };
 }
 

@@ -1,14 +1,26 @@
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
 import { fetchMore, type NextPageQuery } from '../ui/paged-list.ts';
+import { isGone } from './api-error.ts';
 
 interface ListQuery extends NextPageQuery {
   readonly data: unknown;
 }
 
-/** Loads lists until one has the item that a link leads to. Returns whether they are loaded to their ends without it. */
-export function useIsMissing(isFound: boolean, ...lists: readonly ListQuery[]): boolean {
+/** Whether lists, as far as they are loaded, have never had the item that a link leads to: one that users see disappear is not missing. */
+export function useIsUnseen(id: string | undefined, isFound: boolean, ...lists: readonly ListQuery[]): boolean {
+  const seen = useRef<string>(undefined);
+  if (isFound) seen.current = id;
+  return id !== undefined && seen.current !== id && lists.every(({ data }) => data !== undefined);
+}
+
+/** Loads lists until one has the unseen item, if it exists: `item` has been read by its name alone. Returns whether it does not exist. */
+export function useIsMissing(
+  isUnseen: boolean,
+  item: { readonly data: unknown; readonly error: unknown },
+  ...lists: readonly ListQuery[]
+): boolean {
   useEffect(() => {
-    if (!isFound) for (const list of lists) if (list.data !== undefined) fetchMore(list);
+    if (isUnseen && item.data !== undefined) for (const list of lists) fetchMore(list);
   });
-  return !isFound && lists.every(({ data, hasNextPage }) => data !== undefined && !hasNextPage);
+  return isUnseen && isGone(item.error);
 }

@@ -41,6 +41,12 @@ class Tab {
     this.#followers.setNeeded(isNeeded);
   }
 
+  /** All data is read when the tab is shown. */
+  show(): void {
+    this.need(true);
+    this.#followers.afterStart(() => this.kinds.push('shown'));
+  }
+
   get newest() {
     const stream = this.streams.at(-1);
     if (!stream) throw new Error('no stream');
@@ -182,4 +188,33 @@ test('a tab that is opened in the background has no stream before it is shown', 
   tab.follow('stack:a/b/c');
   jest.advanceTimersByTime(60_000);
   expect(tab.streams).toEqual([]);
+});
+
+test('a tab that is shown again reads its data when its new stream has begun, or soon if none does', () => {
+  const tab = new Tab();
+  tab.show();
+  expect(tab.kinds).toEqual(['shown']);
+  tab.follow('stack:a/b/c');
+  tab.begin();
+  tab.need(false);
+  jest.advanceTimersByTime(5_000);
+  tab.show();
+  expect(tab.kinds).toEqual(['shown', 'ready', 'shown']);
+
+  tab.kinds.length = 0;
+  tab.need(false);
+  jest.advanceTimersByTime(11_000);
+  tab.show();
+  jest.advanceTimersByTime(500);
+  expect(tab.kinds).toEqual([]);
+  tab.begin();
+  jest.advanceTimersByTime(60_000);
+  expect(tab.kinds).toEqual(['ready', 'shown']);
+
+  tab.kinds.length = 0;
+  tab.need(false);
+  jest.advanceTimersByTime(11_000);
+  tab.show();
+  jest.advanceTimersByTime(5_000);
+  expect(tab.kinds).toEqual(['shown']);
 });

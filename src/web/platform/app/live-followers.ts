@@ -14,6 +14,8 @@ const retryMs = 5_000;
 const maxRetryMs = 300_000;
 /** A tab that is hidden for longer has no stream: over HTTP/1.1, six streams would take all connections of a browser to the server. */
 const hiddenMs = 10_000;
+/** The longest wait for a stream to begin. */
+const patienceMs = 2_000;
 
 interface Follower {
   readonly onMessage: (message: LiveMessage) => void;
@@ -43,6 +45,8 @@ export class LiveFollowers {
   /** What was refused without a message, and how often in a row. */
   #refused = { topics: '', count: 0 };
   #isNeeded = true;
+  /** Called when the stream begins. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(open: OpenStream) {
     this.#open = open;
@@ -65,6 +69,20 @@ export class LiveFollowers {
     if (isNeeded === this.#isNeeded) return;
     this.#isNeeded = isNeeded;
     this.#restart(isNeeded || this.#stream === null ? 0 : hiddenMs);
+  }
+
+  /** Calls `act` once the stream that is about to begin has told pages to read; at once if there is none. */
+  afterStart(act: () => void): void {
+    if (this.#stream?.hasBegun === true || this.#followers.size === 0) {
+      act();
+      return;
+    }
+    const once = (): void => {
+      clearTimeout(timer);
+      if (this.#waiting.delete(once)) act();
+    };
+    const timer = setTimeout(once, patienceMs);
+    this.#waiting.add(once);
   }
 
   #restart(afterMs: number): void {
@@ -97,6 +115,7 @@ export class LiveFollowers {
         stream.hasBegun = true;
         become(true);
         this.#pass(message);
+        for (const act of this.#waiting) act();
       },
       onConnected: () => {
         if (isCurrent() && stream.hasBegun) become(true);

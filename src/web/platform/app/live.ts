@@ -1,3 +1,4 @@
+import { focusManager } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { repeatAfter } from './api-error.ts';
 import { LiveFollowers, type LiveMessage } from './live-followers.ts';
@@ -30,6 +31,13 @@ function checkNeeded(): void {
 
 document.addEventListener('visibilitychange', checkNeeded);
 checkNeeded();
+
+// When the tab is shown, the new stream makes pages read. All else is read after that, so that nothing is read twice.
+focusManager.setEventListener((onFocus) => {
+  const onChange = (): void => followers.afterStart(onFocus);
+  addEventListener('visibilitychange', onChange);
+  return () => removeEventListener('visibilitychange', onChange);
+});
 
 /** Keeps the stream while the tab is hidden, in one tab of the browser: that one notifies for all. Returns a function that ends it. */
 export function keepNotified(): () => void {

@@ -10,11 +10,23 @@ export function noteSession(): void {
   ended.set(false);
 }
 
-/** What would be lost: forms in dialogs, and parts of pages that say so, such as a value that is shown only once. */
-const drafts = '[role="dialog"] form, [data-draft]';
+/** Parts of pages that would be lost say so, such as a value that is shown only once. */
+const losses = '[data-draft]';
+const forms = '[role="dialog"] form';
 
+/** Whether the user has something open: a question, a form, or something that would be lost. */
 export function hasDraft(): boolean {
-  return document.querySelector(drafts) !== null;
+  return document.querySelector(`${forms}, ${losses}`) !== null;
+}
+
+/** Whether something would be lost. */
+export function hasLoss(): boolean {
+  return document.querySelector(losses) !== null;
+}
+
+/** A form in a dialog would be a loss as soon as something is entered there. */
+export function noteInput({ target }: Event): void {
+  if (target instanceof Element) target.closest(forms)?.setAttribute('data-draft', '');
 }
 
 /** Goes to the sign-in page, which leads back to the current page. An open draft stays and says what to do. */

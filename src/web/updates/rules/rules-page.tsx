@@ -1,9 +1,9 @@
-import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Snowflake } from 'lucide-react';
 import { useState } from 'react';
 import type { Rule } from '../../platform/app/contract.ts';
-import { useIsMissing } from '../../platform/app/linked-item.ts';
+import { useIsMissing, useIsUnseen } from '../../platform/app/linked-item.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { usePageAction } from '../../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
@@ -55,7 +55,9 @@ export function RulesPage() {
   const kept = useRules(organization, retentionKinds);
   const lists = [freezes, queues, changeLimits, kept];
   const isFound = lists.some(({ data }) => data?.pages.some(({ items }) => items.some(({ id }) => id === chosen)));
-  const isMissing = useIsMissing(chosen === undefined || isFound, ...lists);
+  const isUnseen = useIsUnseen(chosen, isFound, ...lists);
+  const linked = useQuery(trpc.rules.get.queryOptions({ organization, ruleId: chosen ?? '' }, { enabled: isUnseen }));
+  const isMissing = useIsMissing(isUnseen, linked, ...lists);
   const problem = useProblem(...lists);
   if (problem) return <Problem {...problem} />;
   return (

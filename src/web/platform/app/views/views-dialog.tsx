@@ -78,6 +78,7 @@ function SaveForm({ owners, viewed }: { readonly owners: readonly string[]; read
   return (
     <form
       className={styles['form']}
+      data-draft={name === '' ? undefined : ''}
       onSubmit={(event) => {
         event.preventDefault();
         if (isReady) save();
