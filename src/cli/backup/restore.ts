@@ -55,8 +55,9 @@ export interface Restoration {
 }
 
 /**
- * Restores a backup: first the blobs that the store lacks or has with other bytes, then the database, in one transaction, and ends the updates
- * that were running. An interrupted restore is repeated; if the database was loaded, it goes on from there. Throws BackupError for a database that is not empty.
+ * Restores a backup: first the blobs that the store lacks or has with other bytes, then the database, in one transaction, and ends the
+ * updates that were running. An interrupted restore is repeated; if the database was loaded, it goes on from there. Throws BackupError
+ * for a database that is not empty.
  */
 export async function restore(call: BackupCall, id: string | null, options: RestoreOptions): Promise<Restoration> {
   const backup = await openWhole(call.target, id, options.identity);

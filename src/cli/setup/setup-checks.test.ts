@@ -6,6 +6,7 @@ import { checkDataDir, checkFiles, withIdsOf } from './setup-checks.ts';
 
 const nobody = { uid: 65_534, gid: 65_534, groups: [] };
 const isRoot = process.geteuid?.() === 0;
+if (!isRoot) process.stderr.write('Tests with the ids of other users are skipped: only root can take them.\n');
 
 let folder: string;
 beforeEach(() => {

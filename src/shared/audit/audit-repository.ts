@@ -84,9 +84,9 @@ export function createAuditRepository(db: Queryable) {
     },
 
     /**
-     * Counts a read of secrets for the active update that was created with the same token in one of these stacks. Returns its id, or
-     * null if there is none, or if its reads come from another address or program; the read is then an event of its own. The lock makes a read that is counted visible to the transaction
-     * that ends the update.
+     * Counts a read of secrets for the active update that was created with the same token in one of these stacks. Returns its id, or null
+     * if there is none, or if its reads come from another address or program; the read is then an event of its own. The lock makes a read
+     * that is counted visible to the transaction that ends the update.
      */
     countSecretRead: async (
       source: AuditSource,

@@ -128,8 +128,9 @@ export function createStackListRepository(db: Queryable) {
     },
 
     /**
-     * A page of stacks. Reads a row of each and of the update that holds it, or of its last one: an organization only when the ones before it do not fill
-     * the page, and by lateral joins, because Postgres would rather read all of a table than a tenth of it through an index.
+     * A page of stacks. Reads a row of each and of the update that holds it, or of its last one: an organization only when the ones
+     * before it do not fill the page, and by lateral joins, because Postgres would rather read all of a table than a tenth of it through
+     * an index.
      */
     list: (filter: StackFilter) =>
       db.any(sql.rows(StackListRow)`
