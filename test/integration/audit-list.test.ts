@@ -146,6 +146,10 @@ describe('the list', () => {
       const some = await ok(app.call('GET', `${path}&endTime=${since}`, { auth: busy.auth }));
       expect(some.json.auditLogEvents).toHaveLength(1);
       expect(some.headers['x-pulumi-warning']).toMatch(/may be more events before \S+Z.*--all.*--end-time/);
+      // CLIs that call the first version have no --end-time: their --start-time is the end.
+      const older = `/api/orgs/${organization}/auditlogs?user=busy&eventType=token.create`;
+      const { headers } = await ok(app.call('GET', older, { auth: busy.auth }));
+      expect(headers['x-pulumi-warning']).toMatch(`continue with --start-time ${since}`);
 
       // As the CLI does with --all.
       const found: number[] = [];

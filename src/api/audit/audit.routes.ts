@@ -56,7 +56,12 @@ const exported = {
 
 /** The audit log of an organization, for its admins. */
 export function registerAuditRoutes(app: RouteScope, { audit: events }: Services): void {
-  const list = async (organization: string, query: AuditQuery, reply: FastifyReply): Promise<AuditLogsResponse> => {
+  /** `endFlag`: of the CLI, for the end of the range. */
+  const list = async (
+    organization: string,
+    query: AuditQuery,
+    { endFlag, reply }: { readonly endFlag: string; readonly reply: FastifyReply },
+  ): Promise<AuditLogsResponse> => {
     const page = await events.listPage(organization, query, clientGone(reply));
     if (page.cutAt !== null) {
       const at = page.cutAt.toISOString();
@@ -64,7 +69,7 @@ export function registerAuditRoutes(app: RouteScope, { audit: events }: Services
       void reply.header(
         warningHeader,
         asHeader(
-          `${found}: the whole search takes too long for one call. Use --all, or continue with --end-time ${at}`,
+          `${found}: the whole search takes too long for one call. Use --all, or continue with ${endFlag} ${at}`,
         ),
       );
     }
@@ -82,13 +87,15 @@ export function registerAuditRoutes(app: RouteScope, { audit: events }: Services
   app.get(
     path,
     { ...listed, schema: { ...listed.schema, querystring: AuditLogsQuery } },
-    ({ params: { organization }, query }, reply) => list(organization, filtersOf(query), reply),
+    ({ params: { organization }, query }, reply) =>
+      list(organization, filtersOf(query), { endFlag: '--start-time', reply }),
   );
   // CLI 3.276 calls v2.
   app.get(
     `${path}/v2`,
     { ...listed, schema: { ...listed.schema, querystring: AuditLogsQueryV2 } },
-    ({ params: { organization }, query }, reply) => list(organization, filtersOfV2(query), reply),
+    ({ params: { organization }, query }, reply) =>
+      list(organization, filtersOfV2(query), { endFlag: '--end-time', reply }),
   );
   app.get(
     `${path}/export`,
