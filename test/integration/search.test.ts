@@ -422,6 +422,14 @@ test('what is missing in a response is said in the header that the CLI prints', 
       /^The search took too long: .*pagination\.next\. There are at least/,
     );
     expect(first.json.total).toBeGreaterThanOrEqual(first.json.resources.length);
+    // `pulumi api --all` would take an empty page for the end, without the warning.
+    const path = `/api/orgs/${organization}/search/resourcesv2?query=${encodeURIComponent('-custom:true -custom:false')}`;
+    const empty = await ok(app.call('GET', path, { auth: home.auth }));
+    expect(empty.json).toMatchObject({ resources: [], pagination: { next: expect.any(String) } });
+    const headers = { 'user-agent': 'pulumi-cli/1 (3.276.0; linux; cmd=api)' };
+    const byApi = await app.call('GET', path, { auth: home.auth, headers });
+    const { cursor } = Object.fromEntries(new URL(empty.json.pagination.next, 'http://x').searchParams);
+    expect([byApi.status, byApi.json.message]).toEqual([400, expect.stringMatching(`continue with cursor=${cursor}$`)]);
   } finally {
     Object.assign(defaultBounds, bounds);
   }

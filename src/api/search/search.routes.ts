@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import { OrganizationParams } from '../audit/audit.schemas.ts';
+import { isCliCommand } from '../platform/http/cli-command.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
@@ -78,10 +79,12 @@ async function search(
   { search: searches }: Services,
   {
     caller,
+    headers,
     params: { organization },
     query: { cursor = '', page = 1, query: text = '', size = defaultSize, ...unsupported },
   }: {
     readonly caller: Caller;
+    readonly headers: { readonly 'user-agent'?: string | undefined };
     readonly params: Static<typeof OrganizationParams>;
     readonly query: Static<typeof ResourceSearchQuery>;
   },
@@ -107,6 +110,9 @@ async function search(
   if (warnings.length > 0) void reply.header(warningHeader, asHeader(warnings.join('. ')));
   const pageOf = (from: string) => new URLSearchParams({ query: text, size: String(size), cursor: from });
   const cursorTo = found.next && encodeCountedCursor(found.next, counted);
+  // Its --all ends at an empty page, as if nothing followed, and it prints no warning.
+  if (cursorTo && found.items.length === 0 && isCliCommand('api', headers))
+    throw new InvalidRequestError(`The search took too long: continue with cursor=${cursorTo}`);
   const next = cursorTo && `/api/orgs/${organization}/search/${collection}?${pageOf(cursorTo)}`;
   return {
     items: found.items,
