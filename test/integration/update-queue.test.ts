@@ -446,7 +446,7 @@ test('a call whose entry is lost gets it back, before later calls', async () => 
   const entries = () =>
     query(
       apps[0],
-      `select id, number, process_id, token_id, is_urgent, run, shown
+      `select id, number, process_id, token_id, is_urgent, run, shown, tags, wait_seconds
        from update_queue_waiters where stack_id = (select stack_id from updates where id = $1) order by number`,
       [held.id],
     );
