@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
@@ -91,6 +93,35 @@ describe('chaining', () => {
     } finally {
       await slow.end();
     }
+  });
+
+  test('waits for the sessions that the runbook finds, and not for a backup', async () => {
+    const runbook = readFileSync(path.join(import.meta.dirname, '../../docs/runbook.md'), 'utf8');
+    const [, statement = ''] = /^### HoldfastAuditNotChained$[^#]*?`(select pid[^`]*)`/m.exec(runbook) ?? [];
+    const [backup, writer] = [0, 1].map(() => new pg.Client({ connectionString: app.database.ownerUrl })) as [
+      pg.Client,
+      pg.Client,
+    ];
+    await Promise.all([backup.connect(), writer.connect()]);
+    try {
+      await backup.query('begin isolation level repeatable read, read only');
+      await backup.query('select from audit_events');
+      await add('meanwhile');
+      await chain();
+      await writer.query('begin');
+      await writer.query('select pg_current_xact_id()');
+      const pidOf = async (client: pg.Client) =>
+        (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+      // Sessions of other databases count, too.
+      const found = (await query<{ pid: number }>(app, statement)).map(({ pid }) => pid);
+      expect(found).toContain(await pidOf(writer));
+      expect(found).not.toContain(await pidOf(backup));
+      await add('late');
+      expect(await chainAudit(app.context)).toBe(false);
+    } finally {
+      await Promise.all([backup.end(), writer.end()]);
+    }
+    await chain();
   });
 
   test('misses nothing while many transactions of different length add events and replicas chain them', async () => {
