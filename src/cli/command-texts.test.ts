@@ -27,7 +27,7 @@ function faultOf(words: readonly string[]): string | null {
     rest = rest.slice(1);
   }
   // A text may also name an option alone.
-  if (command.options.some((option) => option.required && option.is(rest.at(-1) ?? ''))) rest.push('x');
+  if (command.options.some(({ long, required }) => required && long === rest.at(-1))) rest.push('x');
   const { operands, unknown } = command.parseOptions(rest);
   if (command.commands.length > 0 && operands.length > 0) return `no command ${operands[0]}`;
   if (unknown.length > 0) return `unknown ${unknown.join(' ')}`;

@@ -109,6 +109,19 @@ describe('a claim', () => {
     expect(await runs().findResult('x')).toBe('{"found":2}');
   });
 
+  test('is made although what each process observes cannot be read', async () => {
+    let done = 0;
+    const kind = {
+      name: 'observed',
+      observe: () => Promise.reject(new Error('It cannot be read')),
+      run: async () => ++done,
+    };
+    const stop = startMaintenance(app.context, runs(), one, kind);
+    await until(() => done > 0, 'a run');
+    await stop();
+    expect(await query(app, 'select failed_at from maintenance_runs')).toEqual([{ failed_at: null }]);
+  });
+
   test('keeps a slow run the only one, in its own process and in others', async () => {
     const gate = Promise.withResolvers<void>();
     let running = 0;
@@ -216,6 +229,8 @@ describe('journals that cannot be compacted', () => {
         'select compaction_attempts, count(*)::int from journals group by compaction_attempts order by compaction_attempts',
       );
     expect(await tried()).toEqual([{ compaction_attempts: 1, count: 110 }]);
+    const postponed = await other.context.metrics.maintenancePostponed.get();
+    expect(postponed.values).toEqual([{ labels: { name: 'compact-journals' }, value: 110 }]);
     await expireLeases(other.context);
     expect(await tried()).toEqual([{ compaction_attempts: 1, count: 110 }]);
     for (const minutes of [1, 2]) {
