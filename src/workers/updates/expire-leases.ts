@@ -13,7 +13,7 @@ const journalsAtOnce = 10;
  * of replicas. Returns how many updates this run ended.
  */
 export async function endExpiredUpdates(context: AppContext, signal?: AbortSignal): Promise<number> {
-  const { config, db, logger, updates } = context;
+  const { config, db, logger, metrics, updates } = context;
   for (const updateId of await updates.clipLeases(config.leaseSeconds)) {
     logger.warn({ updateId }, 'lease shortened to its full duration from now: the clock of the database was set back');
   }
@@ -31,6 +31,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
         ended++;
         noteEnded(context, update);
       } catch (error) {
+        metrics.maintenancePostponed.labels('expire-leases').inc();
         logger.error({ updateId, err: error }, 'task: update skipped');
       }
     }
@@ -40,7 +41,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
 
 /** Compacts the journals of ended updates. Failed ones are retried with growing delays. */
 export async function compactEndedUpdates(context: AppContext, signal?: AbortSignal): Promise<void> {
-  const { compactions, compactor, logger } = context;
+  const { compactions, compactor, logger, metrics } = context;
   for (;;) {
     const claimed = await compactions.claimUncompacted(journalsAtOnce);
     for (const updateId of claimed) {
@@ -48,6 +49,7 @@ export async function compactEndedUpdates(context: AppContext, signal?: AbortSig
       try {
         await compactor.compact(updateId);
       } catch (error) {
+        metrics.maintenancePostponed.labels('compact-journals').inc();
         logger.error({ updateId, err: error }, 'task: journal of an ended update could not be compacted');
       }
     }
