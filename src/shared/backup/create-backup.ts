@@ -40,7 +40,7 @@ interface BackupParts {
 }
 
 /** Of the blobs without a row, which are all copied. Not what else is in the bucket, which may be the backups themselves. */
-const exportsPrefix = 'audit/events/';
+const auditPrefix = 'audit/';
 const keysAtOnce = 5_000;
 const blobsAtOnce = 8;
 const blobsOfList = 2_000;
@@ -105,7 +105,8 @@ async function copyAll(parts: BackupParts, id: string): Promise<Manifest> {
   // Sequences have no snapshot: read last, they are past all rows.
   const sequences = await copies.listSequences();
   await copies.end();
-  for await (const keys of listAll(source.blobs, exportsPrefix)) needed.push(keys);
+  for await (const keys of listAll(source.blobs, auditPrefix))
+    needed.push(keys.filter((key) => !key.startsWith(headsPrefix)));
   const copied = await new BlobCopies(parts, id, known).run(needed);
   const manifest: Manifest = {
     ...{ format: 1, id, takenAt: about.takenAt.toISOString(), finishedAt: new Date().toISOString() },
