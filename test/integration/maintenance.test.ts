@@ -83,6 +83,22 @@ describe('a claim', () => {
     }
   });
 
+  test('of a task that failed shows the failure until no process has had the task for a day', async () => {
+    const failures = async () => (await runs().list()).map(({ failedAt }) => failedAt !== null);
+    const ago = (interval: string) =>
+      query(app, `update maintenance_runs set failed_at = clock_timestamp() - interval '${interval}'`);
+    expect(await runs().claim('x', one, times)).not.toBeNull();
+    await runs().releaseFailed('x', one, 'no disk');
+    expect(await failures()).toEqual([true]);
+    await ago('23 hours');
+    expect(await failures()).toEqual([true]);
+    await ago('25 hours');
+    expect(await failures()).toEqual([false]);
+    // It may run for days.
+    await runs().claim('x', one, { ...times, everySeconds: 0 });
+    expect(await failures()).toEqual([true]);
+  });
+
   test('of a dead process expires, and one from before the clock was set back expires at once', async () => {
     for (const until of [`- interval '1 second'`, `+ interval '1 day'`]) {
       await query(
