@@ -260,9 +260,9 @@ test('the old location is emptied only if the new one has the same bytes, or the
   expect(await runBlobs(app, {}, 'finish', '--empty')).toMatchObject({ code: 0 });
   const [last] = await query(
     app,
-    `select login like 'operator:%' as "isOperator", details from audit_events where action = 'installation.repair' order by number desc limit 1`,
+    `select actor, details from audit_events where action = 'installation.repair' order by number desc limit 1`,
   );
-  expect(last).toEqual({ isOperator: true, details: '{"command":"blobs finish --empty"}' });
+  expect(last).toEqual({ actor: 'operator', details: '{"command":"blobs finish --empty"}' });
   expect(countFiles(here)).toBe(0);
   here = there;
   expect(await withStore(here, (store) => store.findAbsent(keys))).toEqual([]);
