@@ -100,6 +100,13 @@ describe('an exchange', () => {
     await ok(exchange(app, organization, await issuer.sign(organization, {}, key ? { key } : {})));
   });
 
+  test('keeps claims that Postgres cannot store as they are', async () => {
+    const trusting = await trust(app, issuer, 'odd', [allow()]);
+    await signIn(app, trusting, { job: 'a\0b', ['\ud800']: ['x\udc00'], path: 'C:\\u0000' });
+    const [row] = await query(app, `select claims from api_tokens where claims ? 'job'`);
+    expect(row?.['claims']).toMatchObject({ job: 'a\ufffdb', '\ufffd': ['x\ufffd'], path: 'C:\\u0000' });
+  });
+
   test('with given keys sends no request', async () => {
     const key = await makeKey('ES256', 'given');
     const jwks = { keys: [key.jwk] };
