@@ -509,6 +509,17 @@ describe('an id token is exchanged', () => {
     expect(json.tokens).toHaveLength(1);
   });
 
+  test('twice at the same time: the refusal is recorded', async () => {
+    const trusting = await trust(app, issuer, 'meanwhile', [allow()]);
+    const token = await issuer.sign('meanwhile');
+    await using gate = await holdInserts(app, 'exchanged_id_tokens');
+    const answers = [exchange(app, 'meanwhile', token), exchange(other, 'meanwhile', token, { expiration: '60' })];
+    await gate.reached(2);
+    await gate.release();
+    expect((await Promise.all(answers)).map(({ status }) => status).sort()).toEqual([200, 400]);
+    expect(await events(trusting, 'exchanged before')).toHaveLength(1);
+  });
+
   test('again by an issuer that was removed and added: not once more', async () => {
     const trusting = await trust(app, issuer, 'again', [allow()]);
     const token = await issuer.sign('again');
