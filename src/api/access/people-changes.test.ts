@@ -25,6 +25,15 @@ test('changes that nobody can repeat wait for each other as long as for the lock
   expect(await patient).toBe('done');
 });
 
+test('a change that nobody can repeat is not refused because many wait', async () => {
+  const { change, first, release } = begin();
+  const all = Promise.all(Array.from({ length: 150 }, (_, at) => change(async () => at, patientLockMs)));
+  await jest.advanceTimersByTimeAsync(patientLockMs);
+  release();
+  await first;
+  expect(await all).toHaveLength(150);
+});
+
 test('other changes wait ten seconds', async () => {
   const { change, first, release } = begin();
   const refused = expect(change(async () => 'done')).rejects.toThrow(UnavailableError);
