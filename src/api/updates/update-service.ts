@@ -12,7 +12,7 @@ import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { type Completion, createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
 import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
 import { cancelUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
-import type { EndStatus } from '../../shared/updates/update-state.ts';
+import { type EndStatus, permissionOfUpdate } from '../../shared/updates/update-state.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import { DecidingTagError } from '../access/tag-changes.ts';
@@ -233,7 +233,7 @@ export class UpdateService {
       const access = await lockAccess(tx, ref.organization, caller);
       const locked = await lockUpdate(tx, updateId);
       if (!locked) throw updateNotFound(updateId);
-      assertPermission(access, locked.stack, readTags(locked.stack.tags), found.dryRun ? 'preview' : 'write');
+      assertPermission(access, locked.stack, readTags(locked.stack.tags), permissionOfUpdate(found));
       const wasActive = await cancelUpdate(tx, locked, 'cancelled');
       if (wasActive) await audit.record(tx, endOf(locked, {}));
       else audit.settle();
