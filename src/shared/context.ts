@@ -25,6 +25,7 @@ import { openSecondStore } from './platform/blobs/second/second-store.ts';
 import type { WriteFence } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
+import { repeatAtStart } from './platform/db/postgres-start.ts';
 import type { Queryable } from './platform/db/sql.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './platform/logger/logger.ts';
@@ -163,8 +164,12 @@ export async function createContext(
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
   // An embedded server has both in one folder. After a move, each location has a mark.
   const isApart = config.blobs.kind === 's3' || config.database.url !== null;
-  if (!overrides.blobs && isApart && (await located.read()) === null)
-    await assertOwnStore({ blobs: located, db }, formatLocation(config.blobs));
+  if (!overrides.blobs && isApart)
+    await repeatAtStart(
+      async () =>
+        (await located.read()) === null && assertOwnStore({ blobs: located, db }, formatLocation(config.blobs)),
+      { waitMs: config.startWaitMs, logger },
+    );
 
   const outgoing = overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow });
   const encryptedSecrets = new EncryptedSecrets(ring);
