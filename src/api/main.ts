@@ -2,6 +2,7 @@ import { createClusterContext, createClusterDispatcher } from '../shared/cluster
 import type { AppContext, ContextOverrides } from '../shared/context.ts';
 import { bootstrapAtStart } from '../shared/identity/bootstrap-start.ts';
 import type { Config } from '../shared/platform/config/config.ts';
+import { repeatAtStart } from '../shared/platform/db/postgres-start.ts';
 import { reportVolatileCommits } from '../shared/platform/db/volatile-commits.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
@@ -19,11 +20,12 @@ export async function startApi(
   overrides: ContextOverrides = {},
 ): Promise<Listening & { context: AppContext }> {
   const context = await createClusterContext(config, logger, overrides);
+  const wait = { waitMs: config.startWaitMs, logger };
   try {
     await bootstrapAtStart(context);
-    await startRollbackMonitor(context);
-    await startSiteWatch(context);
-    await reportVolatileCommits(context);
+    await repeatAtStart(() => startRollbackMonitor(context), wait);
+    await repeatAtStart(() => startSiteWatch(context), wait);
+    await repeatAtStart(() => reportVolatileCommits(context), wait);
     // The replica serves without them, too.
     await context.db
       .openConnections()

@@ -16,6 +16,7 @@ import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { FencedBlobStore } from './platform/blobs/fenced-blob-store.ts';
 import { createBlobLocationRepository } from './platform/blobs/locations/blob-location-repository.ts';
 import { LocatedBlobStore } from './platform/blobs/locations/located-blob-store.ts';
+import { formatLocation } from './platform/blobs/locations/location-url.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
 import { openBlobs } from './platform/blobs/open-blobs.ts';
 import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
@@ -24,6 +25,7 @@ import { openSecondStore } from './platform/blobs/second/second-store.ts';
 import type { WriteFence } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
+import { repeatAtStart } from './platform/db/postgres-start.ts';
 import type { Queryable } from './platform/db/sql.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './platform/logger/logger.ts';
@@ -44,6 +46,7 @@ import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
+import { assertOwnStore } from './state/blobs/store-ownership.ts';
 import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
 import { backlogSteps, JournalBacklog } from './state/journal/incremental/journal-backlog.ts';
 import { JournalWriter } from './state/journal/journal-writer.ts';
@@ -159,6 +162,14 @@ export async function createContext(
   const siteStores: SiteStore[] = [{ name: 'main', store: located }];
   if (second) siteStores.push({ name: 'second', store: second.store });
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
+  // An embedded server has both in one folder. After a move, each location has a mark.
+  const isApart = config.blobs.kind === 's3' || config.database.url !== null;
+  if (!overrides.blobs && isApart)
+    await repeatAtStart(
+      async () =>
+        (await located.read()) === null && assertOwnStore({ blobs: located, db }, formatLocation(config.blobs)),
+      { waitMs: config.startWaitMs, logger },
+    );
 
   const outgoing = overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow });
   const encryptedSecrets = new EncryptedSecrets(ring);

@@ -2,6 +2,7 @@ import { type ClusterContext, createClusterContext, createClusterQueue } from '.
 import type { AppContext, ContextOverrides } from '../shared/context.ts';
 import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import type { Config } from '../shared/platform/config/config.ts';
+import { repeatAtStart } from '../shared/platform/db/postgres-start.ts';
 import { reportVolatileCommits } from '../shared/platform/db/volatile-commits.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
@@ -22,10 +23,11 @@ export async function startWorker(
   overrides: ContextOverrides = {},
 ): Promise<{ context: AppContext; url: string }> {
   const context = await createClusterContext(config, logger, overrides, { opensSecrets: false });
+  const wait = { waitMs: config.startWaitMs, logger };
   try {
-    await startRollbackMonitor(context);
-    await startSiteWatch(context);
-    await reportVolatileCommits(context);
+    await repeatAtStart(() => startRollbackMonitor(context), wait);
+    await repeatAtStart(() => startSiteWatch(context), wait);
+    await repeatAtStart(() => reportVolatileCommits(context), wait);
     startHeartbeat(context, 'worker');
     startClusterJobs(context);
     startScheduledTasks(context);

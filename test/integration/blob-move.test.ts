@@ -63,9 +63,11 @@ const finish = (empty = false) => moving((parts) => finishMove(parts, { empty })
 
 /** Starts the command, and kills it as soon as the condition holds. */
 async function killWhen(condition: () => boolean, ...args: string[]): Promise<void> {
-  const child = spawn(process.execPath, [holdfastProgram, 'blobs', ...args], { env: blobsEnv(app), stdio: 'ignore' });
+  // With low priority: on a busy machine it would be done before the condition is looked at.
+  const command = ['-n', '19', process.execPath, holdfastProgram, 'blobs', ...args];
+  const child = spawn('nice', command, { env: blobsEnv(app), stdio: 'ignore' });
   const ended = new Promise<string | null>((resolve) => child.once('exit', (_, signal) => resolve(signal)));
-  await until(() => child.exitCode !== null || condition(), `holdfast blobs ${args[0]} is half done`);
+  await until(() => child.exitCode !== null || condition(), `holdfast blobs ${args[0]} is half done`, { everyMs: 1 });
   child.kill('SIGKILL');
   expect(await ended).toBe('SIGKILL');
 }

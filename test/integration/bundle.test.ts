@@ -496,6 +496,23 @@ test('another passphrase is recorded, and writes everything again', async () => 
   expect(JSON.stringify(events)).not.toContain('another passphrase');
 });
 
+test('a bundle whose location was changed and changed back follows, and overwrites no work of others', async () => {
+  const [first, second] = [newLocation(), newLocation()];
+  const [stack, taken] = [await createStack(app), await createStack(app)];
+  for (const each of [stack, taken]) await importState(app, each, 1);
+  await first.run();
+  await second.run();
+  await updateInBundle(first.directory, taken, 'emergency');
+  for (const each of [stack, taken]) await importState(app, each, 3);
+  for (const { directory, run } of [first, second]) {
+    await due();
+    await run();
+    expect([await countOf(directory, stack), await errorsOf(stack)]).toEqual([3, []]);
+  }
+  expect([await countOf(first.directory, taken), await countOf(second.directory, taken)]).toEqual([2, 3]);
+  expect(await query(app, 'select distinct place from left_bundled_stacks')).toEqual([{ place: first.location }]);
+});
+
 const usualSecret = { HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase };
 
 function holdfast(location: string, ...words: string[]) {

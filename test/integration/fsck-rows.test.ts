@@ -470,6 +470,7 @@ const withoutForeignKey: Readonly<Record<string, FindingKind | `none: ${string}`
   installation: 'none: single values, which the servers watch',
   job_admissions: 'none: expires in hours',
   job_results: 'none: expires in a day',
+  left_bundled_stacks: 'none: the files there say whether they are these',
   maintenance_runs: 'none: claims in the future count as none',
   master_keys: 'master-key',
   organizations: 'organization-rows',

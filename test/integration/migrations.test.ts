@@ -65,6 +65,20 @@ test('a migration with a number below one that was applied is refused', async ()
   expect((await client.query(`select to_regclass('late') as late`)).rows).toEqual([{ late: null }]);
 });
 
+test('a clock of Postgres that was set back between migrations stops no later run', async () => {
+  await using database = await createEmptyDatabase();
+  await using folder = await MigrationFolder.create();
+  const run = () =>
+    migrate({ url: database.url, connectMs: 30_000, waitMs: 0, logger }, { directory: folder.directory });
+  await run();
+  await using client = await connect(database.url);
+  await client.query(`update holdfast_migrations set run_on = run_on + interval '1 year'`);
+  await folder.put('9998_next', 'create table next (id integer primary key);\n');
+  expect(await run()).toEqual(['9998_next']);
+  await folder.put('9999_last', 'create table last (id integer primary key);\n');
+  expect([await run(), await run()]).toEqual([['9999_last'], []]);
+});
+
 test('a new index on updates blocks no writer, and is created again after a failure halfway', async () => {
   await using database = await createTestDatabase();
   await using migrating = await connect(database.ownerUrl);

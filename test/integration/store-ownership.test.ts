@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { runDoctor } from '../../src/cli/doctor/run-doctor.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { ownsStore, takeStore } from '../../src/shared/state/blobs/store-ownership.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
@@ -259,4 +260,24 @@ test('an empty bucket, as after a move, belongs to the database that finds it', 
   for (const key of await owners()) await app.context.blobs.delete(key);
   expect(await ownsStore(app.context)).toBe(true);
   expect(await owners()).toHaveLength(1);
+});
+
+test('a process whose settings name another store does not start, unless its database was restored or takes it over', async () => {
+  await using app = await openApp(original);
+  expect(await ownsStore(app.context)).toBe(true);
+  await using empty = await createTestApp({ database: original });
+  await ageNonce(app);
+  expect(await ownsStore(app.context)).toBe(true);
+  const openElsewhere = (): Promise<TestApp> => createTestApp({ database: original, dataDir: empty.dataDir });
+  await expect(openElsewhere()).rejects.toThrow('is not the blob store of this database');
+  const found = await runDoctor(() => empty.context.config, 60_000);
+  expect(found.find(({ name }) => name === 'blob-location')).toMatchObject({
+    status: 'fail',
+    seen: expect.stringContaining('is not the blob store of this database'),
+  });
+  await query(app, 'update installation set outgoing_held_since = now()');
+  await (await openElsewhere())[Symbol.asyncDispose]();
+  await query(app, 'update installation set outgoing_held_since = null');
+  await takeStore(empty.context);
+  await (await openElsewhere())[Symbol.asyncDispose]();
 });

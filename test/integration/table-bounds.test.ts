@@ -59,6 +59,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   import_runs: ['import-runs', 'an organization keeps its newest 200 runs'],
   import_run_stacks: ['import-runs', 'an organization keeps its newest 200 runs'],
   bundled_stacks: ['bundle', 'a stack that was renamed is at its new place only, and a deleted one at none'],
+  left_bundled_stacks: ['bundle', 'a bundle whose location was changed and changed back follows'],
   projects: ['retention', 'projects without stacks are deleted'],
   update_approvals: retention('update_approvals'),
   update_queue_waiters: ['retention', 'lost entries of a queue are deleted'],

@@ -130,6 +130,12 @@ describe('a request', () => {
       expect(response.text).not.toMatch(/stack"|node_modules|\.ts:/);
       expect((await ask(app, token, procedure, input)).error?.message).not.toBe('');
     }
+    const kindOf = async (procedure: string) =>
+      (await app.call('GET', queryPath(procedure, { organization: 'does-not-exist' }), { auth, accept: null })).json;
+    expect(await Promise.all(['no.such', 'stacks.list'].map(kindOf))).toMatchObject([
+      { error: { data: { kind: 'other-release', httpStatus: 404 } } },
+      { error: { data: { kind: 'not-found' } } },
+    ]);
     for (const [url, body, type, status] of [
       ['/trpc/stacks.list', '{', 'application/json', 400],
       ['/trpc/stacks.list?batch=1', '[', 'application/json', 400],

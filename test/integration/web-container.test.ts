@@ -68,9 +68,15 @@ describe('the web container', () => {
     expect((await get('/theme.js')).headers.get('cache-control')).toBe('public, max-age=86400');
   });
 
-  test.each(['/assets/of-an-earlier-release.js', '/fonts/none.woff2', '/.sources'])('has nothing at %s', async (name) =>
-    expect((await get(name)).status).toBe(404),
-  );
+  test.each([
+    ['/assets/of-an-earlier-release.js', 'no-store'],
+    ['/fonts/none.woff2', 'no-store'],
+    ['/mark.svg', 'no-store'],
+    ['/.sources', 'no-cache'],
+  ])('has nothing at %s, which is kept by no cache', async (name, caching) => {
+    const answer = await get(name);
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([404, caching]);
+  });
 
   test('sets the same policy as the server', async () => {
     await using app = Fastify();

@@ -11,6 +11,8 @@ import { type BlobStoreConfig, openBlobStore } from '../../shared/platform/blobs
 import { createBlobLocationRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
 import { formatLocation, parseLocation } from '../../shared/platform/blobs/locations/location-url.ts';
 import { parseSecondStore } from '../../shared/platform/blobs/second/second-store.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { findLackingOwner } from '../../shared/state/blobs/store-ownership.ts';
 import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts';
 import type { Visit } from './visit.ts';
 
@@ -141,9 +143,10 @@ function reasonOf(error: unknown): string {
 
 async function checkLocation(visit: Visit): Promise<Outcome> {
   const db = await visit.migrated();
-  const row = db && (await createBlobLocationRepository(db).find());
-  if (!row) return null;
+  if (!db) return null;
+  const row = await createBlobLocationRepository(db).find();
   const own = formatLocation(visit.config.blobs);
+  if (!row) return checkOwner(visit, db, own);
   if (formatLocation(parseLocation(row.mainUrl, visit.config.blobs)) !== own)
     return warn(
       `The blobs are at ${row.mainUrl}, but the settings say ${own}.`,
@@ -154,6 +157,25 @@ async function checkLocation(visit: Visit): Promise<Outcome> {
       ? `The blobs are being copied to ${row.otherUrl}.`
       : 'The blobs are where the settings say.',
   );
+}
+
+/** Whether the store of the settings is the one of the database. */
+async function checkOwner({ config }: Visit, db: Database, url: string): Promise<Outcome> {
+  const blobs = await openBlobStore(config.blobs, { isPrepared: true });
+  try {
+    const lacking = await findLackingOwner({ blobs, db });
+    if (lacking === null) return null;
+    return fail(
+      `${url} is not the blob store of this database: it lacks the object ${lacking}.`,
+      'Name the blob store of the servers in the settings.',
+    );
+  } catch (error) {
+    // Another check says so.
+    if (error instanceof BlobStoreUnavailableError) return null;
+    throw error;
+  } finally {
+    await blobs.close();
+  }
 }
 
 async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer> {

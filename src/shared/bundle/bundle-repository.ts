@@ -62,6 +62,8 @@ export function createBundleRepository(db: Queryable) {
   const columns = sql.fragment`
     b.organization, b.project, b.stack, b.stack_id as "stackId", b.stack_version as "stackVersion",
     b.checkpoint_id as "checkpointId", b.tags, b.entry, b.sha256, b.attempts, b.error`;
+  const kept = sql.fragment`
+    organization, project, stack, stack_id, stack_version, checkpoint_id, changed_at, tags, entry, sha256, attempts, attempted_at`;
   const at = (where: BundleLocation) => sql.fragment`
     organization = ${where.organization} and project = ${where.project} and stack = ${where.stack}`;
   /** Another worker may have taken over. */
@@ -78,14 +80,32 @@ export function createBundleRepository(db: Queryable) {
   return {
     find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place as location, salt as key from bundles`),
 
-    /** Changes location and key. What is known of the stacks is forgotten with the location; otherwise all are written again. */
+    /**
+     * Changes location and key. What is known of the stacks at the location before is kept for a return to it. With another key, all are written
+     * again.
+     */
     set: async (bundle: { readonly location: string; readonly key: string }): Promise<void> => {
-      await db.query(sql.nothing`
-        /* bundles.forget */
-        delete from bundled_stacks where not exists (select 1 from bundles where place = ${bundle.location})`);
-      await db.query(sql.nothing`
-        /* bundles.writeAgain */
-        update bundled_stacks set stack_version = null, changed_at = null, postponed_until = null`);
+      const before = await db.maybeOne(sql.rows(BundleRow)`
+        /* bundles.lock */ select place as location, salt as key from bundles for update`);
+      if (before?.location !== bundle.location) {
+        await db.query(sql.nothing`
+          /* leftBundledStacks.forget */ delete from left_bundled_stacks where place <> ${bundle.location}`);
+        await db.query(sql.nothing`
+          /* leftBundledStacks.keep */
+          with gone as (delete from bundled_stacks returning ${kept})
+          insert into left_bundled_stacks (organization_id, place, ${kept})
+          select (select id from organizations where name = organization), ${before?.location ?? null}::text, ${kept} from gone
+          where ${before !== null} and exists (select 1 from organizations where name = organization)`);
+        await db.query(sql.nothing`
+          /* leftBundledStacks.takeBack */
+          with back as (delete from left_bundled_stacks where place = ${bundle.location} returning ${kept})
+          insert into bundled_stacks (${kept}) select ${kept} from back`);
+      }
+      if (before?.key !== bundle.key)
+        for (const table of [sql.fragment`bundled_stacks`, sql.fragment`left_bundled_stacks`])
+          await db.query(sql.nothing`
+            /* bundles.writeAgain */ update ${table} set stack_version = null, changed_at = null`);
+      await db.query(sql.nothing`/* bundledStacks.tryAgain */ update bundled_stacks set postponed_until = null`);
       await db.query(sql.nothing`
         /* bundles.set */
         insert into bundles (place, salt) values (${bundle.location}, ${bundle.key})

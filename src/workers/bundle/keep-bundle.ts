@@ -48,7 +48,7 @@ export function keepBundle(
   };
 }
 
-/** The key of the bundle. A change of its location or key is recorded, and everything is written again. */
+/** The key of the bundle. A change of its location or key is recorded. */
 async function openBundle(
   { config, db }: Parts,
   { location, secret }: BundleSettings,

@@ -17,6 +17,7 @@ import { startWorker } from '../../../src/workers/main.ts';
 import { type RedisServer, startRedisServer } from '../../../testkit/redis-server.ts';
 import { findFreePort } from '../../../testkit/server-process.ts';
 import { deployment } from '../../support/state.ts';
+import { openTcpProxy } from '../../support/tcp-proxy.ts';
 import { cliAccept, createTestDatabase, masterKeys, type TestDatabase } from '../../support/test-app.ts';
 import { configOf, type TestSettings } from '../../support/test-settings.ts';
 import { describeWithTools } from '../../support/tools.ts';
@@ -101,6 +102,35 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     const relevant = ['database watch', 'site watch', 'workers'];
     expect(parts.filter((part) => relevant.includes(part))).toEqual(relevant);
   });
+
+  test.each([
+    ['api', 'blobs', startApi],
+    ['worker', 'blobs', startWorker],
+    ['api', 'queue metrics', startApi],
+    ['worker', 'queue metrics', startWorker],
+  ] as const)(
+    'an %s waits for a Postgres that fails over while it starts, here after the %s',
+    async (_role, part, start) => {
+      const lines: string[] = [];
+      const logger = createLogger({ level: 'warn' }, { write: (line) => void lines.push(line) });
+      redis = await startRedisServer();
+      await using proxy = await openTcpProxy(database.url);
+      const config = configFor(redis.url, { HOLDFAST_DATABASE_URL: proxy.url, startWaitSeconds: 30 });
+      class FailingOver extends Lifecycle {
+        override onClose(...args: Parameters<Lifecycle['onClose']>): void {
+          super.onClose(...args);
+          if (args[1] === part) proxy.refuse();
+        }
+      }
+      const starting = start(config, logger, { lifecycle: new FailingOver(logger, config) });
+      await Promise.race([starting, until(() => waiting(lines).length > 0, 'it says that it waits')]);
+      expect(waiting(lines)).toEqual([expect.stringContaining('Postgres')]);
+      proxy.accept();
+      const { context, url } = await starting;
+      expect((await fetch(`${url}/readyz`)).status).toBe(200);
+      await context.lifecycle.close();
+    },
+  );
 
   const withoutKeys = { HOLDFAST_MASTER_KEYS: '' };
   const rejectionOf = (starting: Promise<unknown>): Promise<string> =>

@@ -49,6 +49,7 @@ export function causeOf(error: unknown): unknown {
   const { cause, code, message } = error;
   const issue = firstIssue(cause);
   if (issue !== null) return new InvalidRequestError(issue);
+  if (code === 'NOT_FOUND') return new OtherReleaseError();
   // tRPC found the request malformed and has its own messages.
   if (code !== 'INTERNAL_SERVER_ERROR') return new ProtocolError(code, message);
   return cause === undefined ? error : mapDatabaseError(cause);
@@ -99,6 +100,17 @@ class ProtocolError extends AppError {
   constructor(code: Code, message: string) {
     super(message);
     this.status = statuses.get(code) ?? 400;
+  }
+}
+
+/** While releases change, a page may have come from another one, and its next call reaches it. */
+class OtherReleaseError extends AppError {
+  override readonly name = 'OtherReleaseError';
+  override readonly status = 404;
+  override readonly code = 'other-release';
+
+  constructor() {
+    super('The server is of another release than this page: reload it if this stays');
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
+import { repeatAtStart } from '../db/postgres-start.ts';
 import type { Logger } from '../logger/logger.ts';
 import { untilBlobStore } from './blob-start.ts';
 import { type BlobStore, BlobStoreUnavailableError } from './blob-store.ts';
@@ -31,7 +32,7 @@ export async function openBlobs({
   const own = await openBlobStore(config.blobs);
   const located = new LocatedBlobStore({ locations: createBlobLocationRepository(db), own, config: config.blobs });
   try {
-    const row = await located.read();
+    const row = await repeatAtStart(() => located.read(), { waitMs: config.startWaitMs, logger });
     const open = () => located.storeOf(row && { id: row.mainId, url: row.mainUrl });
     const parts = { config, logger, second: second?.store ?? null };
     await untilAvailable(row ? parseLocation(row.mainUrl, config.blobs) : config.blobs, open, parts);

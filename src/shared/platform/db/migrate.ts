@@ -95,8 +95,15 @@ async function applyPending(
   // API processes and workers only compare names.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
   const dbClient = waits.client;
+<<<<<<< HEAD
   await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID, logger);
   const before = new Set(await readApplied(dbClient));
+=======
+  await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID);
+  const applied = await readApplied(dbClient);
+  assertInOrder(applied, migrationNames(dir));
+  const before = new Set(applied);
+>>>>>>> v3
   const apply = async (): Promise<unknown> => {
     const count = only === undefined ? undefined : countLacking(only, await readApplied(dbClient));
     return runner({
@@ -107,6 +114,8 @@ async function applyPending(
       ...(count === undefined ? {} : { count }),
       singleTransaction: false,
       noLock: true,
+      // By time, which a clock that was set back, or another time zone, puts in another order.
+      checkOrder: false,
       migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
       logger: {
         debug: (text) => logger.debug(text),
@@ -124,6 +133,19 @@ async function applyPending(
     async () => (await readApplied(dbClient)).length,
   );
   return (await readApplied(dbClient)).filter((name) => !before.has(name));
+}
+
+/** A migration has a number below one that was applied. */
+class MigrationOrderError extends OperatorError {
+  override readonly name = 'MigrationOrderError';
+}
+
+function assertInOrder(applied: readonly string[], known: readonly string[]): void {
+  const at = applied.findIndex((name, index) => index < known.length && name !== known[index]);
+  if (at >= 0)
+    throw new MigrationOrderError(
+      `Not run migration ${known[at]} is preceding already run migration ${applied[at]}: the database has migrations of another build`,
+    );
 }
 
 /** How many of `only` are pending; 0 if others are applied. */
@@ -215,9 +237,9 @@ async function readApplied(client: pg.Client): Promise<string[]> {
 }
 
 /** The migrations of this release, in their order. */
-export function migrationNames(): string[] {
-  if (!existsSync(migrationsDir)) throw new Error(`No migrations at ${migrationsDir}`);
-  return readdirSync(migrationsDir)
+export function migrationNames(directory = migrationsDir): string[] {
+  if (!existsSync(directory)) throw new Error(`No migrations at ${directory}`);
+  return readdirSync(directory)
     .filter((file) => file.endsWith('.sql'))
     .map((file) => file.replace(/\.sql$/, ''))
     .sort();

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
+import { BlobNotFoundError, type BlobStore, BlobStoreUnavailableError } from '../../platform/blobs/blob-store.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
+import { OperatorError } from '../../platform/errors/errors.ts';
+import { createHeldOutgoingRepository } from '../../platform/outgoing/held-outgoing-repository.ts';
 import { bytesOf } from '../checkpoints/body-buffer.ts';
 import { createStoreOwnershipRepository } from './store-ownership-repository.ts';
 
@@ -45,6 +47,35 @@ export async function findStoreOwner(parts: Parts): Promise<StoreOwner> {
   if (stored === null) return 'nobody';
   if (!isOther) return 'this database';
   return stored.startsWith(left) ? (stored as `left for ${string}`) : 'another copy';
+}
+
+/** The settings name a store that this database has never used. */
+class OtherStoreError extends OperatorError {
+  override readonly name = 'OtherStoreError';
+}
+
+/**
+ * Returns the object that the store lacks if this database owns another one; otherwise null. A restored database may begin with a new store.
+ * Throws BlobStoreUnavailableError.
+ */
+export async function findLackingOwner({ blobs, db }: Parts): Promise<string | null> {
+  const { before, installation } = await createStoreOwnershipRepository(db).read(nonceSeconds);
+  // The process that made the first nonce may have ended before it wrote that to the store.
+  if (before === null || (await createHeldOutgoingRepository(db).isHeld())) return null;
+  const key = ownerKey(installation);
+  return (await blobs.stat(key)) === null ? key : null;
+}
+
+/** Throws OtherStoreError if this database owns another store. One that is away may be that of the database. */
+export async function assertOwnStore(parts: Parts, url: string): Promise<void> {
+  const lacking = await findLackingOwner(parts).catch((error: unknown) => {
+    if (error instanceof BlobStoreUnavailableError) return null;
+    throw error;
+  });
+  if (lacking !== null)
+    throw new OtherStoreError(
+      `${url} is not the blob store of this database: it lacks the object ${lacking}. Correct the settings. If all blobs were copied there, copy this object, too, or run \`holdfast admin take-over\``,
+    );
 }
 
 /** Makes this database the owner of the blob store. */

@@ -69,3 +69,10 @@ test('data that is gone or forbidden is no longer shown; data that cannot be rea
   for (const error of [unreached, answered('UNAUTHORIZED'), answered('SERVICE_UNAVAILABLE')])
     expect(isGone(error)).toBe(false);
 });
+
+test('a procedure that a server of another release lacks is no missing item: another server may have it', () => {
+  const error = TRPCClientError.from({
+    error: { message: 'no', code: -32_004, data: { code: 'NOT_FOUND', kind: 'other-release' } },
+  });
+  expect([isGone(error), mayRetry(0, error), repeatAfter(error)]).toEqual([false, true, 10_000]);
+});

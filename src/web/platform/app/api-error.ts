@@ -21,9 +21,10 @@ function dataOf(error: unknown): ErrorData | null {
   return typeof data === 'object' ? data : null;
 }
 
-/** Whether an error came from a procedure, and its code. Null: the server was not reached. */
+/** Whether an error came from a procedure, and its code. Null: the server was not reached. A server of another release lacks only the procedure. */
 export function errorCode(error: unknown): string | null {
-  return dataOf(error)?.code ?? null;
+  const data = dataOf(error);
+  return data?.kind === 'other-release' ? 'SERVICE_UNAVAILABLE' : (data?.code ?? null);
 }
 
 /** Whether no server has answered. */
