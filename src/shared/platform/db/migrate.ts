@@ -95,15 +95,10 @@ async function applyPending(
   // API processes and workers only compare names.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
   const dbClient = waits.client;
-<<<<<<< HEAD
   await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID, logger);
-  const before = new Set(await readApplied(dbClient));
-=======
-  await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID);
   const applied = await readApplied(dbClient);
   assertInOrder(applied, migrationNames(dir));
   const before = new Set(applied);
->>>>>>> v3
   const apply = async (): Promise<unknown> => {
     const count = only === undefined ? undefined : countLacking(only, await readApplied(dbClient));
     return runner({
