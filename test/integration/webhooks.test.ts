@@ -7,6 +7,7 @@ import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts'
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { DeliveryAttempts } from '../../src/shared/webhooks/delivery-attempt.ts';
 import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { createWebhookRepository } from '../../src/shared/webhooks/webhook-repository.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { deleteOldDeliveries } from '../../src/workers/webhooks/delete-deliveries.ts';
 import { runAdminCommand } from '../support/admin.ts';
@@ -254,6 +255,18 @@ describe('signatures', () => {
     expect(await etag()).toBe(read);
     await ok(app.call('PATCH', hook, { auth: stack.auth, body: { secret: 'second' } }));
     expect(await etag()).not.toBe(read);
+  });
+
+  test('a secret that is changed while the keys are replaced stays the new one', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: 'first' });
+    const webhooks = createWebhookRepository(app.context.db);
+    const [read] = await webhooks.listSecrets(null, null, 1);
+    if (!read) throw new Error('no secret');
+    await ok(app.call('PATCH', hook, { auth: stack.auth, body: { secret: 'second' } }));
+    expect(await webhooks.replaceSecret(read.id, read.encrypted, read)).toBe(false);
+    await ok(app.call('POST', `${hook}/ping`, { auth: stack.auth }));
+    const { body = '', headers } = receiver.received.at(-1) ?? {};
+    expect(headers?.['pulumi-webhook-signature']).toBe(createHmac('sha256', 'second').update(body).digest('hex'));
   });
 
   test('a secret is kept, replaced and removed', async () => {
