@@ -197,6 +197,29 @@ describe('versions', () => {
     expect(await versionsOf(app, stack)).toHaveLength(1);
   });
 
+  test('that were pinned after the listing keep the state that they share with deleted ones', async () => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 1);
+    for (let count = 0; count < 2; count++) await ok(complete(app, await startUpdate(app, stack)));
+    await importVersion(app, stack, stateOf(9));
+    await age(stack, 1);
+    const stackId = await idOf(stack);
+    const listed = await query<{ id: string; state: string }>(
+      app,
+      'select id, checkpoint_id as state from updates where stack_id = $1 and stack_version < 4 order by stack_version',
+      [stackId],
+    );
+    await query(app, `update updates set pinned_by = 'ada' where stack_id = $1 and stack_version = 2`, [stackId]);
+    const ids = listed.map(({ id }) => id);
+    const states = [listed[1]?.state as string];
+    const unused = await app.context.db.inTransaction(async (tx) => {
+      const rows = createRetentionRepository(tx);
+      expect(await rows.markStates(stackId, ids)).toEqual({ count: 2, checkpointIds: states });
+      return rows.listUnused(stackId, states, ids);
+    });
+    expect(unused).toEqual([]);
+  });
+
   test('that are pinned stay until they are unpinned, and deleted ones cannot be pinned', async () => {
     const stack = await createStack(app);
     const texts = await importVersions(app, stack, 3);
