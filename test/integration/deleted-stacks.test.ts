@@ -382,6 +382,22 @@ describe('at the same time', () => {
     expect(await deleted.begin(own.stackId)).toBe(false);
     expect(await app.context.db.inTransaction((tx) => createDeletedStackRepository(tx).lock(own.stackId))).toBe(false);
   });
+
+  test('the sweep leaves alone, and decryptable, what was deleted anew or held since it was listed', async () => {
+    const own = await createFilledStack(app, { updates: 0, events: 0, entries: 0 });
+    await ok(deleteStack(app, own));
+    const deleted = createDeletedStackRepository(app.context.db);
+    const keys = () => query(app, 'select id from encryption_keys where stack_id = $1', [own.stackId]);
+    expect(await deleted.begin(own.stackId)).toBe(false);
+    await letTimePass(own.stackId);
+    const hold = `update stacks set held_at = now(), held_by = 'ada', hold_reason = 'audit' where id = $1`;
+    await query(app, hold, [own.stackId]);
+    expect(await deleted.begin(own.stackId)).toBe(false);
+    expect(await keys()).toHaveLength(1);
+    await query(app, 'update stacks set held_at = null, held_by = null, hold_reason = null where id = $1', [own.stackId]);
+    expect(await deleted.begin(own.stackId)).toBe(true);
+    expect(await keys()).toEqual([]);
+  });
 });
 
 test('a restore under another name finds out that the stack was used and deleted again meanwhile', async () => {
