@@ -119,6 +119,12 @@ test('a stack that an interrupted import began says what to do, and can be delet
   expect((await ends.run('--verify')).text).toContain('no differences');
 });
 
+/** A source whose stack had these updates. */
+const sourceWith = (order: readonly string[]): SourceStack => ({
+  ...{ name: 'proj/dev', project: 'proj', stack: 'dev' },
+  open: async () => ({ history: [], order, decrypt: async () => [] }) as unknown as SourceContent,
+});
+
 test('a stack that is updated after a rollback has looked at it stays', async () => {
   const { ends, here, update } = await stackOf('kept');
   await update(1);
@@ -128,11 +134,6 @@ test('a stack that is updated after a rollback has looked at it stays', async ()
     `select i.entry from imported_versions i join updates u on u.id = i.update_id join stacks s on s.id = u.stack_id
      join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id where o.name = 'kept'`,
   );
-  const content = { history: [], order: entries.map(({ entry }) => entry), decrypt: async () => [] };
-  const from: SourceStack = {
-    ...{ name: 'proj/dev', project: 'proj', stack: 'dev' },
-    open: async () => content as unknown as SourceContent,
-  };
   let own: Awaited<ReturnType<typeof startUpdate>> | null = null;
   const db = new Proxy(target.context.db, {
     get(all, name) {
@@ -146,12 +147,24 @@ test('a stack that is updated after a rollback has looked at it stays', async ()
     },
   });
   const parts = { context: { ...target.context, db }, organization: 'kept', from: 'elsewhere' };
+  const from = sourceWith(entries.map(({ entry }) => entry));
   expect(await rollBackStack(parts, from, { apply: true })).toMatchObject({
     action: 'keep',
     reason: 'an update of it runs here',
   });
   if (own === null) throw new Error('nothing was to be deleted');
   await ok(complete(target, own));
+});
+
+test('a rollback of another source keeps the stack', async () => {
+  const { ends, update } = await stackOf('foreign');
+  await update(1);
+  await ends.run('--apply');
+  const parts = { context: target.context, organization: 'foreign', from: 'elsewhere' };
+  expect(await rollBackStack(parts, sourceWith(['other']), { apply: true })).toMatchObject({
+    ...{ action: 'keep', reason: 'it has versions of another source', versions: 1 },
+  });
+  expect(await versionsHere('foreign')).toHaveLength(1);
 });
 
 test('an update that begins during a second pass stays, and nothing is imported over it', async () => {
