@@ -231,6 +231,8 @@ export async function untilAsWide(page: Page, width: number): Promise<void> {
 
 /** Chooses a command of the palette by the keyboard. Enter runs what is selected, which others may be before the search has answered. */
 export async function runCommand(page: Page, text: string, option: string | RegExp): Promise<void> {
+  // The palette does not open over a dialog, and a dialog whose call is done stays for a moment.
+  await until(async () => (await page.locator(popups).count()) === 0, 'no dialog is open');
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: 'Stack, page or command' }).and(page.locator(':focus')).waitFor();
   await page.keyboard.type(text);

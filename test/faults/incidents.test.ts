@@ -128,7 +128,7 @@ const incidents: readonly Incident[] = [
     end: () => redis.config('SET', 'maxmemory', '0'),
     isSeen: (now) => (readValue(now, urls[0], 'holdfast_redis_memory_limit_bytes') ?? 0) > 0,
     ...{ alert: 'HoldfastRedisFull', minutes: 6, panel: 'Redis memory' },
-    advice: /Raise .*`maxmemory`.*, lower `HOLDFAST_REDIS_IN_FLIGHT_BYTES`, or add workers/,
+    advice: /Raise .*`maxmemory`.*, or lower `HOLDFAST_REDIS_IN_FLIGHT_BYTES`/,
   },
   {
     name: 'replica',
