@@ -394,7 +394,9 @@ describe('at the same time', () => {
     await query(app, hold, [own.stackId]);
     expect(await deleted.begin(own.stackId)).toBe(false);
     expect(await keys()).toHaveLength(1);
-    await query(app, 'update stacks set held_at = null, held_by = null, hold_reason = null where id = $1', [own.stackId]);
+    await query(app, 'update stacks set held_at = null, held_by = null, hold_reason = null where id = $1', [
+      own.stackId,
+    ]);
     expect(await deleted.begin(own.stackId)).toBe(true);
     expect(await keys()).toEqual([]);
   });
