@@ -167,6 +167,24 @@ test('a rollback of another source keeps the stack', async () => {
   expect(await versionsHere('foreign')).toHaveLength(1);
 });
 
+test('nothing is imported over an update that has ended during a second pass', async () => {
+  const { ends, here, update } = await stackOf('ended');
+  await update(1);
+  await ends.run('--apply');
+  await update(2);
+  const gate = hold('/export/2', 1);
+  const running = ends.run('--apply');
+  await gate.reached();
+  await ok(complete(target, await startUpdate(target, here)));
+  gate.release();
+  const { code, text } = await running;
+  expect([code, text]).toEqual([1, expect.stringContaining('ended/proj/dev was changed here during the import')]);
+  expect((await versionsHere('ended')).map(({ kind, version }) => [kind, version])).toEqual([
+    ['update', 1],
+    ['update', 2],
+  ]);
+});
+
 test('an update that begins during a second pass stays, and nothing is imported over it', async () => {
   const { ends, here, update } = await stackOf('updated');
   await update(1);

@@ -197,6 +197,18 @@ describe('versions', () => {
     expect(await versionsOf(app, stack)).toHaveLength(1);
   });
 
+  test('that share their state with a pinned one stay', async () => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 2);
+    for (let count = 0; count < 2; count++) await ok(complete(app, await startUpdate(app, stack)));
+    await importVersion(app, stack, stateOf(9));
+    await age(stack, 1);
+    await ok(app.call('PUT', `${stack.path}/versions/3/pin`, { auth: stack.auth }));
+    await setRule(app, stack, keepNewest(1));
+    expect(await sweep()).toBe(1);
+    expect(await readable(stack, 5)).toEqual([2, 3, 4, 5]);
+  });
+
   test('that were pinned after the listing keep the state that they share with deleted ones', async () => {
     const stack = await createStack(app);
     await importVersions(app, stack, 1);
