@@ -146,6 +146,18 @@ describe('the list', () => {
       const some = await ok(app.call('GET', `${path}&endTime=${since}`, { auth: busy.auth }));
       expect(some.json.auditLogEvents).toHaveLength(1);
       expect(some.headers['x-pulumi-warning']).toMatch(/may be more events before \S+Z.*--all.*--end-time/);
+      // `pulumi api --all` would take an empty page for the end, without the warning.
+      const headersOf = { 'user-agent': 'pulumi-cli/1 (3.276.0; linux; cmd=api)' };
+      const byApi = await app.call('GET', path, { auth: busy.auth, headers: headersOf });
+      expect([byApi.status, byApi.json.message]).toEqual([
+        400,
+        expect.stringMatching(`continue with endTime=${since}`),
+      ]);
+      await ok(app.call('GET', `${path}&endTime=${since}`, { auth: busy.auth, headers: headersOf }));
+      // CLIs that call the first version have no --end-time: their --start-time is the end.
+      const older = `/api/orgs/${organization}/auditlogs?user=busy&eventType=token.create`;
+      const { headers } = await ok(app.call('GET', older, { auth: busy.auth }));
+      expect(headers['x-pulumi-warning']).toMatch(`continue with --start-time ${since}`);
 
       // As the CLI does with --all.
       const found: number[] = [];

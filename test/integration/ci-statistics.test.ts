@@ -265,7 +265,7 @@ test('a waiting run is visible, and the user who evicts it is named to it, recor
   const { json, status } = await waiting;
   expect(status).toBe(409);
   expect(json.message).toMatch(
-    / has removed this run from the queue of the stack: not on a Friday\. It has changed nothing$/,
+    / has removed this run from the queue of the stack: not on a Friday\. It has changed nothing\. `pulumi cancel` does not help$/,
   );
   expect(await command(apps[0], tokenOf(stack), 'queue.evict', place)).toMatchObject({ status: 404 });
   expect((await list()).map(({ position }: { position: number }) => position)).toEqual([0]);

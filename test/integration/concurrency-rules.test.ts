@@ -83,7 +83,7 @@ test('no more updates run at once than the organization, the project, the tag an
     const refused = await create(blocked, { auth: who });
     expect([rule, refused.status]).toEqual([rule, 409]);
     expect(refused.json.message).toMatch(
-      /^Too many updates at once: 1 of the 1 allowed in .* are running: Quota of the cloud\. Run it again/,
+      /^Too many updates at once: 1 of the 1 allowed in .* are running: Quota of the cloud\. Run it again .*; `pulumi cancel` does not help$/,
     );
     await removeRule(apps[0], stack, id);
   }

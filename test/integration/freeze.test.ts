@@ -46,7 +46,7 @@ describe('a frozen stack', () => {
     const refused = await create(stack, { kind, at: other });
     expect(refused.status).toBe(409);
     expect(refused.json.message).toBe(
-      'Frozen: updates of stack proj/dev are not allowed until 2099-01-01T00:00:00Z: Black Friday. Previews still run. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded',
+      'Frozen: updates of stack proj/dev are not allowed until 2099-01-01T00:00:00Z: Black Friday. Previews still run; `pulumi cancel` does not help. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded',
     );
     const preview = await ok(create(stack, { kind: 'preview' }));
     expect(preview.status).toBe(200);
@@ -163,7 +163,9 @@ describe('in an emergency', () => {
     const { auth } = await person(app, stack.organization, 'member');
     const refused = await create(stack, { message, auth });
     expect(refused.status).toBe(409);
-    expect(refused.json.message).toMatch('Breaking the glass needs the permission manage');
+    expect(refused.json.message).toMatch(
+      /Breaking the glass needs the permission manage .* `pulumi cancel` does not help$/,
+    );
     expect((await create(stack, { message: 'break-glass:' })).status).toBe(409);
     expect((await create(stack, { message: 'not break-glass: this' })).status).toBe(409);
     expect(await listEvents(app, stack.organization)).not.toContainEqual(

@@ -373,6 +373,7 @@ test('the CLI searches by REST', async () => {
     protected: false,
   });
   const second = await get(first.pagination.next);
+  expect(second.total).toBe(3);
   expect(second.resources).toEqual([
     expect.objectContaining({ name: 'child', parent_urn: 'urn:pulumi:prod::web::pulumi:pulumi:Stack::web-prod' }),
   ]);
@@ -407,6 +408,11 @@ test('what is missing in a response is said in the header that the CLI prints', 
     const cut = await get('&size=2');
     expect(cut.headers['x-pulumi-warning']).toMatch(/^There are at least \d+ resources in total/);
     expect(cut.json.total).toBeGreaterThanOrEqual(cut.json.resources.length);
+    const later = await ok(app.call('GET', cut.json.pagination.next, { auth: home.auth }));
+    expect([later.headers['x-pulumi-warning'], later.json.total]).toEqual([
+      cut.headers['x-pulumi-warning'],
+      cut.json.total,
+    ]);
     // Nothing is left to count.
     const whole = await get(`&size=${all.length}`);
     expect([whole.headers['x-pulumi-warning'], whole.json.total]).toEqual([undefined, all.length]);
@@ -416,6 +422,14 @@ test('what is missing in a response is said in the header that the CLI prints', 
       /^The search took too long: .*pagination\.next\. There are at least/,
     );
     expect(first.json.total).toBeGreaterThanOrEqual(first.json.resources.length);
+    // `pulumi api --all` would take an empty page for the end, without the warning.
+    const path = `/api/orgs/${organization}/search/resourcesv2?query=${encodeURIComponent('-custom:true -custom:false')}`;
+    const empty = await ok(app.call('GET', path, { auth: home.auth }));
+    expect(empty.json).toMatchObject({ resources: [], pagination: { next: expect.any(String) } });
+    const headers = { 'user-agent': 'pulumi-cli/1 (3.276.0; linux; cmd=api)' };
+    const byApi = await app.call('GET', path, { auth: home.auth, headers });
+    const { cursor } = Object.fromEntries(new URL(empty.json.pagination.next, 'http://x').searchParams);
+    expect([byApi.status, byApi.json.message]).toEqual([400, expect.stringMatching(`continue with cursor=${cursor}$`)]);
   } finally {
     Object.assign(defaultBounds, bounds);
   }

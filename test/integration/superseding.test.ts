@@ -202,7 +202,7 @@ test('an evicted run stays evicted while its process cannot reach the database, 
   await entries.renewProcess(processId, 60);
   for (const id of [crypto.randomUUID(), crypto.randomUUID()]) {
     const shown = { kind: 'update', commit: null, branch: null, url: null };
-    const entry = { id, stackId, tokenId, isUrgent: false, run: null, shown };
+    const entry = { id, stackId, tokenId, isUrgent: false, run: null, shown, tags: '{}', waitSeconds: 1 };
     const { number } = await entries.join({ ...entry, processId, supersedes: false });
     lost.push({ ...entry, number, waitedSeconds: 1, isLateNotified: false });
   }

@@ -334,7 +334,17 @@ test('a replica changes entries only while they are its own, and a client that c
   for (const process of [one, other]) await entries.renewProcess(process, 60);
   const id = crypto.randomUUID();
   const shown = { kind: 'update', commit: null, branch: null, url: null };
-  await entries.join({ ...owner, id, processId: one, isUrgent: false, run: null, shown, supersedes: false });
+  await entries.join({
+    ...owner,
+    id,
+    processId: one,
+    isUrgent: false,
+    run: null,
+    shown,
+    tags: '{}',
+    waitSeconds: 1,
+    supersedes: false,
+  });
   await entries.keep(id, one, 60);
   expect(await entries.resume(id, { ...owner, processId: other })).toMatchObject({ id });
   await entries.keep(id, one, 60);
@@ -436,7 +446,7 @@ test('a call whose entry is lost gets it back, before later calls', async () => 
   const entries = () =>
     query(
       apps[0],
-      `select id, number, process_id, token_id, is_urgent, run, shown
+      `select id, number, process_id, token_id, is_urgent, run, shown, tags, wait_seconds
        from update_queue_waiters where stack_id = (select stack_id from updates where id = $1) order by number`,
       [held.id],
     );

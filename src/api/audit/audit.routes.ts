@@ -4,6 +4,7 @@ import { auditFormats } from '../../shared/audit/audit-formats.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { isCliCommand } from '../platform/http/cli-command.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
@@ -34,6 +35,14 @@ interface Export {
   readonly format: string | undefined;
 }
 
+interface ListCall {
+  readonly end: keyof typeof endFlags;
+  readonly isGeneric: boolean;
+  readonly reply: FastifyReply;
+}
+
+/** The CLI's flags for parameters. */
+const endFlags = { startTime: '--start-time', endTime: '--end-time' } as const;
 const contentTypes = { csv: 'text/csv; charset=utf-8', cef: 'text/plain; charset=utf-8', jsonl: 'application/jsonl' };
 
 const base = { tags, security: apiToken, params: OrganizationParams };
@@ -56,17 +65,22 @@ const exported = {
 
 /** The audit log of an organization, for its admins. */
 export function registerAuditRoutes(app: RouteScope, { audit: events }: Services): void {
-  const list = async (organization: string, query: AuditQuery, reply: FastifyReply): Promise<AuditLogsResponse> => {
+  /** `end`: the parameter with the end of the range. `isGeneric`: for `pulumi api`. */
+  const list = async (
+    organization: string,
+    query: AuditQuery,
+    { end, isGeneric, reply }: ListCall,
+  ): Promise<AuditLogsResponse> => {
     const page = await events.listPage(organization, query, clientGone(reply));
     if (page.cutAt !== null) {
       const at = page.cutAt.toISOString();
       const found = page.events.length === 0 ? `No event since ${at} matches` : `There may be more events before ${at}`;
-      void reply.header(
-        warningHeader,
-        asHeader(
-          `${found}: the whole search takes too long for one call. Use --all, or continue with --end-time ${at}`,
-        ),
-      );
+      const problem = `${found}: the whole search takes too long for one call`;
+      // Its --all ends at an empty page, as if nothing followed, and it prints no warning.
+      if (isGeneric && page.events.length === 0)
+        throw new InvalidRequestError(`${problem}; continue with ${end}=${at}`);
+      const hint = `Use --all, or continue with ${endFlags[end]} ${at}`;
+      void reply.header(warningHeader, asHeader(`${problem}. ${hint}`));
     }
     // The CLI requests the next page as long as there is a token.
     const token = page.next === null ? {} : { continuationToken: page.next };
@@ -82,13 +96,15 @@ export function registerAuditRoutes(app: RouteScope, { audit: events }: Services
   app.get(
     path,
     { ...listed, schema: { ...listed.schema, querystring: AuditLogsQuery } },
-    ({ params: { organization }, query }, reply) => list(organization, filtersOf(query), reply),
+    ({ headers, params: { organization }, query }, reply) =>
+      list(organization, filtersOf(query), { end: 'startTime', isGeneric: isCliCommand('api', headers), reply }),
   );
   // CLI 3.276 calls v2.
   app.get(
     `${path}/v2`,
     { ...listed, schema: { ...listed.schema, querystring: AuditLogsQueryV2 } },
-    ({ params: { organization }, query }, reply) => list(organization, filtersOfV2(query), reply),
+    ({ headers, params: { organization }, query }, reply) =>
+      list(organization, filtersOfV2(query), { end: 'endTime', isGeneric: isCliCommand('api', headers), reply }),
   );
   app.get(
     `${path}/export`,

@@ -1,19 +1,50 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { decodeCursor, encodeCursor, Name, text } from '../access/procedures/inputs.ts';
 import type { SearchCursor } from './search-service.ts';
 
 const At = Type.Union([text(1_000), Type.Null()]);
-const CursorFields = Type.Tuple([Name, Name, Name, At, At]);
+const position = [Name, Name, Name, At, At] as const;
+const CursorFields = Type.Tuple([...position]);
+const CountedFields = Type.Tuple([...position, Type.Integer({ minimum: 0 }), Type.Boolean()]);
+
+/** How many resources a search has found; `isCut`: or more. */
+export interface SearchTotal {
+  readonly total: number;
+  readonly isCut: boolean;
+}
 
 /** A position in the results as text. */
-export function encodeSearchCursor({ key, organization, place, project, stack }: SearchCursor): string {
-  return encodeCursor([organization, project, stack, place, key]);
+export function encodeSearchCursor(at: SearchCursor): string {
+  return encodeCursor(fieldsOf(at));
 }
 
 /** Throws InvalidRequestError. */
 export function decodeSearchCursor(cursor: string | null | undefined): SearchCursor | null {
   const read = decodeCursor(cursor, CursorFields);
-  if (read === null) return null;
-  const [organization, project, stack, place, key] = read;
+  return read === null ? null : positionOf(read);
+}
+
+/** The same with the total, which is counted once, for the first page. */
+export function encodeCountedCursor(at: SearchCursor, counted: SearchTotal | null): string {
+  return encodeCursor(counted === null ? fieldsOf(at) : [...fieldsOf(at), counted.total, counted.isCut]);
+}
+
+/** `counted` is null in cursors of earlier releases. Throws InvalidRequestError. */
+export function decodeCountedCursor(cursor: string | null): {
+  readonly after: SearchCursor | null;
+  readonly counted: SearchTotal | null;
+} {
+  const read = decodeCursor(cursor, Type.Union([CursorFields, CountedFields]));
+  if (read === null) return { after: null, counted: null };
+  if (read.length === 5) return { after: positionOf(read), counted: null };
+  const [organization, project, stack, place, key, total, isCut] = read;
+  return { after: positionOf([organization, project, stack, place, key]), counted: { total, isCut } };
+}
+
+function fieldsOf({ key, organization, place, project, stack }: SearchCursor) {
+  return [organization, project, stack, place, key] as const;
+}
+
+function positionOf([organization, project, stack, place, key]: Static<typeof CursorFields>): SearchCursor {
   return { organization, project, stack, place, key };
 }

@@ -3,13 +3,14 @@ import type { Static } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import { OrganizationParams } from '../audit/audit.schemas.ts';
+import { isCliCommand } from '../platform/http/cli-command.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 import type { FoundItem } from './found-item.ts';
 import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response } from './search.schemas.ts';
-import { decodeSearchCursor, encodeSearchCursor } from './search-cursor.ts';
+import { decodeCountedCursor, encodeCountedCursor, type SearchTotal } from './search-cursor.ts';
 import type { FromIndex, SearchPage, SearchService } from './search-service.ts';
 
 /** What the routes call. */
@@ -78,10 +79,12 @@ async function search(
   { search: searches }: Services,
   {
     caller,
+    headers,
     params: { organization },
     query: { cursor = '', page = 1, query: text = '', size = defaultSize, ...unsupported },
   }: {
     readonly caller: Caller;
+    readonly headers: { readonly 'user-agent'?: string | undefined };
     readonly params: Static<typeof OrganizationParams>;
     readonly query: Static<typeof ResourceSearchQuery>;
   },
@@ -92,16 +95,25 @@ async function search(
   if (page > 1 && cursor === '')
     throw new InvalidRequestError('Pages after the first have a cursor: follow pagination.next');
   const limit = Math.min(size, maxSize);
-  const after = decodeSearchCursor(cursor === '' ? null : cursor);
+  const { after, counted: before } = decodeCountedCursor(cursor === '' ? null : cursor);
   const gone = clientGone(reply);
   const found = await searches.list(caller, { text, organization, after, limit }, gone);
-  const isCounted = after === null && found.next !== null;
-  const counted = isCounted ? await searches.count(caller, { text, organization, by: 'type' }, gone) : null;
-  const total = after === null ? Math.max(counted?.resources ?? 0, found.items.length) : undefined;
+  const count = async (): Promise<SearchTotal> => {
+    const atLeast = found.items.length;
+    if (found.next === null) return { total: atLeast, isCut: false };
+    const { isCut, resources } = await searches.count(caller, { text, organization, by: 'type' }, gone);
+    return { total: Math.max(resources, atLeast), isCut };
+  };
+  const counted = after === null ? await count() : before;
+  const total = counted?.total;
   const warnings = warningsOf(found, counted?.isCut ? total : undefined);
   if (warnings.length > 0) void reply.header(warningHeader, asHeader(warnings.join('. ')));
   const pageOf = (from: string) => new URLSearchParams({ query: text, size: String(size), cursor: from });
-  const next = found.next && `/api/orgs/${organization}/search/${collection}?${pageOf(encodeSearchCursor(found.next))}`;
+  const cursorTo = found.next && encodeCountedCursor(found.next, counted);
+  // Its --all ends at an empty page, as if nothing followed, and it prints no warning.
+  if (cursorTo && found.items.length === 0 && isCliCommand('api', headers))
+    throw new InvalidRequestError(`The search took too long: continue with cursor=${cursorTo}`);
+  const next = cursorTo && `/api/orgs/${organization}/search/${collection}?${pageOf(cursorTo)}`;
   return {
     items: found.items,
     ...(total === undefined ? {} : { total }),

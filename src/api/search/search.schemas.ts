@@ -34,7 +34,7 @@ const Found = {
 };
 
 const Envelope = {
-  total: Type.Optional(Type.Integer({ description: 'On the first page; too low if a warning says so' })),
+  total: Type.Optional(Type.Integer({ description: 'As counted for the first page; too low if a warning says so' })),
   pagination: Type.Object({ next: Type.Optional(Type.String()), cursor: Type.Optional(Type.String()) }),
   cutShort: Type.Boolean({ description: 'The search took too long: there may be more, found with `pagination.next`' }),
   trimmed: Type.Boolean({ description: 'There may be stacks that the caller may not read' }),

@@ -7,6 +7,7 @@ import { asHeader, warningHeader } from '../../shared/state/journal/journal-faul
 import { permissionsInPath } from '../access/stack-access.ts';
 import { assertAwaited } from '../platform/http/awaited.ts';
 import { type BodyParts, receiveBody } from '../platform/http/body.ts';
+import { isCliCommand } from '../platform/http/cli-command.ts';
 import { apiToken, projectPath, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
@@ -157,7 +158,7 @@ function getStack(app: RouteScope, { stacks }: Services): void {
       if (isOutputsOnly(permissionsInPath(caller, params)))
         return stackResponse(dialect, nameOnly(await stacks.get(params)));
       const view = await stacks.view(params);
-      if (view.stack.activeUpdateId === null && isCancelCommand(headers['user-agent'])) throw nothingToCancel(params);
+      if (view.stack.activeUpdateId === null && isCliCommand('cancel', headers)) throw nothingToCancel(params);
       warnOfFaults(reply, view);
       return stackResponse(dialect, view);
     },
@@ -236,18 +237,7 @@ function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: Services
   );
 }
 
-/** The CLI sends its command after its version and operating system (pkg/backend/httpstate/client/api.go). */
-const cancelPattern = /^pulumi-cli\/1 \([^()]*; cmd=cancel[;)]/;
-
-/**
- * Whether the request comes from `pulumi cancel`. That command gets the stack first and reports one without a running update as
- * "has never been updated", whether or not that is true. Releases before May 2026 do not send their command.
- */
-function isCancelCommand(userAgent: string | undefined): boolean {
-  return userAgent !== undefined && cancelPattern.test(userAgent);
-}
-
-/** The error for `pulumi cancel` of an idle stack. */
+/** The error for `pulumi cancel` of an idle stack, of which the command would say "has never been updated". */
 function nothingToCancel(ref: StackRef): ConflictError {
   return new ConflictError(`No update of stack '${formatStackRef(ref)}' is in progress, so there is nothing to cancel`);
 }

@@ -1,6 +1,7 @@
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { cancelHint } from '../../shared/updates/deferred.ts';
 import { FrozenError, findFreeze } from '../../shared/updates/rules/freeze.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { ApplicableRule } from '../../shared/updates/rules/update-rules.ts';
@@ -32,12 +33,11 @@ export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, mes
   const hint =
     reason === null
       ? emergencyHint
-      : 'Breaking the glass needs the permission manage on the stack, and CI runs cannot do it';
+      : `Breaking the glass needs the permission manage on the stack, and CI runs cannot do it; ${cancelHint}`;
   throw new FrozenError(freeze, stack.organization, hint);
 }
 
-const emergencyHint =
-  'Previews still run. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded';
+const emergencyHint = `Previews still run; ${cancelHint}. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded`;
 
 /** Lets one transaction at a time count what runs in the organization. Take it before the lock on a stack. */
 export function lockLimits(tx: Queryable, organizationId: string): Promise<unknown> {

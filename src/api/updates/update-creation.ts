@@ -13,8 +13,8 @@ import { countsOf, describeUnusual, findUnusual } from '../../shared/statistics/
 import { cliConfig, cliEnvironment } from '../../shared/updates/cli-texts.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import { StackBusyError } from '../../shared/updates/state-edits.ts';
-import type { WaitingRun } from '../../shared/updates/update-queue-repository.ts';
-import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
+import { createUpdateQueueRepository, type WaitingRun } from '../../shared/updates/update-queue-repository.ts';
+import { createUpdateRepository, type NewUpdate } from '../../shared/updates/update-repository.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -54,8 +54,10 @@ export interface PreparedCreation {
   readonly preview: boolean;
   /** Whether the update locks the stack. */
   readonly exclusive: boolean;
-  /** How long its caller may wait for the stack; 0: not at all. */
+  /** How long its caller may wait for the stack; 0: not at all. A caller that already waits keeps its time. */
   readonly lockWaitSeconds: number;
+  /** The tags of the stack when the caller began to wait, or now, as JSON text. */
+  readonly tagsAtArrival: string;
   /** After which time webhooks are notified that it waits. */
   readonly waitAlertSeconds: number;
   /** Size of the texts that are kept while it waits. */
@@ -83,6 +85,8 @@ interface CreationCall {
   readonly caller: Caller;
   readonly dialect: Dialect;
   readonly request: NewUpdateRequest;
+  /** Of the caller in the stack's queue; null: none. */
+  readonly entryId: string | null;
 }
 
 /** The request as it is stored. */
@@ -95,6 +99,8 @@ interface Texts {
   readonly program: string;
 }
 
+type Stored = Texts & Pick<NewUpdate, 'tagsAtArrival' | 'waitSeconds'>;
+
 /** Does all checks that are possible before an update is created. Drops what it stores from the request. Throws the errors of UpdateService.create. */
 export async function prepareCreation(
   context: ApiContext,
@@ -102,7 +108,7 @@ export async function prepareCreation(
   reclaim: Reclaim,
 ): Promise<PreparedCreation> {
   const { config, quotas } = context;
-  const { caller, dialect, ref, request } = call;
+  const { caller, dialect, entryId: keptEntry, ref, request } = call;
   const texts = await readTexts(request, config.limits.maxFieldBytes);
   dropStored(request);
   const found = await createUpdateRuleRepository(context.db).findStack(ref);
@@ -129,8 +135,12 @@ export async function prepareCreation(
     return true;
   };
   const tags = readTags(found.tags);
+  const owner = { stackId: found.id, tokenId: caller.tokenId };
+  const admission =
+    keptEntry === null ? null : await createUpdateQueueRepository(context.db).findAdmission(keptEntry, owner);
+  const tagsAtArrival = admission?.tags ?? found.tags;
   const waitSeconds = isExclusive
-    ? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds)
+    ? (admission?.waitSeconds ?? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds))
     : 0;
   let isCounting = !isPreview && isLimited(found.updateRules);
   const run = async (tx: Queryable, audit: AuditTrail, entryId: string | null = null): Promise<CreatedUpdate> => {
@@ -148,7 +158,11 @@ export async function prepareCreation(
     // If there are limits now, the next run counts.
     isCounting ||= !isPreview && isLimited(stack.updateRules);
     const startSeconds = Math.min(startWaitSeconds, config.leaseSeconds);
-    return createChecked(candidate, await checkCandidate(candidate), { ...texts, waitSeconds: startSeconds }, audit);
+    const stored = {
+      ...{ ...texts, waitSeconds: startSeconds },
+      tagsAtArrival: entryId !== null && stack.tags !== tagsAtArrival ? tagsAtArrival : null,
+    };
+    return createChecked(candidate, await checkCandidate(candidate), stored, audit);
   };
   return {
     stackId: found.id,
@@ -160,8 +174,9 @@ export async function prepareCreation(
     preview: isPreview,
     exclusive: isExclusive,
     lockWaitSeconds: waitSeconds,
+    tagsAtArrival,
     waitAlertSeconds: found.updateRules.first('wait-alert')?.settings.seconds ?? config.updateQueue.alertSeconds,
-    chars: Object.values(texts).reduce((sum, text) => sum + (text?.length ?? 0), 0),
+    chars: Object.values(texts).reduce((sum, text) => sum + (text?.length ?? 0), tagsAtArrival.length),
     isUrgent: !isPreview && isUrgent(caller, ref, request.message),
     waitingRun: waitingRun(tags, found.updateRules, request.kind, request.environment),
     run,
@@ -216,7 +231,7 @@ async function findUnindexed(
 async function createChecked(
   candidate: Candidate,
   findings: Findings,
-  stored: Texts & { readonly waitSeconds: number },
+  stored: Stored,
   audit: AuditTrail,
 ): Promise<CreatedUpdate> {
   const { caller, isPreview, request, stack, tx } = candidate;
@@ -241,7 +256,7 @@ async function createChecked(
 function insertUpdate(
   { caller, isExclusive, isPreview, request, stack, tx }: Candidate,
   { waitedMs }: Findings,
-  stored: Texts & { readonly waitSeconds: number },
+  stored: Stored,
 ): Promise<string> {
   return createUpdateRepository(tx)
     .insert({

@@ -44,8 +44,14 @@ export class UpdateService {
   }
 
   /** Does all checks that are possible before an update is created. Throws the errors of prepareCreation. */
-  prepare(ref: StackRef, caller: Caller, dialect: Dialect, request: NewUpdateRequest): Promise<PreparedCreation> {
-    return prepareCreation(this.#context, { ref, caller, dialect, request }, this.reclaim.bind(this));
+  prepare(
+    ref: StackRef,
+    caller: Caller,
+    dialect: Dialect,
+    request: NewUpdateRequest,
+    entryId: string | null,
+  ): Promise<PreparedCreation> {
+    return prepareCreation(this.#context, { ref, caller, dialect, request, entryId }, this.reclaim.bind(this));
   }
 
   /**

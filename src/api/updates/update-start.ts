@@ -20,6 +20,7 @@ import {
   type Start,
   type Started,
 } from '../../shared/updates/locked-update-repository.ts';
+import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { lockAccess, lostDuringCall } from '../access/locked-access.ts';
 import { deniedBy } from '../access/stack-access.ts';
 import { changeTags } from '../access/tag-changes.ts';
@@ -27,6 +28,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { withoutInvalidQueueTags } from './queue/queue-tags.ts';
+import { tagsAfterStart } from './start-tags.ts';
 import { updateNotFound } from './update-errors.ts';
 
 type MintedToken = ReturnType<typeof mintToken>;
@@ -35,7 +37,7 @@ type MintedToken = ReturnType<typeof mintToken>;
 export const mintLease = (): MintedToken => mintToken('lease-');
 
 export interface StartRequest {
-  /** Replace the stack's tags; null or undefined keeps them. */
+  /** Replace the stack's tags (see tagsAfterStart); null or undefined keeps them. */
   readonly tags: unknown;
   /** The newest journal version that the client can write; 0 for none. */
   readonly journalVersion: number;
@@ -103,7 +105,7 @@ export function prepareStart(
   const startWith = (given: Tags, id: string, audit: AuditTrail): Promise<[Started, TagResult]> =>
     db.inTransaction(async (tx) => {
       const started = await assertStarted(tx, id, await attempt(tx, id, audit, { isPrepared: true, tags: null }));
-      return [started, await replaceTags(tx, started.stackId, { caller, ref, tags: given, audit })];
+      return [started, await replaceTags(tx, { ...started, updateId: id }, { caller, ref, tags: given, audit })];
     });
   return async (id, audit) => {
     const given = { tags: tags && JSON.stringify(tags) };
@@ -140,7 +142,7 @@ function describeStart(started: Started, token: string, offered: number): Omit<S
  */
 async function replaceTags(
   tx: Queryable,
-  stackId: string,
+  { dryRun: isPreview, stackId, updateId }: Pick<Started, 'dryRun' | 'stackId'> & { readonly updateId: string },
   given: { readonly caller: Caller; readonly ref: StackRef; readonly tags: Tags; readonly audit: AuditTrail },
 ): Promise<TagResult> {
   const access = await lockAccess(tx, given.ref.organization, given.caller);
@@ -148,9 +150,14 @@ async function replaceTags(
   if (!stack) throw stackNotFound(given.ref);
   const before = readTags(stack.tags);
   if (!permits(permissionsOn(access, { ...stack, tags: before }), 'write')) return { tags: stack.tags, warnings: [] };
-  const { problems, tags } = withoutInvalidQueueTags(given.tags, before);
+  const arrived = await createUpdateRepository(tx).findTagsAtArrival(updateId);
+  const next = tagsAfterStart(given.tags, before, {
+    atArrival: arrived === null ? null : readTags(arrived),
+    isPreview,
+  });
+  const { problems, tags } = withoutInvalidQueueTags(next.tags, before);
   if (stack.tags !== JSON.stringify(tags)) await changeTags(tx, access, stack, tags, given.audit);
-  return { tags: JSON.stringify(tags), warnings: problems };
+  return { tags: JSON.stringify(tags), warnings: [...problems, ...next.warnings] };
 }
 
 /** The error of a call that has not started the update. */

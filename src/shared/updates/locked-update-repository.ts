@@ -54,6 +54,7 @@ export interface Started {
   readonly outcome: 'started';
   readonly stackId: string;
   readonly kind: UpdateKind;
+  readonly dryRun: boolean;
   readonly expiresAt: Date;
   readonly headVersion: number;
   /** The version that the update will create; null if it creates none. */

@@ -18,6 +18,9 @@ export interface LostEntry {
   readonly isUrgent: boolean;
   readonly run: object | null;
   readonly shown: object;
+  /** JSON text. */
+  readonly tags: string;
+  readonly waitSeconds: number;
 }
 
 /** Processes whose calls wait in queues, and the entries that lost theirs. All times are by the database's clock. */
@@ -89,13 +92,13 @@ export function createUpdateQueueProcessRepository(db: Queryable) {
         /* updateQueue.restore */
         with lost as (
           select * from jsonb_to_recordset(${JSON.stringify(lost)}::jsonb) as l (id uuid, number bigint, "stackId" uuid, "tokenId" uuid,
-            "isUrgent" boolean, run jsonb, shown jsonb, "waitedSeconds" float8, "isLateNotified" boolean)),
+            "isUrgent" boolean, run jsonb, shown jsonb, tags text, "waitSeconds" integer, "waitedSeconds" float8, "isLateNotified" boolean)),
         restored as (
           insert into update_queue_waiters (id, number, stack_id, token_id, process_id, kept_until, arrived_at, is_urgent, run, shown,
-            is_late_notified)
+            tags, wait_seconds, is_late_notified)
           overriding system value
           select l.id, l.number, s.id, t.id, ${processId}, clock_timestamp(), clock_timestamp() - make_interval(secs => l."waitedSeconds"),
-            l."isUrgent", l.run, l.shown, l."isLateNotified"
+            l."isUrgent", l.run, l.shown, l.tags, l."waitSeconds", l."isLateNotified"
           from lost l join stacks s on s.id = l."stackId" and s.deleted_at is null join api_tokens t on t.id = l."tokenId"
           on conflict (id) do nothing)
         select l.id, exists (select 1 from update_queue_waiters w where w.id = l.id and w.process_id is distinct from ${processId}) as "isElsewhere"

@@ -33,6 +33,7 @@ export type HolderRow = Row<typeof HolderRow>;
 const SupersedingRow = Type.Object({ supersededBy: Nullable(Type.String()) });
 const GivenIdRow = Type.Object({ id: Type.String() });
 const IdRow = Type.Object({ id: Nullable(Type.String()) });
+const AdmissionRow = Type.Object({ tags: Type.String(), waitSeconds: Type.Integer() });
 const WaitedRow = Type.Object({ waitedMs: Type.Integer() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const PositionRow = Type.Object({ position: Type.Integer() });
@@ -63,6 +64,14 @@ export interface RunView {
   readonly commit: string | null;
   readonly branch: string | null;
   readonly url: string | null;
+}
+
+/** With what a call has arrived at its queue entry. */
+export interface Admission {
+  /** The tags of its stack then, as JSON text. */
+  readonly tags: string;
+  /** How long it may wait. */
+  readonly waitSeconds: number;
 }
 
 /** Why a queued run has lost its position: a run of a newer commit superseded it, or a user evicted it. */
@@ -105,19 +114,22 @@ export function createUpdateQueueRepository(db: Queryable) {
       shown,
       stackId,
       supersedes,
+      tags,
       tokenId,
-    }: WaiterOwner & {
-      readonly id: string;
-      readonly isUrgent: boolean;
-      readonly run: WaitingRun | null;
-      readonly shown: RunView;
-      readonly supersedes: boolean;
-    }) => {
+      waitSeconds,
+    }: Admission &
+      WaiterOwner & {
+        readonly id: string;
+        readonly isUrgent: boolean;
+        readonly run: WaitingRun | null;
+        readonly shown: RunView;
+        readonly supersedes: boolean;
+      }) => {
       const entry = await db.one(sql.rows(QueueEntryRow)`
         /* updateQueue.join */
-        insert into update_queue_waiters (id, stack_id, token_id, process_id, kept_until, is_urgent, run, shown)
+        insert into update_queue_waiters (id, stack_id, token_id, process_id, kept_until, is_urgent, run, shown, tags, wait_seconds)
         values (${id}, ${stackId}, ${tokenId}, ${processId}, clock_timestamp(), ${isUrgent}, ${run && JSON.stringify(run)}::jsonb,
-          ${JSON.stringify(shown)}::jsonb)
+          ${JSON.stringify(shown)}::jsonb, ${tags}, ${waitSeconds})
         returning id, number, superseded_by::text as "supersededBy", ${waited}`);
       if (!run || !supersedes) return entry;
       const by = JSON.stringify({ commit: run.commit, url: run.url });
@@ -156,6 +168,13 @@ export function createUpdateQueueRepository(db: Queryable) {
         /* updateQueue.findLoss */ select superseded_by::text as "supersededBy" from update_queue_waiters where id = ${id}`);
       return readLoss(row?.supersededBy ?? null);
     },
+
+    /** With what the caller's entry was admitted; null: it has none. */
+    findAdmission: (id: string, { stackId, tokenId }: Omit<WaiterOwner, 'processId'>): Promise<Admission | null> =>
+      db.maybeOne(sql.rows(AdmissionRow)`
+        /* updateQueue.findAdmission */
+        select tags, wait_seconds as "waitSeconds" from update_queue_waiters
+        where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and tags is not null and wait_seconds is not null`),
 
     /** Resumes a queue entry. Null if it was lost or belongs to another caller. */
     resume: (id: string, { stackId, tokenId, processId }: WaiterOwner) =>

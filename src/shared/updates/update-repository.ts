@@ -58,6 +58,7 @@ export type UpdateRow = Row<typeof UpdateRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
 const ArrivalRow = Type.Object({ arrivalSequence: Type.Integer() });
+const TagsRow = Type.Object({ tags: Nullable(Type.String()) });
 const EnvironmentRow = Type.Object({ environment: Nullable(Type.String()) });
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
 
@@ -80,6 +81,8 @@ export interface NewUpdate {
   readonly waitSeconds: number;
   /** How long its caller has waited for the stack, in ms; null if it has not. */
   readonly waitedMs: number | null;
+  /** The tags of its stack when the call arrived, as JSON text, if they were changed while it waited. */
+  readonly tagsAtArrival: string | null;
 }
 
 /** The environment of an update `u`, unless it exceeds 1 MiB. */
@@ -162,17 +165,24 @@ export function createUpdateRepository(db: Queryable) {
         /* updates.insert */
         with created as (
           insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                               cli_environment, cli_config, program, requested_by, token_id, ci_run, waited_ms, expires_at)
+                               cli_environment, cli_config, program, requested_by, token_id, ci_run, waited_ms, tags_at_arrival, expires_at)
           values (${update.stackId}, ${update.kind}, ${update.dryRun}, ${update.exclusive}, 'not started',
                   ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config},
                   ${update.cliEnvironment}::text, ${update.cliConfig}::text, ${update.program},
-                  ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, ${update.waitedMs}::integer,
+                  ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, ${update.waitedMs}::integer, ${update.tagsAtArrival}::text,
                   clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
           returning id, stack_id, exclusive),
         holder as (
           update stacks s set active_update_id = created.id from created where s.id = created.stack_id and created.exclusive)
         select id from created`);
       return row.id;
+    },
+
+    /** See NewUpdate. */
+    findTagsAtArrival: async (id: string): Promise<string | null> => {
+      const row = await db.one(sql.rows(TagsRow)`
+        /* updates.findTagsAtArrival */ select tags_at_arrival as tags from updates where id = ${id}`);
+      return row.tags;
     },
 
     /** Inserts an ended update as the record of an import or a rename. */

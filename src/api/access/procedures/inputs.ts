@@ -37,7 +37,7 @@ export const page = {
 };
 
 /** A position in a list as text. */
-export function encodeCursor(position: readonly (string | number | null)[]): string {
+export function encodeCursor(position: readonly (string | number | boolean | null)[]): string {
   return Buffer.from(JSON.stringify(position)).toString('base64url');
 }
 

@@ -62,7 +62,7 @@ describe('what may be superseded', () => {
 
 test('the message names the commit and its run', () => {
   expect(new SupersededError({ commit: 'abc', url: 'https://ci.example/8' }).message).toMatch(
-    /^Superseded by commit abc \(https:\/\/ci\.example\/8\), which also waits/,
+    /^Superseded by commit abc \(https:\/\/ci\.example\/8\), which also waits .*`pulumi cancel` does not help$/,
   );
   expect(new SupersededError({ commit: 'abc', url: 'file:/x' }).message).toMatch(/^Superseded by commit abc, which/);
 });

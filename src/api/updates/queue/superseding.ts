@@ -1,5 +1,6 @@
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import type { Tags } from '../../../shared/stacks/tags.ts';
+import { cancelHint } from '../../../shared/updates/deferred.ts';
 import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 import type { QueueLoss, WaitingRun } from '../../../shared/updates/update-queue-repository.ts';
 import { environmentTexts } from './run-view.ts';
@@ -21,11 +22,11 @@ export class SupersededError extends ConflictError {
 
 function describeNewer({ commit, url }: Extract<QueueLoss, { commit: string }>): string {
   const link = url !== null && isTerminalLink(url) ? ` (${url})` : '';
-  return `Superseded by commit ${commit}${link}, which also waits for the stack: this run of an older commit was removed from the queue, and has changed nothing`;
+  return `Superseded by commit ${commit}${link}, which also waits for the stack: this run of an older commit was removed from the queue, and has changed nothing. ${cancelHint}`;
 }
 
 function describeEviction({ evictedBy, reason }: Extract<QueueLoss, { evictedBy: string }>): string {
-  return `${evictedBy} has removed this run from the queue of the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing`;
+  return `${evictedBy} has removed this run from the queue of the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing. ${cancelHint}`;
 }
 
 /** What is wrong with the value of the tag; null: nothing. */

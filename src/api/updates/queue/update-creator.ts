@@ -105,7 +105,7 @@ export class UpdateCreator {
     audit: AuditTrail,
     waiting: WaitingRequest,
   ): Promise<QueuedUpdate> {
-    const creation = await this.#updates.prepare(ref, caller, dialect, request);
+    const creation = await this.#updates.prepare(ref, caller, dialect, request, waiting.entryId);
     const wait: Wait = { since: null };
     try {
       return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting }, wait);
@@ -142,6 +142,8 @@ export class UpdateCreator {
       run: creation.waitingRun,
       alertSeconds: creation.waitAlertSeconds,
       shown: runView(creation.kind, creation.environment),
+      tags: creation.tagsAtArrival,
+      waitSeconds: creation.lockWaitSeconds,
     });
     wait.since = entry.since;
     let isWaiting = true;

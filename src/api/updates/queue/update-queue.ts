@@ -3,6 +3,7 @@ import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Notifications } from '../../../shared/platform/db/notifications.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import {
+  type Admission,
   createUpdateQueueRepository,
   heldMessage,
   type RunView,
@@ -29,7 +30,7 @@ const checksPerRemoval = 10;
 const checksPerLimit = 5;
 
 /** The caller that takes a position. */
-interface Entering {
+interface Entering extends Admission {
   readonly organizationId: string;
   readonly tokenId: string;
   /** Of its earlier position; null: none. */

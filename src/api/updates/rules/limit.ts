@@ -1,5 +1,5 @@
 import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
-import { DeferredError } from '../../../shared/updates/deferred.ts';
+import { cancelHint, DeferredError } from '../../../shared/updates/deferred.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 
 /** A limit on updates that run at once. */
@@ -32,7 +32,7 @@ export class LimitError extends DeferredError {
     const of = `${describeScope(rule, organization)}${per === 'all' ? '' : `, for each ${per}`}`;
     const note = rule.note === '' ? '' : `: ${rule.note}`;
     super(
-      `Too many updates at once: ${running} of the ${most} allowed in ${of} are running${note}. Run it again later, or let updates wait (lock-wait)`,
+      `Too many updates at once: ${running} of the ${most} allowed in ${of} are running${note}. Run it again later, or let updates wait (lock-wait); ${cancelHint}`,
     );
     this.state = `a limit of ${most} updates at once delayed`;
     this.limit = limit;

@@ -1,0 +1,45 @@
+import { expect, test } from '@jest/globals';
+import { tagsAfterStart } from './start-tags.ts';
+
+test('a start without a wait replaces all tags', () => {
+  const given = { a: '2' };
+  expect(tagsAfterStart(given, { a: '1', b: '1' }, { atArrival: null, isPreview: false })).toEqual({
+    tags: given,
+    warnings: [],
+  });
+});
+
+test('a start after a wait makes its own changes only', () => {
+  const atArrival = { a: '1', b: '1', c: '1', d: '1' };
+  const before = { a: '3', b: '3', d: '1', e: '1' };
+  const { tags, warnings } = tagsAfterStart({ a: '2', b: '1', c: '1', f: '1' }, before, {
+    atArrival,
+    isPreview: false,
+  });
+  expect({ ...tags }).toEqual({ a: '2', b: '3', e: '1', f: '1' });
+  expect(warnings).toEqual(['Tags of the stack were changed while this update waited, and stay so: b, c, e']);
+});
+
+test('tags that end as the client has sent them are in its order', () => {
+  const given = { a: '1', b: '1', c: '1' };
+  for (const atArrival of [null, { b: '1' }])
+    expect(JSON.stringify(tagsAfterStart(given, { b: '1', a: '1' }, { atArrival, isPreview: true }))).toBe(
+      JSON.stringify({ tags: given, warnings: [] }),
+    );
+});
+
+test('a preview removes no tags, and exceeds no limit', () => {
+  const before = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`a${at}`, '1']));
+  const of = (given: Record<string, string>) => tagsAfterStart(given, before, { atArrival: null, isPreview: true });
+  expect({ ...of({ a0: '2' }).tags }).toEqual({ ...before, a0: '2' });
+  expect(of({ b: '1' })).toEqual({
+    tags: before,
+    warnings: ['A stack can have at most 200 tags: it keeps those that it had'],
+  });
+});
+
+test('a name such as __proto__ is an ordinary one', () => {
+  const proto = (value: string) => Object.assign(Object.create(null), JSON.parse(`{"__proto__":"${value}"}`));
+  const { tags } = tagsAfterStart(proto('1'), proto('2'), { atArrival: proto('1'), isPreview: false });
+  expect(JSON.stringify(tags)).toBe('{"__proto__":"2"}');
+});
