@@ -255,6 +255,29 @@ describe('versions', () => {
     expect(log.map(({ action }) => action)).toEqual(['version.pin', 'version.unpin']);
   });
 
+  test('stay if another rule applies by the time of their deletion', async () => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 4);
+    await age(stack, 1);
+    await setRule(app, stack, keepNewest(1));
+    let isChanged = false;
+    const db = new Proxy(app.context.db, {
+      get(all, name) {
+        const method = Reflect.get(all, name) as unknown;
+        if (typeof method !== 'function') return method;
+        if (name !== 'inTransaction') return method.bind(all);
+        return async (...given: unknown[]) => {
+          if (!isChanged) await setRule(app, stack, { ...keepNewest(3), project: 'proj' });
+          isChanged = true;
+          return method.apply(all, given);
+        };
+      },
+    });
+    expect(await sweepRetention({ ...app.context, db })).toBe(0);
+    expect(await sweep()).toBe(1);
+    expect(await readable(stack, 4)).toEqual([2, 3, 4]);
+  });
+
   test('are selected by the most specific rule', async () => {
     const stack = await createStack(app);
     await importVersions(app, stack, 4);
