@@ -72,19 +72,22 @@ export async function startServer(
         logger,
         parts,
       );
-      startClusterJobs(cluster);
-      return await serve(cluster, createClusterDispatcher(cluster), embedded !== null);
+      const startJobs = (): JobDispatcher => {
+        startClusterJobs(cluster);
+        return createClusterDispatcher(cluster);
+      };
+      return await serve(cluster, startJobs, embedded !== null);
     }
     await assertMigrated(postgresStart(config, databaseUrl, logger));
     const context = await createContext(config, { databaseUrl, masterKeys }, { logger, ...parts });
-    return await serve(context, startInProcessJobs(context), embedded !== null);
+    return await serve(context, () => startInProcessJobs(context), embedded !== null);
   } catch (error) {
     await lifecycle.close();
     throw error;
   }
 }
 
-async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded: boolean): Promise<RunningServer> {
+async function serve(context: AppContext, startJobs: () => JobDispatcher, isEmbedded: boolean): Promise<RunningServer> {
   const { config, lifecycle } = context;
   const wait = { waitMs: config.startWaitMs, logger: context.logger };
   await bootstrapAtStart(context);
@@ -94,6 +97,8 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
   await repeatAtStart(() => startSiteWatch(context), wait);
   await repeatAtStart(() => reportVolatileCommits(context), wait);
   startHeartbeat(context, 'server');
+  // Only now, because jobs that wait in Redis start at once: they would write to a database that was set back, or at a site that was replaced.
+  const dispatcher = startJobs();
   startScheduledTasks(context);
   startScrub(context);
   startIndexing(context);

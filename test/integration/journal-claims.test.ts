@@ -2,13 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { JournalClaimedError } from '../../src/shared/state/journal/journal-compactor.ts';
+import { compactEndedUpdates, endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, masterKeys, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { append, cancel, complete } from '../support/update-calls.ts';
+import { append, cancel, complete, expire } from '../support/update-calls.ts';
 
 // All documents go to the blob store, so that each stored compaction leaves a row in `blobs`.
 const settings = { HOLDFAST_INLINE_BYTES: '1' };
@@ -69,6 +70,26 @@ test('a claim from before the clock was set back does not count', async () => {
   await app.context.compactor.compact(update.id);
   expect(await exportedNames(app, stack)).toEqual(names);
   expect(await count(app, 'checkpoints')).toBe(1);
+});
+
+test('the task does not wait for a journal that another process compacts', async () => {
+  await using app = await createTestApp({ settings });
+  const claimed = await journaled(app);
+  const next = await journaled(app);
+  // In this order: the task begins with the one that ended first.
+  for (const { update } of [claimed, next]) {
+    await expire(app, update.id);
+    await endExpiredUpdates(app.context);
+  }
+  await query(
+    app,
+    `update journals set compaction_claim = gen_random_uuid(), compaction_claimed_until = clock_timestamp() + interval '14 seconds'
+     where update_id = $1`,
+    [claimed.update.id],
+  );
+  await compactEndedUpdates(app.context);
+  const rows = await query<{ id: string }>(app, 'select update_id as id from journals where compacted_at is null');
+  expect(rows).toEqual([{ id: claimed.update.id }]);
 });
 
 /** A process that claims the compaction of a journal and then never finishes. */

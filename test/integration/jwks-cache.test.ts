@@ -67,6 +67,18 @@ describe('keys of an issuer', () => {
     await find(bridged, issuer);
   });
 
+  test('that are missing while their issuer cannot be reached are an outage, not a fault of the token', async () => {
+    await using issuer = await TestIssuer.start();
+    const unknown = await makeKey('RS256', 'unknown');
+    const keys = keysOf(issuer, { coolDownMs: 0 });
+    await find(keys, issuer);
+    issuer.answer = (_request, response) => void response.writeHead(503).end('down');
+    await expect(find(keys, issuer, unknown)).rejects.toMatchObject({ status: 503, code: 'issuer-unavailable' });
+    await find(keys, issuer);
+    issuer.answer = null;
+    await expect(find(keys, issuer, unknown)).rejects.toThrow('no applicable key');
+  });
+
   test('stay, however many other issuers cannot be reached', async () => {
     await using issuer = await TestIssuer.start();
     const call = (address: string, request: Parameters<Outgoing['call']>[1]) =>

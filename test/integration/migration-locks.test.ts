@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { PG_MIGRATE_LOCK_ID } from 'node-pg-migrate';
 import pg from 'pg';
 import { TableInUseError } from '../../src/shared/platform/db/lock-waits.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { createEmptyDatabase, type EmptyDatabase } from '../support/empty-database.ts';
 import { MigrationFolder, nextMigrations } from '../support/next-migrations.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 
 const waiting = 'the migration waits for other sessions';
@@ -206,4 +208,32 @@ test('a run that loses Postgres later than it waits for it at its start resumes'
   await other.query(`insert into organizations (name) select 'o' || n from generate_series(1, 1001) n`);
   await other.query(`select pg_terminate_backend(pid) ${running}`);
   expect(await applied).toEqual(['9920_long']);
+});
+
+test('a run that waits for another one names its session', async () => {
+  await using other = await connect('killed run');
+  await other.query('select pg_advisory_lock($1)', [PG_MIGRATE_LOCK_ID]);
+  lines = [];
+  const applied = run();
+  const found = await until(async () => lines.find(({ msg }) => /waits for another run/.test(msg)), 'it says so');
+  const { rows } = await other.query<{ pid: number }>('select pg_backend_pid() as pid');
+  expect(found.sessions).toEqual([expect.stringMatching(`^session ${rows[0]?.pid} \\(killed run of user`)]);
+  await other.query('select pg_advisory_unlock($1)', [PG_MIGRATE_LOCK_ID]);
+  expect(await applied).toEqual([]);
+});
+
+test('the session of a run that is gone ends in the middle of its statement', async () => {
+  await using other = await connect('other');
+  await using proxy = await openTcpProxy(database.url);
+  await folder.put('9930_killed', 'select pg_sleep(600);\n');
+  const start = { url: proxy.url, connectMs: 30_000, waitMs: 0, logger };
+  const lost = migrate(start, { directory: folder.directory, patience });
+  lost.catch(() => {});
+  const running = `select from pg_stat_activity where query like '%pg_sleep(600)%' and pid <> pg_backend_pid() and state = 'active'`;
+  await until(async () => (await other.query(running)).rowCount === 1, 'it runs');
+  proxy.refuse();
+  await expect(lost).rejects.toThrow();
+  await until(async () => (await other.query(running)).rowCount === 0, 'its session ends');
+  await folder.put('9930_killed', 'select 1;\n');
+  expect(await run()).toEqual(['9930_killed']);
 });

@@ -1,7 +1,14 @@
 import { readdirSync, readlinkSync } from 'node:fs';
+import path from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import { deploymentOf } from '../../bench/support/raw-client.ts';
+import { copyBlobs } from '../../src/shared/backup/backup-content.ts';
+import { backUp } from '../../src/shared/backup/run-backup.ts';
+import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
+import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
+import { MemoryBlobs } from '../support/memory-blobs.ts';
 import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
@@ -73,4 +80,27 @@ onLinux('an export that is only asked for its head leaves no blob open', async (
   const answer = await app.call('HEAD', `${stack.path}/export`, { auth: stack.auth });
   expect([200, 404]).toContain(answer.status);
   await untilClosed();
+});
+
+/** A store that takes no copy of a blob, and says so before it reads the bytes. */
+class FullBlobs extends MemoryBlobs {
+  override async put(key: string, body: AsyncIterable<Buffer>): Promise<{ storedBytes: number }> {
+    if (!key.startsWith('backups/')) throw new BlobStoreUnavailableError('faulty', 'no space left on device');
+    return super.put(key, body);
+  }
+}
+
+onLinux('a backup whose target is full leaves no blob open, and neither does a restore', async () => {
+  const { blobs } = app.context;
+  await blobs.put('audit/x', once(Buffer.from('x')));
+  const full = 'no space left on device';
+  await expect(backUp({ source: app.context, recipients: [], target: new FullBlobs() })).rejects.toThrow(full);
+  expect(openBlobs().filter((file) => file.includes('audit~x'))).toEqual([]);
+
+  const backups = await FileBlobStore.open({ directory: path.join(app.dataDir, 'backups') });
+  const manifest = await backUp({ source: app.context, recipients: [], target: backups });
+  const restoring = copyBlobs(backups, new FullBlobs(), manifest, { onProgress: () => {}, decrypt: null });
+  await expect(restoring).rejects.toThrow(full);
+  expect(openBlobs().filter((file) => file.includes('/blobs~'))).toEqual([]);
+  await backups.close();
 });

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { memoryUsage } from 'node:process';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -638,6 +640,31 @@ test('an outage at the turn of a call leaves no update that its client does not 
   withdrawing.mockRestore();
   const left = `select from updates where status = 'not started' and stack_id = (select stack_id from updates where id = $1)`;
   await until(async () => (await query(apps[0], left, [first.id])).length === 0, 'the update has ended');
+});
+
+test('an outage at the turn of a call whose client leaves then keeps no update', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const client = new AbortController();
+  const request = once(apps[0].app.server, 'request');
+  const gone = create(servers[0], stack, { signal: client.signal });
+  gone.catch(() => {});
+  const [, response] = (await request) as [unknown, ServerResponse];
+  await untilWaiting(1);
+  const listing = jest.spyOn(PolicyPackService.prototype, 'listRequired').mockImplementationOnce(async () => {
+    const closed = once(response, 'close');
+    client.abort();
+    await closed;
+    return [];
+  });
+  const outage = Object.assign(new Error('the disk is full'), { code: '53100' });
+  const withdrawing = jest.spyOn(UpdateService.prototype, 'withdraw').mockRejectedValueOnce(outage);
+  await cancel(stack, first.id);
+  await until(async () => withdrawing.mock.results.length > 0, 'the server tries to end the update');
+  const left = `select from updates where status = 'not started' and stack_id = (select stack_id from updates where id = $1)`;
+  await until(async () => (await query(apps[0], left, [first.id])).length === 0, 'the update has ended');
+  listing.mockRestore();
+  withdrawing.mockRestore();
 });
 
 test('a destroy is refused for a consumer that was saved while it waited, and is not indexed', async () => {

@@ -168,7 +168,7 @@ async function create(
       });
   // Its client is gone, and nobody will start it.
   if (hasWaited && gone.aborted) {
-    await updates.withdraw(updateId, audit, 'client-gone');
+    await updates.forsake(updateId, null, audit);
     throw new InvalidRequestError('The client has disconnected');
   }
   return { updateId, requiredPolicies: now.requiredPolicies, messages: [...messages, ...now.warnings] };

@@ -5,6 +5,7 @@ import { OrganizationApi } from './organization-api.ts';
 
 /** What the server does with each call in turn; then it answers. A number is a status, `half` a body that breaks off. */
 let faults: ('none' | 'half' | number)[] = [];
+let text = '{}';
 const calls: string[] = [];
 const server = createServer((request, response) => {
   calls.push(request.method as string);
@@ -12,7 +13,7 @@ const server = createServer((request, response) => {
   if (fault === 'none') request.socket.destroy();
   else if (fault === 'half') {
     response.writeHead(200, { 'content-length': 100 }).write('{"id"', () => request.socket.destroy());
-  } else response.writeHead(fault ?? 200, { 'retry-after': '0' }).end('{}');
+  } else response.writeHead(fault ?? 200, { 'retry-after': '0' }).end(text);
 });
 let origin: string;
 let api: OrganizationApi;
@@ -23,6 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => void server.close());
 beforeEach(() => {
+  text = '{}';
   calls.length = 0;
 });
 
@@ -74,4 +76,14 @@ test('a read without a response, and a change that no server had, tell nothing o
   }
   faults = Array.from({ length: 6 }, () => 502);
   await expect(soon.patch('teams/a', {})).rejects.toThrow('the change may have been made');
+});
+
+test('roles that could not be read are read again for the next change', async () => {
+  const soon = new OrganizationApi({ origin, token: 'hf-x' }, 'acme', undefined, { firstWaitMs: 1 });
+  faults = Array.from({ length: 6 }, () => 503);
+  await expect(soon.roleId('reader')).rejects.toThrow('answers with status 503');
+  text = JSON.stringify({ roles: [{ id: '1', name: 'Reader' }] });
+  await expect(soon.roleId('reader')).resolves.toBe('1');
+  await expect(soon.roleId('READER')).resolves.toBe('1');
+  expect(calls).toHaveLength(7);
 });

@@ -113,12 +113,19 @@ export class OrganizationApi {
 
   /** The id of a role by its name. Throws ConfigurationError. */
   async roleId(name: string): Promise<string> {
-    this.#roleIds ??= this.get('roles').then(
-      ({ json }) => new Map(json.roles.map((role: { id: string; name: string }) => [role.name.toLowerCase(), role.id])),
-    );
-    const id = (await this.#roleIds).get(name.toLowerCase());
+    this.#roleIds ??= this.#readRoles();
+    const roles = await this.#roleIds.catch((error: unknown) => {
+      this.#roleIds = null;
+      throw error;
+    });
+    const id = roles.get(name.toLowerCase());
     if (id === undefined) throw new ConfigurationError(`There is no role ${JSON.stringify(name)}`);
     return id;
+  }
+
+  async #readRoles(): Promise<ReadonlyMap<string, string>> {
+    const { json } = await this.get('roles');
+    return new Map(json.roles.map((role: { id: string; name: string }) => [role.name.toLowerCase(), role.id]));
   }
 
   /** After a change of roles. */

@@ -1,5 +1,6 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { inParallel } from '../platform/blobs/in-parallel.ts';
+import { readBlob } from '../platform/blobs/locations/located-blob-store.ts';
 import type { Decrypt } from './backup-encryption.ts';
 import { BackupError, isOutageBeside } from './backup-error.ts';
 import { type BlobCopy, type Manifest, type ManifestHead, readBlobList } from './manifest.ts';
@@ -100,21 +101,21 @@ export async function copyBlobs(
   let copied = 0;
   const unsure: string[] = [];
   let done = 0;
-  const open = async (blob: BlobCopy) => checked(await target.open(blob.key), blob, decrypt);
+  const read = (blob: BlobCopy) => checked(readBlob(target, blob.key), blob, decrypt);
   /** Whether the store has the bytes of the backup. */
   const isSame = async (key: string, blob: BlobCopy): Promise<boolean> => {
-    const stored = await hashOf(() => blobs.open(key)).catch((error: unknown) => {
+    const stored = await hashOf(readBlob(blobs, key)).catch((error: unknown) => {
       if (isOutageBeside(error)) throw error;
       return null;
     });
-    return stored === (decrypt === null ? blob.sha256 : await hashOf(() => open(blob)));
+    return stored === (decrypt === null ? blob.sha256 : await hashOf(read(blob)));
   };
   const copy = async (blob: BlobCopy): Promise<void> => {
     const key = blob.key.slice(manifest.blobPrefix.length);
     const isPresent = (await blobs.stat(key))?.storedBytes === blob.size;
     try {
       if (!isPresent || !(await isSame(key, blob))) {
-        await blobs.put(key, await open(blob));
+        await blobs.put(key, read(blob));
         copied++;
       }
     } catch (error) {
@@ -134,9 +135,9 @@ export async function copyBlobs(
   return { copied, unsure };
 }
 
-async function hashOf(open: () => Promise<AsyncIterable<Buffer>>): Promise<string> {
+async function hashOf(body: AsyncIterable<Buffer>): Promise<string> {
   const meter = new Meter();
-  for await (const _ of meter.pass(await open()));
+  for await (const _ of meter.pass(body));
   return meter.sha256;
 }
 

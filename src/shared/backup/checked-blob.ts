@@ -1,10 +1,6 @@
-import {
-  BlobNotFoundError,
-  type BlobRange,
-  type BlobStore,
-  BlobStoreUnavailableError,
-} from '../platform/blobs/blob-store.ts';
+import { type BlobRange, type BlobStore, BlobStoreUnavailableError } from '../platform/blobs/blob-store.ts';
 import { once } from '../platform/blobs/blob-streams.ts';
+import { readBlob } from '../platform/blobs/locations/located-blob-store.ts';
 import { MasterKeyError } from '../secrets/key-ring.ts';
 import { hasRow } from '../state/checkpoints/blob-repository.ts';
 import type { DocumentCopies, ReadDocument } from '../state/checkpoints/document-copies.ts';
@@ -73,12 +69,8 @@ async function isRightSomewhere({ copies }: BackupSource, read: ReadDocument): P
 }
 
 async function openUnchecked(blobs: BlobStore, key: string, state: 'right' | 'unchecked'): Promise<CheckedBlob> {
-  try {
-    return { state, body: await blobs.open(key) };
-  } catch (error) {
-    if (error instanceof BlobNotFoundError) return { state: 'missing', body: null };
-    throw error;
-  }
+  if ((await blobs.stat(key)) === null) return { state: 'missing', body: null };
+  return { state, body: readBlob(blobs, key) };
 }
 
 /** Keeps the bytes of one blob, so that they are copied as they were compared. */

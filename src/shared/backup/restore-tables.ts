@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { createZstdDecompress } from 'node:zlib';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import { readBlob } from '../platform/blobs/locations/located-blob-store.ts';
 import { migrationNames } from '../platform/db/migrate.ts';
 import type { Decrypt } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
@@ -75,7 +76,7 @@ async function loadTable(
   const meter = new Meter();
   let rows: number;
   try {
-    const stored = meter.pass(await target.open(object.key));
+    const stored = meter.pass(readBlob(target, object.key));
     rows = await copies.write(table, unpack(decrypt ? decrypt(stored) : stored));
   } catch (error) {
     throw new BackupError(`Table ${name} cannot be loaded from ${object.key}: ${(error as Error).message}`, {

@@ -1,4 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
+import { JournalClaimedError } from '../../shared/state/journal/journal-compactor.ts';
 import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 import { expireUpdate } from '../../shared/updates/update-closer.ts';
 
@@ -46,8 +47,10 @@ export async function compactEndedUpdates(context: AppContext, signal?: AbortSig
     for (const updateId of claimed) {
       if (signal?.aborted) return;
       try {
-        await compactor.compact(updateId);
+        await compactor.compact(updateId, false);
       } catch (error) {
+        // Another process compacts it.
+        if (error instanceof JournalClaimedError) continue;
         logger.error({ updateId, err: error }, 'task: journal of an ended update could not be compacted');
       }
     }

@@ -5,8 +5,10 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { startApi } from '../../../src/api/main.ts';
+import { startServer } from '../../../src/server.ts';
 import { mintToken } from '../../../src/shared/platform/crypto/secret-token.ts';
 import { migrate } from '../../../src/shared/platform/db/migrate.ts';
+import { Lifecycle } from '../../../src/shared/platform/lifecycle/lifecycle.ts';
 import { PartUnavailableError } from '../../../src/shared/platform/lifecycle/start-wait.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
 import { RedisPolicyError } from '../../../src/shared/platform/redis/redis.ts';
@@ -78,6 +80,26 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     await context.lifecycle.close();
     expect(lines.filter((line) => line.includes('9999_newer'))).toHaveLength(1);
     expect(await migrate({ url: database.ownerUrl, connectMs: 30_000, waitMs: 0, logger })).toEqual([]);
+  });
+
+  test.each([
+    ['server', startServer],
+    ['worker', startWorker],
+  ])('a %s takes jobs only once it knows its database and its site', async (_role, start) => {
+    const logger = createLogger({ level: 'silent' });
+    redis = await startRedisServer();
+    const parts: string[] = [];
+    class Recorder extends Lifecycle {
+      override onClose(...[phase, name, close]: Parameters<Lifecycle['onClose']>): void {
+        parts.push(name);
+        super.onClose(phase, name, close);
+      }
+    }
+    const config = configFor(redis.url);
+    const { context } = await start(config, logger, { lifecycle: new Recorder(logger, config) });
+    await context.lifecycle.close();
+    const relevant = ['database watch', 'site watch', 'workers'];
+    expect(parts.filter((part) => relevant.includes(part))).toEqual(relevant);
   });
 
   const withoutKeys = { HOLDFAST_MASTER_KEYS: '' };

@@ -4,7 +4,7 @@ import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { type Outgoing, OutgoingError } from '../../../shared/platform/outgoing/outgoing.ts';
 
-/** The issuer cannot be reached, or its documents cannot be used, and there are no keys that are recent enough. */
+/** The issuer cannot be reached, or its documents cannot be used, and the key is not among the keys that are recent enough. */
 class IssuerUnavailableError extends UnavailableError {
   override readonly name = 'IssuerUnavailableError';
   override readonly code = 'issuer-unavailable';
@@ -66,7 +66,7 @@ export class JwksCache {
         // Rotated: the key may be newer than the cached ones.
         const { keys } = entry;
         await this.#refresh(url, entry, 0);
-        if (entry.keys === keys) throw error;
+        if (entry.keys === keys) throw entry.failure ? unavailable(url, entry) : error;
         return await this.#usable(url, entry)(header, token);
       }
     };
@@ -89,10 +89,7 @@ export class JwksCache {
   #usable(url: string, entry: Entry | undefined): Keys {
     const { freshMs, outageMs } = this.#options;
     if (entry?.keys && performance.now() - entry.fetchedAt <= freshMs + outageMs) return entry.keys;
-    throw new IssuerUnavailableError(`The issuer ${url} did not provide its keys; please retry`, {
-      cause: entry?.failure,
-      retryAfterSeconds: 5,
-    });
+    throw unavailable(url, entry);
   }
 
   /** Fetches keys that are older than `maxAgeMs`, unless that was tried moments ago. Does not throw. */
@@ -147,4 +144,9 @@ export class JwksCache {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('not a JSON object');
     return value as Readonly<Record<string, unknown>>;
   }
+}
+
+function unavailable(url: string, entry: Entry | undefined): IssuerUnavailableError {
+  const message = `The issuer ${url} did not provide its keys; please retry`;
+  return new IssuerUnavailableError(message, { cause: entry?.failure, retryAfterSeconds: 5 });
 }

@@ -38,7 +38,7 @@ interface Wait {
 /** SQLSTATEs of a lock that was not available in time, and of a deadlock. */
 const lockStates = new Set(['55P03', '40P01']);
 const newIndex = /\bcreate\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(\w+)/i;
-const relogMs = 30_000;
+export const relogMs = 30_000;
 
 /**
  * Gives up locks that are not available soon and tries again later, so that no call queues behind a migration for long. Indexes that are built or
@@ -202,16 +202,30 @@ async function readReached(client: pg.Client): Promise<{ reached: string; transa
   return { reached: rows[0]?.reached ?? '', transactions: Number(rows[0]?.transactions) };
 }
 
+/** Says nothing of the session's statements, which may contain secrets. */
+const describedSession = `format('session %s (%s of user %s%s, %s, in a transaction for %s s)', a.pid, coalesce(nullif(a.application_name, ''), 'no name'),
+  a.usename, ' at ' || host(a.client_addr), coalesce(a.state, 'unknown'),
+  coalesce(extract(epoch from clock_timestamp() - a.xact_start)::integer / 10 * 10, 0))`;
+
+/** The sessions that hold an advisory lock of this database. */
+export async function findHolders(client: pg.Client, lockId: number): Promise<readonly string[]> {
+  const { rows } = await client.query<{ session: string }>(
+    `select ${describedSession} as session from pg_locks l join pg_stat_activity a on a.pid = l.pid
+     where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and ((l.classid::bigint << 32) | l.objid::bigint) = $1
+       and l.database = (select oid from pg_database where datname = current_database())`,
+    [lockId],
+  );
+  return rows.map(({ session }) => session);
+}
+
 /**
- * The sessions that a session waits for, without the observer, whose snapshots an index waits for; null if there are none.
- * Says nothing of their statements, which may contain secrets.
+ * The sessions that a session waits for, without the observer, whose snapshots an index waits for; null if there are
+ * none.
  */
 async function findWait(observer: pg.Client, pid: number): Promise<Wait | null> {
   const { rows } = await observer.query<{ table: string | null; session: string }>(
     `select (select l.relation::regclass::text from pg_locks l where l.pid = $1 and not l.granted limit 1) as table,
-       format('session %s (%s of user %s%s, %s, in a transaction for %s s)', a.pid, coalesce(nullif(a.application_name, ''), 'no name'),
-         a.usename, ' at ' || host(a.client_addr), coalesce(a.state, 'unknown'),
-         coalesce(extract(epoch from clock_timestamp() - a.xact_start)::integer / 10 * 10, 0)) as session
+       ${describedSession} as session
      from unnest(pg_blocking_pids($1)) as b (pid) join pg_stat_activity a on a.pid = b.pid
      where a.pid <> pg_backend_pid()
      order by a.xact_start nulls last limit 5`,

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 import { actAsOwner, assertGranted, grantToApp } from './app-role.ts';
-import { type LockPatience, LockWaits, lockPatience } from './lock-waits.ts';
+import { findHolders, type LockPatience, LockWaits, lockPatience, relogMs } from './lock-waits.ts';
 import { loadMigrationFiles, migrationsDir } from './migration-files.ts';
 import { isPooled, liftLimits } from './postgres-connector.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
@@ -18,6 +18,8 @@ export class PendingMigrationsError extends OperatorError {
 }
 
 const lockPollMs = 200;
+/** How long a run waits for another one before it says so. */
+const silentMs = 2_000;
 
 /**
  * Applies all pending migrations of `migrations/`, each as `loadMigrationFiles` says. Concurrent runs wait for each other
@@ -93,7 +95,7 @@ async function applyPending(
   // API processes and workers only compare names.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
   const dbClient = waits.client;
-  await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID);
+  await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID, logger);
   const before = new Set(await readApplied(dbClient));
   const apply = async (): Promise<unknown> => {
     const count = only === undefined ? undefined : countLacking(only, await readApplied(dbClient));
@@ -133,10 +135,18 @@ function countLacking(only: readonly string[], applied: readonly string[]): numb
  * Takes the lock under which one process migrates at a time; the end of the session releases it. By polling: an index that
  * another run creates concurrently would wait for our statement, and our statement for its lock.
  */
-async function lockMigrations(client: pg.Client, lockId: number): Promise<void> {
-  for (;;) {
+async function lockMigrations(client: pg.Client, lockId: number, logger: Logger): Promise<void> {
+  for (let logAt = performance.now() + silentMs; ; ) {
     const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_lock(${lockId}) as held`);
     if (rows[0]?.held) return;
+    if (performance.now() >= logAt) {
+      const sessions = await findHolders(client, lockId);
+      logger.warn(
+        { sessions },
+        'the migration waits for another run; if none is under way, end the session with pg_terminate_backend(pid)',
+      );
+      logAt = performance.now() + relogMs;
+    }
     await sleep(lockPollMs);
   }
 }

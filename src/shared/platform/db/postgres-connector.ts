@@ -183,12 +183,27 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
   return isPooled(client, rows[0]?.pid);
 }
 
-/** Statements of this session may take as long as they need, whatever limit the role has. Not behind a pooler of transactions. */
+/**
+ * Statements of this session may take as long as they need, whatever limit the role has, but not longer than their client lives: Postgres would
+ * finish them first, and keep their locks. Not behind a pooler of transactions.
+ */
 export async function liftLimits(client: pg.Client): Promise<void> {
   await client.query(
     '/* connection.liftLimits */ set statement_timeout = 0; set idle_in_transaction_session_timeout = 0',
   );
+  for (const setting of lostClientSettings)
+    await client.query(`/* connection.noticeLostClient */ set ${setting}`).catch((error: unknown) => {
+      // Not every platform can, and it only shortens a wait.
+      if (!(error instanceof pg.DatabaseError)) throw error;
+    });
 }
+
+const lostClientSettings = [
+  `client_connection_check_interval = '10s'`,
+  'tcp_keepalives_idle = 30',
+  'tcp_keepalives_interval = 10',
+  'tcp_keepalives_count = 3',
+];
 
 /** Whether the serving process is another than the login reported: a pooler gives its clients ids of its own. */
 export function isPooled(client: pg.Client, backendPid: number | undefined): boolean {

@@ -25,6 +25,11 @@ class StaleStatementError extends Error {
   }
 }
 
+/** Postgres has let this pool in before, and refuses it now: while a password is changed, or after a failover to another server. */
+class LoginRefusedError extends Error {
+  override readonly name = 'LoginRefusedError';
+}
+
 /** Shorter time limit, in ms, for the statements that run in this context. */
 export const queryLimit = new AsyncLocalStorage<number>();
 
@@ -50,6 +55,7 @@ export function createPostgresDriver(
   onRaised: (message: RaisedMessage) => void,
 ): DriverFactory {
   const idle = new Set<Member>();
+  let hasLoggedIn = false;
 
   /** A fault usually affects all connections to a server. Otherwise each would only find out by failing a call. */
   const dropIdle = (host: string, reason: Error): void => {
@@ -65,7 +71,10 @@ export function createPostgresDriver(
       };
       return {
         connect: async () => {
-          open = await connector.connect();
+          open = await connector.connect().catch((error: unknown) => {
+            throw hasLoggedIn ? new LoginRefusedError((error as Error).message, { cause: error }) : error;
+          });
+          hasLoggedIn = true;
           watch(open, clientEventEmitter, idle, dropIdle);
           watchRaised(open.client, onRaised);
         },

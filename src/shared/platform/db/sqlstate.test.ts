@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { isHiddenFunction } from './sqlstate.ts';
+import { BackendTerminatedError } from 'slonik';
+import { isHiddenFunction, isOutage } from './sqlstate.ts';
 
 test.each([
   ['not permitted', '42501', 'permission denied for function pg_current_wal_lsn', true],
@@ -10,4 +11,11 @@ test.each([
 ])('a function that is %s is hidden, or not', (_, code, message, isHidden) => {
   const cause = Object.assign(new Error(message), { code });
   expect(isHiddenFunction(new Error('Query failed', { cause }))).toBe(isHidden);
+});
+
+test.each([
+  ['a broken connection, whatever broke it', new BackendTerminatedError(new Error('write EPROTO')), true],
+  ['a refused login', Object.assign(new Error('password authentication failed'), { code: '28P01' }), false],
+])('%s is an outage, or not', (_, error, expected) => {
+  expect(isOutage(error)).toBe(expected);
 });

@@ -1,3 +1,4 @@
+import { BackendTerminatedError } from 'slonik';
 import { AppError, InvalidRequestError, isFileError, UnavailableError } from '../errors/errors.ts';
 import { tlsFaultOf } from '../tls/trust.ts';
 
@@ -60,9 +61,7 @@ const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);
 const retryableStates = new Set(['25006', '25P03']);
 const connectionErrors = new Set([
   'AcquireTimeoutError',
-  'BackendTerminatedError',
-  'BackendTerminatedUnexpectedlyError',
-  'ConnectionError',
+  'LoginRefusedError',
   'NoPrimaryError',
   'QueryDeadlineError',
   'StaleStatementError',
@@ -138,6 +137,7 @@ function isPassingState(state: string | null): boolean {
 function isLost(error: unknown): boolean {
   return [...faultChain(error)].some(
     (fault) =>
+      fault instanceof BackendTerminatedError ||
       connectionErrors.has(String(fault.name)) ||
       // ENOENT: of the socket of a server.
       (socketCodes.has(String(fault.code)) && !isFileError(fault)) ||
