@@ -423,6 +423,18 @@ test('a restore under another name finds out that the stack was used and deleted
   expect(await exportedNames(app, stack)).toHaveLength(5);
 });
 
+test('the sweep looks again whether a blob is unreferenced', async () => {
+  await importState(stack, 3);
+  const id = (await getStack(app, stack)).id as string;
+  const mark = `update blobs set unreferenced_since = now() - interval '9 days'
+    where key in (select blob_key from checkpoints where stack_id = $1) returning key`;
+  const [marked] = await query<{ key: string }>(app, mark, [id]);
+  await sweepBlobs(app.context);
+  expect(await storedKeys(app)).toContain(marked?.key);
+  const found = 'select unreferenced_since as since, pending_deletion_since as pending from blobs where key = $1';
+  expect(await query(app, found, [marked?.key])).toEqual([{ since: null, pending: null }]);
+});
+
 describe('a process that is killed', () => {
   /** Runs each transaction up to its end, and then fails as a connection that breaks before the commit. */
   async function withoutCommit<T>(work: () => Promise<T>): Promise<T> {
