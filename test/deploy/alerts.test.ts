@@ -58,6 +58,8 @@ interface Sample {
   readonly name: string;
   readonly labels: Series['labels'];
   readonly at: (minute: number) => number;
+  /** The last minute with a value; not given: there is no end. */
+  readonly until?: number;
 }
 
 const hour = 60;
@@ -183,6 +185,12 @@ const faults: Readonly<
     at: 190,
   },
   HoldfastTasksFail: above('holdfast_task_failing', 0, { name: 'scrub' }, 20),
+  HoldfastCertificateExpires: {
+    // Their clock begins in 1970.
+    faulty: [gauge('holdfast_tls_certificate_expiry_seconds', 7 * 86_400)],
+    right: [gauge('holdfast_tls_certificate_expiry_seconds', 8 * 86_400)],
+    at: 2 * hour,
+  },
   HoldfastBackupOld: above('holdfast_backup_overdue_seconds', 86_400, {}, hour),
   HoldfastBundleBehind: above('holdfast_bundle_lag_seconds', 60),
   HoldfastBackupUnverified: above('holdfast_backup_last_verified_age_seconds', 8 * 86_400, {}, hour),
@@ -215,9 +223,9 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const child = execFile(checks, ['alerts', file], (error, stdout) => (error ? reject(error) : resolve(stdout)));
     const series = ({ at, samples }: Case): Series[] =>
-      samples.map(({ labels, name, at: valueAt }) => ({
+      samples.map(({ labels, name, at: valueAt, until = at }) => ({
         labels: { __name__: name, ...labels },
-        values: Array.from({ length: at + 1 }, (_, minute) => valueAt(minute)),
+        values: Array.from({ length: until + 1 }, (_, minute) => valueAt(minute)),
       }));
     child.stdin?.end(JSON.stringify(cases.map((each) => ({ series: series(each), at: each.at }))));
     return JSON.parse(await promise) as string[][];
@@ -273,6 +281,15 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
   test('say that the audit log is not sent also if it is not exported', async () => {
     const waiting = gauge('holdfast_audit_waiting_seconds', 9_000, { step: 'export' });
     expect(await firing({ samples: [...working, waiting], at: 70 })).toEqual([['HoldfastAuditNotSent']]);
+  });
+
+  test('say that workers no longer make backups', async () => {
+    const made = { ...gauge('holdfast_backup_overdue_seconds', 0), until: 20 };
+    const fired = await firing(
+      { samples: [...working, { ...made, until: 140 }], at: 140 },
+      { samples: [...working, made], at: 140 },
+    );
+    expect(fired).toEqual([[], ['HoldfastBackupOld']]);
   });
 
   test('count failing calls among those of users, without the probes of proxies', async () => {

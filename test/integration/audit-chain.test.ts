@@ -1,7 +1,9 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
-import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
+import { createAuditRepository, serverId } from '../../src/shared/audit/audit-repository.ts';
 import { verifyAudit } from '../../src/shared/audit/verify-audit.ts';
 import { addAuditPartitions, dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { chainAudit, storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
@@ -91,6 +93,35 @@ describe('chaining', () => {
     } finally {
       await slow.end();
     }
+  });
+
+  test('waits for the sessions that the runbook finds, and not for a backup', async () => {
+    const runbook = readFileSync(path.join(import.meta.dirname, '../../docs/runbook.md'), 'utf8');
+    const [, statement = ''] = /^### HoldfastAuditNotChained$[^#]*?`(select pid[^`]*)`/m.exec(runbook) ?? [];
+    const [backup, writer] = [0, 1].map(() => new pg.Client({ connectionString: app.database.ownerUrl })) as [
+      pg.Client,
+      pg.Client,
+    ];
+    await Promise.all([backup.connect(), writer.connect()]);
+    try {
+      await backup.query('begin isolation level repeatable read, read only');
+      await backup.query('select from audit_events');
+      await add('meanwhile');
+      await chain();
+      await writer.query('begin');
+      await writer.query('select pg_current_xact_id()');
+      const pidOf = async (client: pg.Client) =>
+        (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+      // Sessions of other databases count, too.
+      const found = (await query<{ pid: number }>(app, statement)).map(({ pid }) => pid);
+      expect(found).toContain(await pidOf(writer));
+      expect(found).not.toContain(await pidOf(backup));
+      await add('late');
+      expect(await chainAudit(app.context)).toBe(false);
+    } finally {
+      await Promise.all([backup.end(), writer.end()]);
+    }
+    await chain();
   });
 
   test('misses nothing while many transactions of different length add events and replicas chain them', async () => {
@@ -228,7 +259,53 @@ describe('verification finds', () => {
       'chain',
       /batch 1 was changed/,
     ],
+    [
+      'a removed chain',
+      `with events as (delete from audit_events where organization_id = $o),
+         batches as (delete from audit_batches where organization_id = $o)
+       delete from audit_chains where organization_id = $o`,
+      'head',
+      /^the chain is missing, but the blob store has the hash of batch 2$/,
+    ],
+    [
+      'a chain that begins later, without retention',
+      `with events as (delete from audit_events where organization_id = $o),
+         batches as (delete from audit_batches where organization_id = $o)
+       update audit_chains set base_batch = batch, base_hash = hash where organization_id = $o`,
+      'chain',
+      /^batches 1 to 2 are missing, but retention has dropped nothing$/,
+    ],
+    [
+      'a dropped month that is not over',
+      `with events as (delete from audit_events where organization_id = $o)
+       update audit_chaining set dropped_before = '2099-01-01'`,
+      'chain',
+      /^batch 1 is of a month that was dropped$/,
+    ],
   ];
+  afterEach(() => query(app, `update audit_chaining set dropped_before = '0001-01-01'`));
+
+  test('a chain that begins later than retention has made it, and a month in the future that was dropped', async () => {
+    await add('f');
+    await chain();
+    await storeAuditHeads(app.context);
+    await query(app, `update audit_chaining set dropped_before = '2020-01-01'`);
+    await query(app, 'update audit_chains set base_batch = batch, base_hash = hash where organization_id = $1', [
+      organizationId,
+    ]);
+    // Retention has not deleted them yet.
+    expect(await problems()).toEqual([]);
+    await query(app, 'delete from audit_batches where organization_id = $1', [organizationId]);
+    await query(app, 'delete from audit_events where organization_id = $1', [organizationId]);
+    const text = 'the blob store has the hash of batch 2, which retention has not dropped';
+    expect(await problems()).toEqual([{ organizationId, kind: 'head', text }]);
+    await query(app, `update audit_chaining set dropped_before = '2099-01-01'`);
+    expect(await problems()).toContainEqual({
+      organizationId: serverId,
+      kind: 'chain',
+      text: 'events before 2099-01-01 were dropped, which lies in the future',
+    });
+  });
 
   test.each(changes)('%s', async (_, statement, kind, text) => {
     let sql = statement.replaceAll('$o', `'${organizationId}'`);

@@ -7,6 +7,8 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Restoration } from '../../src/cli/backup/restore.ts';
+import { operatorSource } from '../../src/shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { noEncryption } from '../../src/shared/backup/backup-encryption.ts';
 import { type FoundBackup, findBackups, readVerification } from '../../src/shared/backup/backup-list.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
@@ -19,6 +21,7 @@ import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.t
 import { openDatabase } from '../../src/shared/platform/db/database.ts';
 import { migrate, migrationNames } from '../../src/shared/platform/db/migrate.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
+import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
 import { until } from '../../testkit/until.ts';
@@ -92,6 +95,33 @@ test('a backup is verified: restored into a temporary Postgres, with all states 
   const [verified] = await findBackups(target);
   expect(await readVerification(target, verified as FoundBackup)).toBeGreaterThan(Date.now() - 120_000);
 }, 120_000);
+
+test('heads of the audit log that are stored during a backup make it no fault', async () => {
+  const other = path.join(home, 'heads');
+  await using store = await openStore(other);
+  let isStored = false;
+  const busy = new Proxy(store, {
+    get: (_, name: keyof typeof store) =>
+      name !== 'put'
+        ? Reflect.get(store, name)?.bind?.(store)
+        : async (...args: Parameters<BlobStore['put']>) => {
+            if (args[0].includes('/tables/') && !isStored) {
+              isStored = true;
+              for (const organization of [stack.organization, null])
+                await createAuditRepository(app.context.db).insert(operatorSource('somebody'), {
+                  ...{ action: 'stack.tags', organization, object: 'o', details: {} },
+                });
+              await chainAll(app);
+              expect(await storeAuditHeads(app.context)).toBeGreaterThan(0);
+            }
+            return store.put(...args);
+          },
+  });
+  await backUp({ source: app.context, recipients: [], target: busy });
+  expect(isStored).toBe(true);
+  const { code, stdout } = await runBackup({ dataDir: path.join(home, 'nothing') }, 'verify', '--from', other);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/ no faults\.\n$/)]);
+}, 240_000);
 
 test('with other master keys, the verification fails and says so', async () => {
   const settings = { HOLDFAST_MASTER_KEYS: `k1:${randomBytes(32).toString('base64')}` };

@@ -258,6 +258,11 @@ test('the old location is emptied only if the new one has the same bytes, or the
   for (const location of [here, there]) await written(location, both, bytesOfBoth);
   await written(there, missing, await withStore(here, (store) => readSmall(store, missing)));
   expect(await runBlobs(app, {}, 'finish', '--empty')).toMatchObject({ code: 0 });
+  const [last] = await query(
+    app,
+    `select actor, details from audit_events where action = 'installation.repair' order by number desc limit 1`,
+  );
+  expect(last).toEqual({ actor: 'operator', details: '{"command":"blobs finish --empty"}' });
   expect(countFiles(here)).toBe(0);
   here = there;
   expect(await withStore(here, (store) => store.findAbsent(keys))).toEqual([]);

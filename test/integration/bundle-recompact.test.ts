@@ -23,6 +23,10 @@ const home = mkdtempSync(path.join(tmpdir(), 'holdfast-bundle-recompact-'));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 let folders = 0;
 
+function namesIn({ checkpoint }: Awaited<ReturnType<typeof readBundled>>) {
+  return checkpoint.latest.resources.map(({ urn }) => urn.split('::').at(-1));
+}
+
 /** Version 2, without an entry of an unknown kind, is in the bundle; since then it was recompacted with it. */
 async function createRecompacted() {
   const directory = path.join(home, String(++folders));
@@ -35,8 +39,7 @@ async function createRecompacted() {
   await ok(append(app, update, [...creation(1, 'one', stack), begin, { ...success, kind: 77 }]));
   await ok(complete(app, update));
   await run();
-  const names = async () =>
-    (await readBundled(directory, stack)).checkpoint.latest.resources.map(({ urn }) => urn.split('::').at(-1));
+  const names = async () => namesIn(await readBundled(directory, stack));
   expect(await names()).toEqual(['one', 'r0']);
   await query(
     app,
@@ -47,7 +50,14 @@ async function createRecompacted() {
     expect(await app.context.compactor.recompact(update.id)).toMatchObject({ committed: true, warning: null });
     expect(await exportedNames(app, stack)).toEqual(['one', 'two', 'r0']);
   };
-  return { directory, names, recompact, run, stack };
+  const history = path.join(directory, stack.organization, '.pulumi/history/proj/dev');
+  const files = async () => (await readdir(history)).toSorted();
+  const written = await files();
+  const checkpoint = written.filter((name) => name.includes('.checkpoint.')).at(-1) as string;
+  const namesInHistory = async () =>
+    namesIn(JSON.parse(textOf(checkpoint, await readFile(path.join(history, checkpoint)))));
+  expect(await namesInHistory()).toEqual(['one', 'r0']);
+  return { directory, files, names, namesInHistory, recompact, run, stack, written };
 }
 
 /** What a return would do with the stack. */
@@ -65,15 +75,54 @@ async function planReturn(directory: string, { organization }: TestStack) {
 }
 
 test('the bundle gets the state of a version that was completed after it was written', async () => {
-  const { directory, names, recompact, run, stack } = await createRecompacted();
-  const history = path.join(directory, stack.organization, '.pulumi/history/proj/dev');
-  const before = (await readdir(history)).toSorted();
+  const { files, names, namesInHistory, recompact, run, written } = await createRecompacted();
   await recompact();
   await run();
   expect(await names()).toEqual(['one', 'two', 'r0']);
-  expect((await readdir(history)).toSorted()).toEqual(before);
-  const newest = before.filter((name) => name.includes('.checkpoint.')).at(-1) as string;
-  expect(textOf(newest, await readFile(path.join(history, newest)))).toContain('::two"');
+  expect(await namesInHistory()).toEqual(['one', 'two', 'r0']);
+  expect(await files()).toEqual(written);
+});
+
+test('a running update hides no version that was completed after it was written', async () => {
+  const { directory, files, names, namesInHistory, recompact, run, stack, written } = await createRecompacted();
+  await recompact();
+  const update = await startUpdate(app, stack);
+  await ok(saveState(app, update, 3));
+  await query(
+    app,
+    'update bundled_stacks b set changed_at = c.changed_at from stack_changes c where c.stack_id = b.stack_id and b.organization = $1',
+    [stack.organization],
+  );
+  const findings = async () =>
+    (await fsck(app.context, { fixes: false, sample: null, ring: keyRingOf(masterKeys) })).findings.filter(
+      ({ kind }) => kind === 'bundle-queue',
+    );
+  expect(await findings()).toHaveLength(1);
+  const runAgain = async () => {
+    await query(app, 'update bundled_stacks set changed_at = null');
+    await run();
+    return readBundled(directory, stack);
+  };
+  const state = await runAgain();
+  expect(await names()).toEqual(['one', 'two', 'r0']);
+  expect(await namesInHistory()).toEqual(['one', 'two', 'r0']);
+  expect(await files()).toEqual(written);
+  expect(await findings()).toEqual([]);
+  expect(await runAgain()).toEqual(state);
+  await ok(complete(app, update));
+});
+
+test('a later version hides no version that was completed after it was written', async () => {
+  const { directory, files, namesInHistory, recompact, run, stack, written } = await createRecompacted();
+  await recompact();
+  const update = await startUpdate(app, stack);
+  await ok(saveState(app, update, 3));
+  await ok(complete(app, update));
+  await run();
+  expect((await readBundled(directory, stack)).checkpoint.latest.resources).toHaveLength(3);
+  expect(await namesInHistory()).toEqual(['one', 'two', 'r0']);
+  expect((await files()).slice(0, written.length)).toEqual(written);
+  expect(await files()).toHaveLength(written.length + 2);
 });
 
 test('the checkpoints of a running update change nothing in the bundle', async () => {

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { query } from '../support/database.ts';
 import { create, run } from '../support/output-events.ts';
+import { ask } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { stackId } from '../support/state-index.ts';
 import { testApp } from '../support/test-app.ts';
@@ -66,6 +67,18 @@ test('an update that removes outputs ends and is notified, also if it is not kno
   expect(sent.map(({ details }) => JSON.parse(details))).toEqual([
     expect.objectContaining({ consumers: null, text: expect.stringContaining('which stacks read them is not known') }),
   ]);
+});
+
+test('the details of an update that removed outputs state no readers that were not read', async () => {
+  const stack = await createStack(app);
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'warn' } });
+  const { json } = await run(app, stack, { name: 'n' }, true);
+  const ref = { organization: stack.organization, project: stack.project, stack: stack.stack };
+  const removed = async () =>
+    (await ask(app, stack.auth.replace('token ', ''), 'updates.statistics', { ...ref, updateId: json.updateID })).data
+      .removedOutputs;
+  await unreadable(async () => expect(await removed()).toEqual({ names: ['url'], isUnknown: false, readers: unread }));
+  expect(await removed()).toEqual({ names: ['url'], isUnknown: false, readers: null });
 });
 
 test('a rule does not let pass what it cannot read', async () => {

@@ -148,7 +148,8 @@ test('a refresh without a summary, or of some resources, does not end drift that
   await run({ changes: { same: 1 }, flags: target });
   await run({ changes: { same: 1 }, flags: { 'pulumi.flag.exclude': 'set' } });
   const refreshed = { op: 'refresh', urn: 'c', old: {}, new: {} };
-  await run({ kind: 'preview', outputs: [refreshed], flags: { ...target, 'pulumi.flag.refresh': 'true' } });
+  for (const partial of [target, { 'pulumi.flag.target-replace': 'set' }, { 'pulumi.flag.exclude-protected': 'true' }])
+    await run({ kind: 'preview', outputs: [refreshed], flags: { ...partial, 'pulumi.flag.refresh': 'true' } });
   await evaluate();
   expect(await read('status')).toEqual(status);
   const more = await run({ changes: { update: 2 }, flags: target });

@@ -547,7 +547,11 @@ test('the command reports as text and JSON, exits with 1 while something is wron
   expect(findings.map(({ kind }: { kind: string }) => kind).sort()).toEqual(['listing', 'master-key']);
   const fixed = await runAdminWith(settings, app, 'fsck', '--fix');
   expect([fixed.code, fixed.stdout]).toEqual([0, expect.stringContaining('Everything was repaired.')]);
-  expect(await sql(`select 1 from audit_events where action = 'installation.repair'`)).toHaveLength(1);
+  const recorded = `select details from audit_events where action = 'installation.repair'`;
+  await runAdminWith(settings, app, 'reconcile');
+  expect(await sql(recorded)).toEqual([{ details: '{"command":"admin fsck --fix"}' }]);
+  await runAdminWith(settings, app, 'reconcile', '--adopt-all');
+  expect(await sql(recorded)).toContainEqual({ details: '{"command":"admin reconcile --adopt-all"}' });
   const without = await runAdminWith({}, app, 'fsck');
   expect([without.code, without.stdout]).toEqual([0, expect.stringContaining('Keys were not checked')]);
 });

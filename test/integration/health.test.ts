@@ -122,7 +122,7 @@ describe('metrics', () => {
     const bytes = 'holdfast_commit_body_bytes_total{kind="full"}';
     const before = await Promise.all(names.map(figure));
     const bytesBefore = await figure(bytes);
-    for (const end of ['complete', 'cancel', 'expire']) {
+    for (const end of ['complete', 'cancel', 'expire', 'make way']) {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack, { kind: 'refresh' });
       await ok(saveState(app, update, 1));
@@ -132,10 +132,14 @@ describe('metrics', () => {
         await expire(app, update.id);
         await expireLeases(app.context);
       }
+      if (end === 'make way') {
+        await expire(app, update.id);
+        await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));
+      }
     }
     const after = await Promise.all(names.map(figure));
-    expect(after.map((value, index) => value - (before[index] as number))).toEqual([3, 1, 1, 1]);
-    expect((await figure(bytes)) - bytesBefore).toBe(3 * JSON.stringify(deployment(1)).length);
+    expect(after.map((value, index) => value - (before[index] as number))).toEqual([4, 1, 3, 2]);
+    expect((await figure(bytes)) - bytesBefore).toBe(4 * JSON.stringify(deployment(1)).length);
   });
 
   test('tell of the pool, the jobs and the payload store', async () => {

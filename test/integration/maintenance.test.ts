@@ -83,6 +83,22 @@ describe('a claim', () => {
     }
   });
 
+  test('of a task that failed shows the failure until no process has had the task for a day', async () => {
+    const failures = async () => (await runs().list()).map(({ failedAt }) => failedAt !== null);
+    const ago = (interval: string) =>
+      query(app, `update maintenance_runs set failed_at = clock_timestamp() - interval '${interval}'`);
+    expect(await runs().claim('x', one, times)).not.toBeNull();
+    await runs().releaseFailed('x', one, 'no disk');
+    expect(await failures()).toEqual([true]);
+    await ago('23 hours');
+    expect(await failures()).toEqual([true]);
+    await ago('25 hours');
+    expect(await failures()).toEqual([false]);
+    // It may run for days.
+    await runs().claim('x', one, { ...times, everySeconds: 0 });
+    expect(await failures()).toEqual([true]);
+  });
+
   test('of a dead process expires, and one from before the clock was set back expires at once', async () => {
     for (const until of [`- interval '1 second'`, `+ interval '1 day'`]) {
       await query(
@@ -107,6 +123,19 @@ describe('a claim', () => {
     await runs().release('x', two);
     expect(await runs().claim('x', one, times)).toBeNull();
     expect(await runs().findResult('x')).toBe('{"found":2}');
+  });
+
+  test('is made although what each process observes cannot be read', async () => {
+    let done = 0;
+    const kind = {
+      name: 'observed',
+      observe: () => Promise.reject(new Error('It cannot be read')),
+      run: async () => ++done,
+    };
+    const stop = startMaintenance(app.context, runs(), one, kind);
+    await until(() => done > 0, 'a run');
+    await stop();
+    expect(await query(app, 'select failed_at from maintenance_runs')).toEqual([{ failed_at: null }]);
   });
 
   test('keeps a slow run the only one, in its own process and in others', async () => {
@@ -216,6 +245,8 @@ describe('journals that cannot be compacted', () => {
         'select compaction_attempts, count(*)::int from journals group by compaction_attempts order by compaction_attempts',
       );
     expect(await tried()).toEqual([{ compaction_attempts: 1, count: 110 }]);
+    const postponed = await other.context.metrics.maintenancePostponed.get();
+    expect(postponed.values).toEqual([{ labels: { name: 'compact-journals' }, value: 110 }]);
     await expireLeases(other.context);
     expect(await tried()).toEqual([{ compaction_attempts: 1, count: 110 }]);
     for (const minutes of [1, 2]) {

@@ -179,6 +179,14 @@ test('a deactivated user is no first admin, and one whom a provider has deactiva
     [userId],
   );
   expect(user).toEqual({ by_provider: null, active: false });
+  // Only who decides has changed, and only once.
+  await ok(call('PATCH', `users/${login}`, { active: false }));
+  const recorded = await query(
+    app,
+    `select organization from audit_events where action = 'user.deactivate' and object = $1 and organization = ''`,
+    [login],
+  );
+  expect(recorded).toHaveLength(1);
 });
 
 test('an organization with a long log of webhooks is deleted by statements of bounded length', async () => {

@@ -453,6 +453,13 @@ describe('policy groups', () => {
         ],
       }),
     );
+    // An edit sends back what it read, so a tag must not become the number of another version.
+    await calls.publish({ tag: '02' });
+    await ok(change({ policyPacks: [{ name: 'pack', versionTag: '02' }] }));
+    expect((await read()).appliedPolicyPacks).toEqual([
+      { name: 'pack', displayName: 'A pack', versionTag: '02', config: expect.anything() },
+    ]);
+    await ok(change({ policyPacks: [{ name: 'pack', versionTag: '2.0.0' }] }));
     const before = await read();
     expect(before).toMatchObject({ stacks: [prod], appliedPolicyPacks: [{ versionTag: '2.0.0' }] });
     await rejected(change({ newName: 'new', stacks: [], policyPacks: [{ name: 'absent' }] }), 404);

@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
+import { ask } from '../support/procedures.ts';
 import { getStack } from '../support/stack-state.ts';
 import { createStack, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, contractAccept, testApp } from '../support/test-app.ts';
@@ -155,6 +156,32 @@ describe('the two dialects', () => {
     const lease = `update-token ${started.json.token}`;
     const renewal = { auth: lease, accept: contractAccept, body: { duration: 300 } };
     expect((await app.call('POST', `${path}/renew_lease`, renewal)).status).toBe(403);
+  });
+
+  test('whoever may only preview cancels no preview that locks its stack', async () => {
+    const stack = await createStack(app);
+    const scopes = [{ permissions: ['preview'], stacks: '*/*' }];
+    const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: stack.auth, body: { scopes } }));
+    const previewer = { ...stack, auth: `token ${json.tokenValue}` };
+    const locking = await create(stack, contractAccept, 'preview');
+    const start = { auth: stack.auth, accept: contractAccept, body: {} };
+    const { token } = (await ok(app.call('POST', locking, start))).json;
+    const permission = async (path: string) => {
+      const updateId = path.split('/').at(-1);
+      const ref = { organization: stack.organization, project: stack.project, stack: stack.stack, updateId };
+      return (await ask(app, stack.auth.slice('token '.length), 'updates.get', ref)).data.permission;
+    };
+    for (const path of [locking, locking.replace('/update/', '/preview/')]) {
+      const refused = await cancel(app, previewer, { path });
+      expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('the permission write')]);
+    }
+    const renewal = { auth: `update-token ${token}`, accept: contractAccept, body: { duration: 300 } };
+    await ok(app.call('POST', `${locking}/renew_lease`, renewal));
+    expect(await permission(locking)).toBe('write');
+    await ok(cancel(app, stack, { path: locking }));
+    const beside = await create(stack, cliAccept, 'preview');
+    expect(await permission(beside)).toBe('preview');
+    await ok(cancel(app, previewer, { path: beside }));
   });
 
   test('a preview of the contract stores no state that it may not commit', async () => {

@@ -5,7 +5,7 @@ import { fencedBy } from '../../src/shared/platform/read-only/read-only-mode.ts'
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { procedureTable } from '../support/procedure-table.ts';
-import { ask } from '../support/procedures.ts';
+import { ask, queryPath } from '../support/procedures.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
 import { stackId, stateOf } from '../support/state-index.ts';
@@ -114,6 +114,31 @@ test('a repeated read of the same values is one event, and an event has the vers
     ['stack.export', dev, { stackVersion: 1, comparedWith: dev.replace('dev', 'other'), view: 'differences', secrets }],
     ['stack.export', dev.replace('dev', 'other'), { stackVersion: 1, comparedWith: dev, view: 'differences', secrets }],
   ]);
+});
+
+test('a repeated read with another program, or of another stack of the same name, is another event', async () => {
+  const reader = await app.createUser(stack.organization, 'viewer', 'of-two');
+  const ref = { organization: stack.organization, project: 'proj', stack: 'again' };
+  const path = `/api/stacks/${ref.organization}/proj/again`;
+  const create = async (): Promise<void> => {
+    await ok(app.call('POST', path.replace(/\/again$/, ''), { auth: stack.auth, body: { stackName: 'again' } }));
+    const root = { name: 'proj-again', type: 'pulumi:pulumi:Stack', outputs: { shown: value } };
+    const state = stateOf({ ...stack, stack: 'again' }, [root]);
+    await ok(app.call('POST', `${path}/import`, { auth: stack.auth, ...gzipped(state) }));
+  };
+  const read = (program: string) =>
+    ok(
+      app.call('GET', queryPath('stacks.get', ref), {
+        ...{ auth: `token ${reader}`, accept: null, headers: { 'user-agent': program } },
+      }),
+    );
+  await create();
+  for (const program of ['one', 'two', 'one']) await read(program);
+  await ok(app.call('DELETE', `${path}?force=true`, { auth: stack.auth }));
+  await create();
+  for (const program of ['one', 'one']) await read(program);
+  const events = (await listEvents(app, stack.organization)).filter(({ login }) => login === 'of-two');
+  expect(events.map((event) => event['user_agent'])).toEqual(['one', 'two', 'one']);
 });
 
 test('a fenced site refuses these reads, and shows stacks without their outputs', async () => {

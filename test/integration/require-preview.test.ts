@@ -151,11 +151,16 @@ describe('an update without a preview of its commit and version', () => {
     expect((await create()).status).toBe(403);
     await preview([], { kind: 'destroy', dryRun: true });
     expect((await create({ kind: 'destroy' })).status).toBe(403);
-    await preview([], {
-      kind: 'destroy',
-      dryRun: true,
-      environment: at(commit, { 'pulumi.flag.preview-only': 'true' }),
-    });
+    // The CLI records each flag that was given, with its value.
+    const flagged = (value: string) =>
+      preview([], {
+        kind: 'destroy',
+        dryRun: true,
+        environment: at(commit, { 'pulumi.flag.preview-only': value }),
+      });
+    await flagged('false');
+    expect((await create({ kind: 'destroy' })).status).toBe(403);
+    await flagged('true');
     expect(await messagesOf({ kind: 'destroy' })).toEqual([]);
     await preview();
     expect(await messagesOf()).toEqual([]);

@@ -43,10 +43,12 @@ test('resources are listed, shown as a tree and as a graph, each with its last c
     { name: 'b', parent: 'a' },
     { name: 'c', parent: 'a', dependencies: ['b'] },
     { name: 'far' },
+    { name: 'Äpfel' },
   ];
   await up(before);
   expect(await read('resources.list')).toMatchObject({ items: [], indexedVersion: null, headVersion: 1 });
   await index();
+  expect((await read('resources.list', { text: 'Äpf' })).items).toMatchObject([{ name: 'Äpfel' }]);
   await up([...before.slice(0, 3), { name: 'far', inputs: { x: 1 } }]);
   expect(await read('resources.list')).toMatchObject({ indexedVersion: 1, headVersion: 2 });
   await index();

@@ -221,6 +221,18 @@ test('site admins see the backups, the schedule and the last fault', async () =>
   expect(data.backups[0]).toMatchObject({ takenAt: at, isEncrypted: false, missingBlobs: 0 });
   expect(data.verification).toMatchObject({ at, problems: [], skipped: null });
   expect(data.lastVerifiedAt).toBe(data.verification.at);
+  const faults = async () => (await ask(app, token, 'operator.maintenance')).data.faults;
+  const faultless = { blockedStacks: 0, damagedDocuments: 0, isOutgoingHeld: false };
+  expect(await faults()).toEqual({ ...faultless, backupOverdueSeconds: expect.any(Number) });
+  // The workers have lost the setting.
+  const claimed = await query<{ claimed_until: unknown }>(
+    app,
+    `update maintenance_runs set claimed_until = null,
+    last_started_at = clock_timestamp() - interval '1 day' where name = 'back-up' returning claimed_until`,
+  );
+  expect(claimed).toHaveLength(1);
+  expect((await ask(app, token, 'operator.backups')).data).toMatchObject({ plan: null, unattendedSince: at });
+  expect(await faults()).toEqual({ ...faultless, backupOverdueSeconds: null });
 });
 
 test('a backup that fails is repeated later and later, leaves no tables, and shows its fault meanwhile', async () => {

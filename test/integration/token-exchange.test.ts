@@ -100,6 +100,13 @@ describe('an exchange', () => {
     await ok(exchange(app, organization, await issuer.sign(organization, {}, key ? { key } : {})));
   });
 
+  test('keeps claims that Postgres cannot store as they are', async () => {
+    const trusting = await trust(app, issuer, 'odd', [allow()]);
+    await signIn(app, trusting, { job: 'a\0b', ['\ud800']: ['x\udc00'], path: 'C:\\u0000' });
+    const [row] = await query(app, `select claims from api_tokens where claims ? 'job'`);
+    expect(row?.['claims']).toMatchObject({ job: 'a\ufffdb', '\ufffd': ['x\ufffd'], path: 'C:\\u0000' });
+  });
+
   test('with given keys sends no request', async () => {
     const key = await makeKey('ES256', 'given');
     const jwks = { keys: [key.jwk] };
@@ -500,6 +507,17 @@ describe('an id token is exchanged', () => {
     expect(valid).toHaveLength(1);
     const { json } = await ok(app.call('GET', '/api/orgs/race/tokens', { auth: trusting.auth }));
     expect(json.tokens).toHaveLength(1);
+  });
+
+  test('twice at the same time: the refusal is recorded', async () => {
+    const trusting = await trust(app, issuer, 'meanwhile', [allow()]);
+    const token = await issuer.sign('meanwhile');
+    await using gate = await holdInserts(app, 'exchanged_id_tokens');
+    const answers = [exchange(app, 'meanwhile', token), exchange(other, 'meanwhile', token, { expiration: '60' })];
+    await gate.reached(2);
+    await gate.release();
+    expect((await Promise.all(answers)).map(({ status }) => status).sort()).toEqual([200, 400]);
+    expect(await events(trusting, 'exchanged before')).toHaveLength(1);
   });
 
   test('again by an issuer that was removed and added: not once more', async () => {

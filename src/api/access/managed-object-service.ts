@@ -4,6 +4,7 @@ import {
   type ManagedObjectRow,
 } from '../../shared/access/managed-object-repository.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { isStorableJson } from '../../shared/platform/json/storable-json.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -67,13 +68,13 @@ export class ManagedObjectService {
   ): Promise<void> {
     const names = set.map(tokenOf);
     if (new Set(names).size < names.length) throw new InvalidRequestError('set names an object twice');
+    if (!set.every(({ labels, name, object }) => isStorableJson([labels, name, object])))
+      throw new InvalidRequestError('A name or label is not valid text');
     const rows = set.map(({ labels, secretDigest = null, ...each }) => ({
       ...each,
       secretDigest,
       labels: JSON.stringify(labels),
     }));
-    if (!rows.every(({ labels, name, object }) => [labels, name, object].every((each) => each.isWellFormed())))
-      throw new InvalidRequestError('A name or label is not valid text');
     await this.#db.inTransaction(async (tx) => {
       await lockManagement(tx, organization, caller);
       if (set.length + remove.length === 0) return audit.settle();

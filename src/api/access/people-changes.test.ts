@@ -25,10 +25,26 @@ test('changes that nobody can repeat wait for each other as long as for the lock
   expect(await patient).toBe('done');
 });
 
+test('a change that nobody can repeat is not refused because many wait', async () => {
+  const { change, first, release } = begin();
+  const all = Promise.all(Array.from({ length: 150 }, (_, at) => change(async () => at, patientLockMs)));
+  await jest.advanceTimersByTimeAsync(patientLockMs);
+  release();
+  await first;
+  expect(await all).toHaveLength(150);
+});
+
 test('other changes wait ten seconds', async () => {
   const { change, first, release } = begin();
-  const refused = expect(change(async () => 'done')).rejects.toThrow(UnavailableError);
-  await jest.advanceTimersByTimeAsync(10_000);
+  let isRefused = false;
+  const refused = expect(
+    change(async () => 'done').finally(() => {
+      isRefused = true;
+    }),
+  ).rejects.toThrow(UnavailableError);
+  await jest.advanceTimersByTimeAsync(9_999);
+  expect(isRefused).toBe(false);
+  await jest.advanceTimersByTimeAsync(1);
   await refused;
   release();
   await first;

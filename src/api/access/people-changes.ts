@@ -31,5 +31,6 @@ export function changePeople<T>(
       await createPeopleRepository(tx).lock(waitMs);
       return work(tx);
     });
-  return semaphore.run(of, null, change, Math.max(limits.waitMs, waitMs + turnMs));
+  const patient = { waitMs: waitMs + turnMs, waitingPerCaller: limits.waiting };
+  return semaphore.run(of, null, change, waitMs > lockMs ? patient : {});
 }

@@ -4,9 +4,12 @@ import { createAuditSendingRepository } from '../../shared/audit/audit-sending-r
 import { backupTasks, readBackupStatus } from '../../shared/backup/backup-status.ts';
 import { createArchivingRepository } from '../../shared/events/archiving-repository.ts';
 import type { QueueName } from '../../shared/jobs/queue-names.ts';
-import { nextTime } from '../../shared/platform/config/schedule.ts';
+import { nextTime, overdueMs } from '../../shared/platform/config/schedule.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
+import {
+  createScheduledTaskRepository,
+  type ScheduledTaskRepository,
+} from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
 import { createDueIndexRepository } from '../../shared/search/due-index-repository.ts';
 import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';
@@ -26,6 +29,8 @@ const maxTables = 12;
 const storageDays = 90;
 const maxMigrations = 10;
 const maxBackups = 50;
+/** The task that makes backups looks every minute. */
+const unattendedMs = 10 * 60_000;
 
 /** The state of the whole installation, for operators. Makes only cheap reads. */
 export class OperatorQueries {
@@ -103,9 +108,9 @@ export class OperatorQueries {
       throw new ConflictError(
         `The job ${name} cannot be rerun here: only its caller can retry it, or it failed over an hour ago`,
       );
-    await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
     // Running it twice does no harm; a lost job would wait for the next sweep.
     await dispatcher.enqueue(retry);
+    await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
     await queries?.discard(queue, id);
   }
 
@@ -158,7 +163,12 @@ export class OperatorQueries {
   /** Scheduled backups as the tasks last saw them, the newest first. */
   async backups() {
     const runs = createScheduledTaskRepository(this.#context.db);
-    const [{ backups: found, verification }, tasks] = await Promise.all([readBackupStatus(runs), runs.list()]);
+    const [{ backups: found, verification }, tasks, now] = await Promise.all([
+      readBackupStatus(runs),
+      runs.list(),
+      runs.readClock(),
+    ]);
+    const unattendedSince = found && findUnattended(tasks, now);
     const failureOf = (task: string) => {
       const { error = null, failedAt = null } = tasks.find(({ name }) => name === task) ?? {};
       return failedAt && { at: failedAt.toISOString(), error };
@@ -166,10 +176,15 @@ export class OperatorQueries {
     const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
     return {
       /** Null: no worker makes any. */
-      plan: found && {
-        ...{ location: found.location, keep: found.keep, schedule: found.schedule },
-        nextAt: nextTime(found.schedule)?.toISOString() ?? null,
-      },
+      plan:
+        found && unattendedSince === null
+          ? {
+              ...{ location: found.location, keep: found.keep, schedule: found.schedule },
+              nextAt: nextTime(found.schedule)?.toISOString() ?? null,
+            }
+          : null,
+      /** Since when no worker has looked whether one is due, although one did; null: one does, or none ever did. */
+      unattendedSince: unattendedSince?.toISOString() ?? null,
       backups: (found?.backups ?? [])
         .slice(0, maxBackups)
         .map(({ verifiedAt, ...backup }) => ({ ...backup, verifiedAt: iso(verifiedAt) })),
@@ -184,20 +199,30 @@ export class OperatorQueries {
 
   /** Background tasks: when they ran, and their backlogs, counted up to a limit. */
   async maintenance() {
-    const { config, db } = this.#context;
-    const isSent = config.audit.receiverUrl !== null;
-    const [runs, archiving, encode, index, deliveries, unchainedSeconds, unsentSeconds, migrations] = await Promise.all(
-      [
-        createScheduledTaskRepository(db).list(),
+    const { compactions, config, db, documentChecks, rollbackState } = this.#context;
+    const { isExported, receiverUrl } = config.audit;
+    const tasks = createScheduledTaskRepository(db);
+    const sending = createAuditSendingRepository(db);
+    const [runs, archiving, encode, index, deliveries, unchainedSeconds, unsentSeconds, unexportedSeconds, migrations] =
+      await Promise.all([
+        tasks.list(),
         createArchivingRepository(db).countWaiting(),
         createVersionRepository(db).countDue(maxCounted),
         createDueIndexRepository(db).countDue(),
         createDeliveryRepository(db).countDue(),
         createAuditChainRepository(db).readUnchainedSeconds(),
-        isSent ? createAuditSendingRepository(db).readWaitingSeconds('sent') : null,
+        receiverUrl === null ? null : sending.readWaitingSeconds('sent'),
+        isExported ? sending.readWaitingSeconds('exported') : null,
         createMigrationListRepository(db).list(maxMigrations),
-      ],
-    );
+      ]);
+    const [journals, documents, { backups }, now] = await Promise.all([
+      compactions.countFaultyStacks(),
+      documentChecks.readStatistics(),
+      readBackupStatus(tasks),
+      tasks.readClock(),
+    ]);
+    const newest = backups?.backups[0];
+    const isMade = newest && findUnattended(runs, now) === null;
     const iso = (time: Date | null) => time?.toISOString() ?? null;
     return {
       runs: runs.map(({ endedAt, failedAt, startedAt, ...run }) => ({
@@ -208,11 +233,27 @@ export class OperatorQueries {
       })),
       /** How many wait. */
       waiting: { archiving, encode, index, deliveries: deliveries.count },
-      /** Age of the oldest event that is not encrypted or sent yet; null: nothing is sent. */
-      audit: { unchainedSeconds, unsentSeconds },
+      /** Age of the oldest event that is not chained, sent or exported yet; null: nothing is sent or exported. */
+      audit: { unchainedSeconds, unsentSeconds, unexportedSeconds },
+      faults: {
+        /** Stacks that take no changes because of an invalid journal. */
+        blockedStacks: journals.error,
+        damagedDocuments: documents.damaged,
+        isOutgoingHeld: rollbackState.isOutgoingHeld,
+        /** How long a backup has been due; null: none is made. */
+        backupOverdueSeconds: isMade
+          ? overdueMs(backups.schedule, new Date(newest.takenAt), new Date(now)) / 1000
+          : null,
+      },
       migrations: migrations.map(({ at, name }) => ({ name, at: at.toISOString() })),
     };
   }
+}
+
+/** Since when no worker has looked whether a backup is due; null: one does. */
+function findUnattended(runs: Awaited<ReturnType<ScheduledTaskRepository['list']>>, now: number): Date | null {
+  const { isRunning = false, startedAt = null } = runs.find(({ name }) => name === backupTasks.create) ?? {};
+  return startedAt !== null && !isRunning && now - startedAt.getTime() > unattendedMs ? startedAt : null;
 }
 
 function noJob(): NotFoundError {

@@ -74,8 +74,8 @@ export class UserDirectory {
           await audit.record(tx, { organization, object: login, details: { siteAdmin } });
       }
       // Also for a user whom the identity provider has deactivated, who then stays so until an operator decides.
-      if (active === false) await people.setActive(user.id, false);
-      if (active !== undefined && active !== user.isActive) {
+      const isTaken = active === false && (await people.setActive(user.id, false));
+      if (isTaken || (active !== undefined && active !== user.isActive)) {
         if (active) await people.setActive(user.id, true);
         const action = active ? 'user.reactivate' : 'user.deactivate';
         for (const organization of [null, ...(await people.listOrganizationsOf(login))])

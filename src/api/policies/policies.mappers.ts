@@ -44,6 +44,6 @@ export function policyGroupResponse(
 }
 
 function versionOf(versionTag: string, isForProvider: boolean) {
-  if (!/^\d{1,9}$/.test(versionTag)) return { versionTag };
+  if (!/^[1-9]\d{0,8}$/.test(versionTag)) return { versionTag };
   return { version: Number(versionTag), ...(isForProvider ? { versionTag } : {}) };
 }

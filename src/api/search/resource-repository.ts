@@ -160,7 +160,7 @@ export function createResourceRepository(db: Queryable) {
           where r.stack_id = ${stackId}
             and ${after === null ? always : sql.fragment`(r.place, r.key) > (${after.place}::text, ${after.key}::text)`}
             and ${type === null ? always : sql.fragment`r.type = ${type}`}
-            and ${text === null ? always : sql.fragment`position(${text} in lower(r.urn)) > 0`}
+            and ${text === null ? always : sql.fragment`position(lower(${text}::text) in lower(r.urn)) > 0`}
             and ${within === null ? always : within.parent === null ? sql.fragment`r.parent is null` : sql.fragment`r.parent = ${within.parent}`}
           order by r.place, r.key limit ${limit}
         ) r ${joins} order by r.place, r.key`),

@@ -230,7 +230,7 @@ export class StackService {
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id, { organization: ref.organization });
     // A state that cannot be assembled must not prevent the deletion. Its journal is kept with the stack.
-    else await reclaimStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
+    else await reclaimStack(this.#context, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
     const ruled = await createUpdateRuleRepository(db).findStack(ref);
     const unindexed = ruled ? await awaitConsumers(db, ruled) : [];
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;

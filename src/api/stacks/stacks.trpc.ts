@@ -93,7 +93,7 @@ export const stacksRouter = router({
     // The page is for operators, too, whose site is fenced or whose database takes no writes: it goes on without the outputs.
     const unrecorded = { ...found, outputs: null };
     if (isShown && services.readOnly.isFenced) return unrecorded;
-    const read = { view: 'outputs', stackVersion: found.version } as const;
+    const read = { view: 'outputs', stackVersion: found.version, createdAt: found.createdAt } as const;
     try {
       if (isShown) await services.valueReads.record(request.trail(caller, ofRead, 'stack.export'), caller, ref, read);
     } catch (error) {

@@ -26,7 +26,7 @@ export const resourcesRouter = router({
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, text: part, type, ...ref } }) => {
       const position = decodeCursor(cursor, CursorFields);
       const after = position && { place: position[0], key: position[1] };
-      const filter = { text: part?.trim().toLowerCase() || null, type: type || null, within: null };
+      const filter = { text: part?.trim() || null, type: type || null, within: null };
       const found = await services.resources.list(ref, filter, after, limit);
       return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
     }),

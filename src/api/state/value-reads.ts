@@ -15,9 +15,14 @@ interface ValueRead {
   readonly view: 'resource' | 'differences' | 'outputs';
   /** The other version, or the other stack. */
   readonly comparedWith?: number | string;
+  /** When the stack was created: after its deletion, another may have its name. */
+  readonly createdAt?: string;
 }
 
-/** Records that procedures show parts of states: the same token, version and view once a minute, outputs once an hour. */
+/**
+ * Records that procedures show parts of states: the same token, address, program, version and view once a minute, outputs of the same stack once
+ * an hour.
+ */
 export class ValueReads {
   readonly #context: Pick<ApiContext, 'db' | 'readOnly'>;
   readonly #recent = new LRUCache<string, true>({ max: capacity, ttl: minuteMs });
@@ -27,11 +32,18 @@ export class ValueReads {
   }
 
   /** Call before the response. Throws UnavailableError if the event cannot be committed, and ReadOnlyError once another site has taken over. */
-  async record(audit: AuditTrail, { tokenId }: Caller, ref: StackRef, { view, ...read }: ValueRead): Promise<void> {
+  async record(
+    audit: AuditTrail,
+    { tokenId }: Caller,
+    ref: StackRef,
+    { createdAt, view, ...read }: ValueRead,
+  ): Promise<void> {
     const { db, readOnly } = this.#context;
     readOnly.assertNotFenced();
     const object = formatStackRef(ref);
-    const key = JSON.stringify([tokenId, object, view, read.stackVersion, read.comparedWith]);
+    const { address, userAgent } = audit.source;
+    const { comparedWith, stackVersion } = read;
+    const key = JSON.stringify([tokenId, address, userAgent, object, createdAt, view, stackVersion, comparedWith]);
     if (this.#recent.has(key)) return;
     const details = { ...read, ...(view === 'outputs' ? { outputsOnly: true } : { view }), secrets: 'redacted' };
     await audit.recordRead(db, { organization: ref.organization, object, details });

@@ -72,6 +72,11 @@ test('a call does not wait longer for two jobs than for one', async () => {
   const { compaction, jobs } = open({ waitSeconds: 0.05 });
   const first = compaction.compact('a');
   await expect(compaction.compact('a')).rejects.toThrow(JobPendingError);
+  const second = compaction.compact('a');
   jobs[0]?.end();
   await first;
+  await turn();
+  expect(jobs).toHaveLength(2);
+  await expect(second).rejects.toThrow(JobPendingError);
+  jobs[1]?.end();
 });

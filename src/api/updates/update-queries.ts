@@ -4,6 +4,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import { createHistoryRepository } from '../../shared/updates/history-repository.ts';
+import { permissionOfUpdate } from '../../shared/updates/update-state.ts';
 import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -127,6 +128,8 @@ function updateView(row: OverviewUpdateRow) {
 function detailsView(row: OverviewUpdateDetailsRow) {
   return {
     ...updateView(row),
+    /** To cancel it. */
+    permission: permissionOfUpdate(row),
     baseVersion: row.baseVersion,
     resourceCount: row.resourceCount,
     config: readConfig(row.config),

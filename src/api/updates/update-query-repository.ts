@@ -35,6 +35,7 @@ export type OverviewUpdateRow = Row<typeof UpdateRow>;
 
 const DetailsRow = Type.Object({
   ...UpdateRow.properties,
+  exclusive: Type.Boolean(),
   /** JSON texts; null if they are large. */
   config: Text,
   environment: Text,
@@ -165,7 +166,7 @@ export function createUpdateQueryRepository(db: Queryable) {
     find: (stackId: string, selector: UpdateSelector) =>
       db.maybeOne(sql.rows(DetailsRow)`
         /* updateQueries.find */
-        select ${columns(maxMessage)}, ${small('config')} as config, ${small('environment')} as environment,
+        select ${columns(maxMessage)}, u.exclusive, ${small('config')} as config, ${small('environment')} as environment,
           (select c.resource_count from checkpoints c where c.id = u.checkpoint_id) as "resourceCount",
           case when not u.dry_run and u.kind <> 'preview' then (
             select p.id from updates p

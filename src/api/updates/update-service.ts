@@ -8,12 +8,11 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { JournalFaultError, JournalGapError } from '../../shared/state/journal/journal-fault.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
-import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { type Completion, createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
 import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
 import { cancelUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
-import type { EndStatus } from '../../shared/updates/update-state.ts';
+import { type EndStatus, permissionOfUpdate } from '../../shared/updates/update-state.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import { DecidingTagError } from '../access/tag-changes.ts';
@@ -234,7 +233,7 @@ export class UpdateService {
       const access = await lockAccess(tx, ref.organization, caller);
       const locked = await lockUpdate(tx, updateId);
       if (!locked) throw updateNotFound(updateId);
-      assertPermission(access, locked.stack, readTags(locked.stack.tags), found.dryRun ? 'preview' : 'write');
+      assertPermission(access, locked.stack, readTags(locked.stack.tags), permissionOfUpdate(found));
       const wasActive = await cancelUpdate(tx, locked, 'cancelled');
       if (wasActive) await audit.record(tx, endOf(locked, {}));
       else audit.settle();
@@ -246,11 +245,10 @@ export class UpdateService {
 
   /** Prepares the stack for its next change; see reclaimStack. */
   async reclaim(stackId: string, options: ReclaimOptions = {}): Promise<void> {
-    const { compactor, config, db, compactJournal } = this.#context;
+    const { compactor, config, compactJournal } = this.#context;
     const compact = (updateId: string): Promise<void> =>
       compactJournal(updateId, options.organization).catch((error: unknown) => compactor.setAside(updateId, error));
-    const ended = await reclaimStack(db, stackId, config.leaseSeconds, compact, options);
-    if (ended && ended.reason !== 'lease-expired') noteEnded(this.#context, ended);
+    await reclaimStack(this.#context, stackId, config.leaseSeconds, compact, options);
   }
 
   /** The error for a lease that was valid when the call began. */

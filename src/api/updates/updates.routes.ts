@@ -33,7 +33,7 @@ export interface Services {
 
 const tags = ['updates'];
 const read = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as const;
-/** The services ask for `write` unless the update is a preview. */
+/** The services ask for `write` unless the update is a preview that does not lock its stack. */
 const preview = { access: { kind: 'stack', permission: 'preview' } } as const;
 
 /** Routes of the lifecycle of updates that exist. */

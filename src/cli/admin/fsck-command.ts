@@ -1,7 +1,4 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { operatorSource } from '../../shared/audit/audit-event.ts';
-import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import type { AppContext } from '../../shared/context.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { type KeyRing, MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
@@ -13,7 +10,7 @@ import { fsck } from '../fsck/fsck.ts';
 import { jsonOption, jsonText } from '../output/outputs.ts';
 import { Progress } from '../output/progress.ts';
 import type { AdminSession, OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { recordCommand } from './record-command.ts';
 
 interface FsckFlags {
   readonly all?: true;
@@ -55,7 +52,8 @@ async function check(session: AdminSession, { all, fix, sample }: FsckFlags): Pr
   const ring = await openRing(session, report);
   return session.withContext(
     async (context) => {
-      if (fix) await record(context);
+      // Before the repairs, which take many transactions.
+      if (fix) await recordCommand(context.db, 'admin fsck --fix');
       const progress = new Progress();
       const onProgress = progress.report.bind(progress);
       await fsck(context, { fixes: fix ?? false, sample: all ? null : sample, ring, report, onProgress });
@@ -90,12 +88,6 @@ async function openRing(session: AdminSession, report: FsckReport): Promise<KeyR
     report.add('master-key', 'HOLDFAST_MASTER_KEYS', { detail: error.message });
     return null;
   }
-}
-
-/** Recorded before the repairs, which take many transactions. */
-async function record({ db }: AppContext): Promise<void> {
-  const event = { action: 'installation.repair', organization: null, object: 'installation', details: {} } as const;
-  await createAuditRepository(db).insert(operatorSource(operator()), event);
 }
 
 function jsonOf(report: FsckReport) {

@@ -149,9 +149,10 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
 }
 
 /** Returns the invalid journals of the stack, after compacting the journals of ended updates. */
-async function findFaults({ compactions, compactor, config, db }: AppContext, stack: StackRow) {
+async function findFaults(context: AppContext, stack: StackRow) {
+  const { compactions, compactor, config } = context;
   const compact = (updateId: string): Promise<void> => compactor.compact(updateId);
-  await reclaimStack(db, stack.id, config.leaseSeconds, compact, { admitsFault: true });
+  await reclaimStack(context, stack.id, config.leaseSeconds, compact, { admitsFault: true });
   return compactions.findFaults(stack.id);
 }
 

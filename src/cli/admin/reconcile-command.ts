@@ -8,6 +8,7 @@ import { beginReconcile, reconcile } from '../../shared/state/blobs/reconcile-bl
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { jsonOption, jsonText } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+import { recordCommand } from './record-command.ts';
 
 /** Adds `holdfast admin reconcile`. */
 export function addReconcileCommand(admin: Command, open: OpenSession): void {
@@ -20,6 +21,7 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
     .action(async ({ adoptAll = false, json }: { readonly adoptAll?: boolean; readonly json?: true }) => {
       const session = open();
       const problem = await session.withDatabase(async (db) => {
+        if (adoptAll) await recordCommand(db, 'admin reconcile --adopt-all');
         return reconcileOnce(db, session.config, { adoptAll, json: json === true });
       });
       if (problem !== null) throw new CommandRefusedError(problem);

@@ -10,6 +10,7 @@ import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
+import { recordCommand } from '../admin/record-command.ts';
 import type { CommandRun } from '../command-run.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { Progress } from '../output/progress.ts';
@@ -65,6 +66,7 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .action(() =>
       call(async (parts) => {
         await switchMove(parts);
+        await recordCommand(parts.db, 'blobs switch');
         const row = await parts.locations.find();
         console.log(`The blobs are at ${row?.mainUrl}. Change the settings to it, then run \`holdfast blobs finish\`.`);
       }),
@@ -80,6 +82,7 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .action(() =>
       call(async (parts) => {
         await cancelMove(parts);
+        await recordCommand(parts.db, 'blobs cancel');
         console.log('The blobs stay where they are.');
       }),
     );
@@ -93,6 +96,7 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
 async function copy(call: Call, { again, json, to }: Output & { again?: true; to: string }): Promise<void> {
   const { progress, session } = call;
   await beginMove(call, to);
+  await recordCommand(call.db, 'blobs copy');
   const move = await openMove(call, 'copying');
   const onProgress = ({ done, total }: PassProgress): void => progress.report('blobs', done, total);
   const result = again
@@ -149,6 +153,8 @@ async function isRight(context: AppContext, key: string): Promise<boolean> {
 async function finish(call: Call, empty: boolean): Promise<void> {
   const { locations, progress, session } = call;
   const onProgress = ({ done, total }: PassProgress): void => progress.report('deleted', done, total);
+  if ((await locations.find())?.phase === 'switched')
+    await recordCommand(call.db, empty ? 'blobs finish --empty' : 'blobs finish');
   const { deleted, left } = empty
     ? await withHashes(session, (context) =>
         finishMove(call, { empty, onProgress, repair: (key) => isRight(context, key) }),

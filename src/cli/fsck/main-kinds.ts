@@ -39,7 +39,8 @@ export const mainKinds = {
   },
   head: {
     means: 'The newest state of a stack is not the state of its newest version.',
-    remedy: 'Compare both with `pulumi stack export --version`, and run `holdfast admin restore STACK --version N`.',
+    remedy:
+      'Compare both with `pulumi stack export --version`, and run `holdfast admin restore ORG/PROJECT/STACK VERSION`.',
     repair: null,
   },
   'foreign-state': {
@@ -65,7 +66,7 @@ export const mainKinds = {
   'journal-counter': {
     means: 'A journal does not have as many entries as were acknowledged.',
     remedy:
-      'Run `holdfast admin journal STACK`, then `pulumi state repair` and `pulumi refresh`, and compare with the provider.',
+      'Run `holdfast admin journal ORG/PROJECT/STACK`, then `pulumi state repair` and `pulumi refresh`, and compare with the provider.',
     repair: null,
   },
   'journal-open': {

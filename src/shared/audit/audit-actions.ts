@@ -81,7 +81,7 @@ export const auditActions = {
   'approval.give': 'Approved what the runs of a commit delete or replace',
   'approval.withdraw': 'Withdrew the approval of a commit, or the request for it',
   'approval.use': 'An update passes because its commit is approved',
-  'installation.repair': 'Let fsck repair what it found',
+  'installation.repair': 'Repair, delete or move what is stored, by a command',
   'installation.take-over': 'Declared the database the right one after a restore or failover',
   'installation.read-only': 'Made the installation read-only, or ended that',
   'site.promote': 'Made a site the one that writes',

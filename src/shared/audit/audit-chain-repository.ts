@@ -11,6 +11,8 @@ const StateRow = Type.Object({
   isReached: Type.Boolean(),
   /** Events before this month were dropped: `YYYY-MM-DD`. */
   droppedBefore: Type.String(),
+  /** Whether that month lies in the future: retention drops only months that have ended. */
+  isDroppedAhead: Type.Boolean(),
 });
 
 const EventRow = Type.Object({
@@ -45,6 +47,8 @@ const BatchRow = Type.Object({
 });
 export type BatchRow = Row<typeof BatchRow>;
 
+const DroppedRow = Type.Object({ organizationId: Type.String(), baseBatch: Type.Integer() });
+
 const HashRow = Type.Object({ batch: Type.Integer(), hash: Bytes });
 
 const NumberRow = Type.Object({ number: Type.Integer() });
@@ -65,7 +69,8 @@ export function createAuditChainRepository(db: Queryable) {
     organization_id as "organizationId", batch, hash, base_batch as "baseBatch", base_hash as "baseHash"`;
   const state = sql.fragment`
     chained_through as "chainedThrough", horizon_through as "horizonThrough",
-    horizon_xid < pg_snapshot_xmin(pg_current_snapshot()) as "isReached", dropped_before::text as "droppedBefore"`;
+    horizon_xid < pg_snapshot_xmin(pg_current_snapshot()) as "isReached", dropped_before::text as "droppedBefore",
+    dropped_before > now() at time zone 'UTC' as "isDroppedAhead"`;
   const inRange = ({ after, since, through }: EventRange) => sql.fragment`
     number > ${after} and number <= ${through} and occurred_at >= ${since}::date::timestamp at time zone 'UTC'`;
   return {
@@ -159,6 +164,14 @@ export function createAuditChainRepository(db: Queryable) {
     findChain: (organizationId: string) =>
       db.maybeOne(sql.rows(ChainRow)`
         /* auditChaining.findChain */ select ${chain} from audit_chains where organization_id = ${organizationId}`),
+
+    /** Chains with batches that precede their beginning and are not deleted yet. */
+    listDropped: () =>
+      db.any(sql.rows(DroppedRow)`
+        /* auditChaining.listDropped */
+        select organization_id as "organizationId", base_batch as "baseBatch" from audit_chains c
+        where base_batch > 0
+          and exists (select 1 from audit_batches b where b.organization_id = c.organization_id and b.batch <= c.base_batch)`),
 
     /** Batches in the order of chaining, after the given one. */
     listBatches: (

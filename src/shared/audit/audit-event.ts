@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { storableJson } from '../platform/json/storable-json.ts';
 import type { AuditAction } from './audit-actions.ts';
 
 const Text = Type.Union([Type.String(), Type.Null()]);
@@ -105,18 +106,13 @@ export function ciRunOf(environment: object): string | null {
     const value = values[`ci.${name}`];
     return typeof value === 'string' && value !== '' ? [[name, value.slice(0, maxCiChars).toWellFormed()]] : [];
   });
-  return found.length === 0 ? null : withoutNul(JSON.stringify(Object.fromEntries(found)));
+  return found.length === 0 ? null : storableJson(Object.fromEntries(found));
 }
 
 const maxDetailsChars = 8_192;
 
 /** The details as JSON; replaced by their size if they are too long. */
 export function detailsJson(details: Readonly<Record<string, unknown>>): string {
-  const json = withoutNul(JSON.stringify(details));
+  const json = storableJson(details);
   return json.length <= maxDetailsChars ? json : JSON.stringify({ omittedChars: json.length });
-}
-
-/** Postgres cannot convert an escaped NUL when the text is read as JSON. */
-function withoutNul(json: string): string {
-  return json.replaceAll('\\u0000', '\\ufffd');
 }

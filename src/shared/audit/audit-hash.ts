@@ -42,12 +42,17 @@ export function headKey(organizationId: string, batch: number, hash: Buffer): st
   return `${headPrefix(organizationId)}${String(batch).padStart(12, '0')}-${hash.toString('hex')}`;
 }
 
+/** Of the heads of all chains. */
+export const headsPrefix = 'audit/heads/';
+
 export function headPrefix(organizationId: string): string {
-  return `audit/heads/${organizationId}/`;
+  return `${headsPrefix}${organizationId}/`;
 }
 
-/** The batch and the hash in a key of `headKey`; null for other keys. */
-export function readHeadKey(key: string): { readonly batch: number; readonly hash: string } | null {
-  const [, batch, hash] = /\/(\d{12})-([0-9a-f]{64})$/.exec(key) ?? [];
-  return batch && hash ? { batch: Number(batch), hash } : null;
+/** The chain, the batch and the hash in a key of `headKey`; null for other keys. */
+export function readHeadKey(
+  key: string,
+): { readonly organizationId: string; readonly batch: number; readonly hash: string } | null {
+  const [, organizationId, batch, hash] = /\/([0-9a-f-]{36})\/(\d{12})-([0-9a-f]{64})$/.exec(key) ?? [];
+  return organizationId && batch && hash ? { organizationId, batch: Number(batch), hash } : null;
 }

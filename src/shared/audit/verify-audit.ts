@@ -7,13 +7,15 @@ import {
   createAuditChainRepository,
   type EventRange,
 } from './audit-chain-repository.ts';
-import { hashBatch, hashBytes, hashEvent, headPrefix, readHeadKey } from './audit-hash.ts';
+import { hashBatch, hashBytes, hashEvent, headPrefix, headsPrefix, readHeadKey } from './audit-hash.ts';
 import { serverId } from './audit-repository.ts';
 
 const batchesAtOnce = 50;
 /** More events than one pass of the chaining has. */
 const eventsAtOnce = 1_000;
 const headsAtOnce = 500;
+/** What a database says whose retention has dropped nothing. */
+const nothingDropped = '0001-01-01';
 
 /** A problem in the chain of an organization. */
 export interface AuditProblem {
@@ -66,6 +68,7 @@ class AuditVerifier {
   readonly chains = new Map<string, Progress>();
   readonly #auditChains: ReturnType<typeof createAuditChainRepository>;
   readonly #only: string | null;
+  #droppedBefore = nothingDropped;
   events = 0;
 
   constructor(db: Queryable, only: string | null) {
@@ -83,7 +86,14 @@ class AuditVerifier {
       if (!this.#isMeant(chain.organizationId)) continue;
       this.chains.set(chain.organizationId, { chain, batch: chain.baseBatch, hash: chain.baseHash });
     }
-    const { droppedBefore, chainedThrough } = await this.#auditChains.readState();
+    const { droppedBefore, chainedThrough, isDroppedAhead } = await this.#auditChains.readState();
+    this.#droppedBefore = droppedBefore;
+    if (isDroppedAhead)
+      this.#report(serverId, 'chain', `events before ${droppedBefore} were dropped, which lies in the future`);
+    if (droppedBefore === nothingDropped)
+      for (const [id, { batch }] of this.chains)
+        if (batch > 0)
+          this.#report(id, 'chain', `batches 1 to ${batch} are missing, but retention has dropped nothing`);
     let after = { throughNumber: 0, organizationId: serverId, batch: 0 };
     let window: BatchRow[] = [];
     let windowAfter = 0;
@@ -115,7 +125,7 @@ class AuditVerifier {
 
   /** Compares a batch with its own hash and with the batch before. */
   #compareBatch(row: BatchRow): void {
-    const { batch, hash, organizationId, previousHash } = row;
+    const { batch, hash, month, organizationId, previousHash } = row;
     if (!this.#isMeant(organizationId)) return;
     const progress = this.chains.get(organizationId);
     if (!progress) {
@@ -126,7 +136,9 @@ class AuditVerifier {
     if (batch <= progress.chain.baseBatch) return;
     if (batch !== progress.batch + 1)
       this.#report(organizationId, 'chain', `batch ${batch} comes after batch ${progress.batch}`);
-    else if (!previousHash.equals(progress.hash))
+    else if (batch === progress.chain.baseBatch + 1 && month < this.#droppedBefore)
+      this.#report(organizationId, 'chain', `batch ${batch} is of a month that was dropped`);
+    if (batch === progress.batch + 1 && !previousHash.equals(progress.hash))
       this.#report(organizationId, 'chain', `batch ${batch} does not continue batch ${progress.batch}`);
     if (!hash.equals(hashBatch(row))) this.#report(organizationId, 'chain', `batch ${batch} was changed`);
     if (batch === progress.chain.batch && !hash.equals(progress.chain.hash))
@@ -178,37 +190,50 @@ class AuditVerifier {
       if (!found.has(number)) this.#report(organizationId, 'missing', `event ${number} of batch ${batch} is missing`);
   }
 
-  /** Compares the chains with their heads in the blob store. */
+  /** Compares the chains with the heads in the blob store, which may have more chains. */
   async compareHeads(blobs: BlobStore): Promise<void> {
-    for (const [id, { batch: last, chain }] of this.chains) {
-      let newest = 0;
-      let heads: Head[] = [];
-      for await (const head of listHeads(blobs, id)) {
-        newest = Math.max(newest, head.batch);
-        if (head.batch >= chain.baseBatch) heads.push(head);
-        if (heads.length < headsAtOnce) continue;
-        await this.#compareHashes(chain, heads);
-        heads = [];
-      }
-      await this.#compareHashes(chain, heads);
-      if (newest <= last) continue;
+    // Before the heads, which retention deletes before the batches.
+    const dropping = new Set((await this.#auditChains.listDropped()).map(({ organizationId }) => organizationId));
+    const newest = new Map<string, number>();
+    const dropped = new Map<string, number>();
+    let heads: Head[] = [];
+    for await (const head of listHeads(blobs, this.#only)) {
+      const { batch, organizationId: id } = head;
+      newest.set(id, Math.max(newest.get(id) ?? 0, batch));
+      const baseBatch = this.chains.get(id)?.chain.baseBatch ?? 0;
+      if (batch >= baseBatch) heads.push(head);
+      else if (!dropping.has(id)) dropped.set(id, Math.max(dropped.get(id) ?? 0, batch));
+      if (heads.length < headsAtOnce) continue;
+      await this.#compareHashes(heads);
+      heads = [];
+    }
+    await this.#compareHashes(heads);
+    for (const [id, batch] of dropped)
+      this.#report(id, 'head', `the blob store has the hash of batch ${batch}, which retention has not dropped`);
+    for (const [id, batch] of newest) {
+      if (batch <= (this.chains.get(id)?.batch ?? 0)) continue;
       // Read again: a head is stored after its batch, which may have been chained meanwhile.
-      const end = (await this.#auditChains.findChain(id))?.batch ?? 0;
-      if (newest > end)
-        this.#report(id, 'head', `the chain ends at batch ${end}, but the blob store has the hash of batch ${newest}`);
+      const chain = await this.#auditChains.findChain(id);
+      const end = chain ? `ends at batch ${chain.batch}` : 'is missing';
+      if (batch > (chain?.batch ?? 0))
+        this.#report(id, 'head', `the chain ${end}, but the blob store has the hash of batch ${batch}`);
     }
   }
 
-  async #compareHashes({ baseBatch, baseHash, organizationId }: ChainRow, heads: readonly Head[]): Promise<void> {
-    const rows = await this.#auditChains.listHashes(
-      organizationId,
-      heads.map(({ batch }) => batch),
-    );
-    const hashes = new Map([...rows, { batch: baseBatch, hash: baseHash }].map((each) => [each.batch, each.hash]));
-    for (const { batch, hash } of heads) {
-      const own = hashes.get(batch)?.toString('hex');
-      if (own !== undefined && own !== hash)
-        this.#report(organizationId, 'head', `the blob store has another hash of batch ${batch}`);
+  async #compareHashes(heads: readonly Head[]): Promise<void> {
+    for (const [id, group] of Map.groupBy(heads, ({ organizationId }) => organizationId)) {
+      const rows = await this.#auditChains.listHashes(
+        id,
+        group.map(({ batch }) => batch),
+      );
+      const hashes = new Map(rows.map((each) => [each.batch, each.hash]));
+      const chain = this.chains.get(id)?.chain;
+      if (chain) hashes.set(chain.baseBatch, chain.baseHash);
+      for (const { batch, hash } of group) {
+        const own = hashes.get(batch)?.toString('hex');
+        if (own !== undefined && own !== hash)
+          this.#report(id, 'head', `the blob store has another hash of batch ${batch}`);
+      }
     }
   }
 
@@ -224,15 +249,17 @@ class AuditVerifier {
 /** The hash of a batch in the blob store. */
 interface Head {
   readonly key: string;
+  readonly organizationId: string;
   readonly batch: number;
   readonly hash: string;
 }
 
-/** The heads of a chain in the blob store. */
-export async function* listHeads(blobs: BlobStore, organizationId: string): AsyncGenerator<Head> {
+/** The heads of a chain in the blob store; null: of all chains. */
+export async function* listHeads(blobs: BlobStore, organizationId: string | null): AsyncGenerator<Head> {
+  const prefix = organizationId === null ? headsPrefix : headPrefix(organizationId);
   let after: string | undefined;
   do {
-    const page = await blobs.list(headPrefix(organizationId), after);
+    const page = await blobs.list(prefix, after);
     for (const { key } of page.blobs) {
       const head = readHeadKey(key);
       if (head) yield { key, ...head };

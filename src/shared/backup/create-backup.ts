@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createZstdCompress } from 'node:zlib';
+import { headsPrefix } from '../audit/audit-hash.ts';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { once } from '../platform/blobs/blob-streams.ts';
 import { inParallel } from '../platform/blobs/in-parallel.ts';
@@ -38,7 +39,7 @@ interface BackupParts {
   readonly signal: AbortSignal;
 }
 
-/** Blobs of documents. They have a row each; only the ones that are in use are copied. All others are copied. */
+/** Of the blobs without a row, which are all copied. Not what else is in the bucket, which may be the backups themselves. */
 const auditPrefix = 'audit/';
 const keysAtOnce = 5_000;
 const blobsAtOnce = 8;
@@ -88,12 +89,14 @@ async function copyAll(parts: BackupParts, id: string): Promise<Manifest> {
   // From now on, a prune deletes no blobs.
   await target.put(backupKeys.start(id), once(Buffer.from('\n')));
   const known = await KnownBlobs.open(target);
+  const needed = new KeyPages();
+  // Before the snapshot, which then has each batch whose head is copied.
+  for await (const keys of listAll(source.blobs, headsPrefix)) needed.push(keys);
   await copies.beginSnapshot();
   const about = await copies.describe();
   const position = await copies.readPosition();
   const migrations = await copies.listMigrations();
   const tables = await copyTables(parts, id);
-  const needed = new KeyPages();
   for (let page: string[], after = ''; ; after = page.at(-1) as string) {
     page = await copies.listReferencedBlobs(after, keysAtOnce);
     needed.push(page);
@@ -102,7 +105,8 @@ async function copyAll(parts: BackupParts, id: string): Promise<Manifest> {
   // Sequences have no snapshot: read last, they are past all rows.
   const sequences = await copies.listSequences();
   await copies.end();
-  for await (const keys of listOthers(source.blobs)) needed.push(keys);
+  for await (const keys of listAll(source.blobs, auditPrefix))
+    needed.push(keys.filter((key) => !key.startsWith(headsPrefix)));
   const copied = await new BlobCopies(parts, id, known).run(needed);
   const manifest: Manifest = {
     ...{ format: 1, id, takenAt: about.takenAt.toISOString(), finishedAt: new Date().toISOString() },
@@ -153,10 +157,9 @@ async function deleteTables(target: BlobStore, id: string): Promise<void> {
   }
 }
 
-/** Blobs without a row: heads and exports of the audit log. Not what else is in the bucket, which may be the backups themselves. */
-async function* listOthers(blobs: BlobStore): AsyncGenerator<string[]> {
+async function* listAll(blobs: BlobStore, prefix: string): AsyncGenerator<string[]> {
   for (let after: string | undefined; ; ) {
-    const page = await blobs.list(auditPrefix, after);
+    const page = await blobs.list(prefix, after);
     yield page.blobs.map(({ key }) => key);
     if (page.next === null) return;
     after = page.next;

@@ -1,3 +1,4 @@
+import { changeCounts } from '../updates/change-counts.ts';
 import { cliConfig, isConfigValue } from '../updates/cli-texts.ts';
 import { TransferError } from './diy-layout.ts';
 
@@ -63,10 +64,10 @@ export function readHistoryInfo(name: string, text: string): HistoryInfo {
     kind: String(info['kind'] ?? ''),
     ...{ startTime: secondsOf(info['startTime']), endTime: secondsOf(info['endTime']) },
     message: typeof info['message'] === 'string' ? storable(info['message']) : '',
-    environment: storable(JSON.stringify(info['environment'] ?? {})),
-    config: storable(JSON.stringify(toServiceConfig(info['config'] ?? {}))),
+    environment: JSON.stringify(info['environment'] ?? {}),
+    config: JSON.stringify(toServiceConfig(info['config'] ?? {})),
     result: String(info['result'] ?? ''),
-    resourceChanges: storable(JSON.stringify(info['resourceChanges'] ?? {})),
+    resourceChanges: changeCounts(JSON.parse(JSON.stringify(info['resourceChanges'] ?? {}))),
     version: versionOf(info['version']),
   };
 }
@@ -143,13 +144,13 @@ export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
     key,
     { string: String(string ?? ''), secret: secret === true, object: object === true },
   ]);
-  return { ...readHistoryInfo('the update', texts), config: storable(JSON.stringify(Object.fromEntries(config))) };
+  return { ...readHistoryInfo('the update', texts), config: JSON.stringify(Object.fromEntries(config)) };
 }
 
 /** The environment of an update, as JSON text, with who requested it in the source. */
 export function withRequester(environment: string, requester: string | null): string {
   if (requester === null) return storable(environment);
-  return storable(JSON.stringify({ ...(JSON.parse(environment) as object), ...requestedIn(requester) }));
+  return JSON.stringify({ ...(JSON.parse(environment) as object), ...requestedIn(requester) });
 }
 
 /** Who requested an imported update in the source; null if that is not known. */
@@ -240,7 +241,7 @@ function numberOf(value: unknown): number {
   return Number(typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
 }
 
-/** Postgres stores no NUL. */
+/** Postgres stores no NUL and no half pair of surrogates. JSON texts have only escapes of them, which it keeps. */
 export function storable(text: string): string {
-  return text.replaceAll('\0', '\ufffd').replaceAll('\\u0000', '\\ufffd').toWellFormed();
+  return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

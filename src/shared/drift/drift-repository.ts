@@ -56,7 +56,7 @@ export function createDriftRepository(db: Queryable) {
         select r.update_id as "updateId", r.number, r.stack_id as "stackId", p.organization_id as "organizationId", u.kind,
           case when octet_length(u.resource_changes) <= 65536 then u.resource_changes else '{}' end as "resourceChanges",
           coalesce(s.resource_count, 0) > 0 as "hasResources",
-          coalesce(u.environment ~ '"pulumi\\.flag\\.(target|exclude)":"', false) as "isPartial"
+          coalesce(u.environment ~ '"pulumi\\.flag\\.((target|target-replace|exclude)":"|exclude-protected":"true")', false) as "isPartial"
         from drift_runs r join updates u on u.id = r.update_id join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
         where r.state = 'waiting' and ${after === null ? sql.fragment`true` : sql.fragment`(r.number, r.update_id) > (${after.number}, ${after.updateId}::uuid)`}
         order by r.number, r.update_id limit ${limit}`),

@@ -1,6 +1,7 @@
 import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
 import { JsonScanner, type ValueListener } from '../platform/json/json-scanner.ts';
 import { denseSliceBytes, scanInSlices } from '../platform/slices/slices.ts';
+import { changeCounts } from '../updates/change-counts.ts';
 import type { EngineEventText } from './event-repository.ts';
 
 /** The CLI sends at most 50 (pkg/backend/httpstate/client/client.go), but a small body can contain millions. */
@@ -77,7 +78,7 @@ class EventBatchSplitter {
     } else if (kind === 'string' && isUrnPath(path)) {
       if (end - start <= maxUrnBytes) this.#event.addUrn(path, this.#text(start, end));
     } else if (path.length === 4 && path[2] === 'summaryEvent' && path[3] === 'resourceChanges' && kind === 'object') {
-      this.#resourceChanges = end - start > maxCountsBytes ? null : readCounts(this.#text(start, end));
+      this.#resourceChanges = end - start > maxCountsBytes ? null : changeCounts(JSON.parse(this.#text(start, end)));
     }
   };
 
@@ -190,11 +191,4 @@ class EventReader {
 /** The text, or null if Postgres does not accept it. */
 function validText(text: string): string | null {
   return text.isWellFormed() && !text.includes('\0') ? text : null;
-}
-
-function readCounts(text: string): string {
-  const counts = Object.entries(JSON.parse(text) as Record<string, unknown>).filter(([, count]) =>
-    Number.isSafeInteger(count),
-  );
-  return JSON.stringify(Object.fromEntries(counts));
 }

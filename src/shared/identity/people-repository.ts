@@ -141,13 +141,16 @@ export function createPeopleRepository(db: Queryable) {
       db.query(sql.nothing`
         /* people.removeMembership */ delete from memberships where organization_id = ${organizationId} and user_id = ${userId}`),
 
-    /** From then on, only this method can reactivate a deactivated user; an identity provider cannot. */
-    setActive: (userId: string, isActive: boolean) =>
-      db.query(sql.nothing`
+    /** From then on, only this method can reactivate a deactivated user; an identity provider cannot. Returns whether the provider had deactivated it. */
+    setActive: async (userId: string, isActive: boolean): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(Type.Object({ wasProviders: Type.Boolean() }))`
         /* people.setActive */
-        update users set deactivated_at = case when ${isActive} then null else coalesce(deactivated_at, now()) end,
+        with found as (select id, provider_deactivated_at is not null as was_providers from users where id = ${userId} for update)
+        update users u set deactivated_at = case when ${isActive} then null else coalesce(u.deactivated_at, now()) end,
           provider_deactivated_at = null
-        where id = ${userId}`),
+        from found f where u.id = f.id returning f.was_providers as "wasProviders"`);
+      return row?.wasProviders ?? false;
+    },
 
     setSiteAdmin: (userId: string, siteAdmin: boolean) =>
       db.query(sql.nothing`

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { storableJson } from '../platform/json/storable-json.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { TokenKind } from './token-kinds.ts';
 import { createTokenLifeRepository, isValid } from './token-life-repository.ts';
@@ -90,11 +91,6 @@ const RotatedRow = Type.Object({
   expiresAt: Nullable(Timestamp),
   previousUntil: Nullable(Timestamp),
 });
-
-/** Postgres stores no NUL in jsonb. */
-function storableJson(value: object): string {
-  return JSON.stringify(value).replaceAll('\\u0000', '\\ufffd');
-}
 
 /** Tokens of all kinds: making, listing, revoking and rotating them, and how long they may live. */
 export function createTokenRepository(db: Queryable) {

@@ -40,10 +40,14 @@ export function registerRedisMetrics(metrics: Metrics, state: () => RedisState):
     'Round trip to Redis at the last probe.',
     () => state().roundTripMs / 1000,
   );
-  metrics.gauge('holdfast_redis_memory_bytes', 'Memory used by Redis.', () => state().memoryBytes);
+  metrics.gauge(
+    'holdfast_redis_memory_bytes',
+    'Memory used by Redis; in a cluster, by the master that is closest to its limit.',
+    () => state().memoryBytes,
+  );
   metrics.gauge(
     'holdfast_redis_memory_limit_bytes',
-    'Memory limit of Redis (maxmemory). 0 is no limit.',
+    'Memory limit (maxmemory) of this Redis or master. 0 is no limit.',
     () => state().memoryLimitBytes,
   );
 }

@@ -63,14 +63,10 @@ export class QueueMonitor {
     try {
       const startedAt = performance.now();
       const [servers] = await redisCall(() => Promise.all([readMemory(this.#producer), checkWrites(this.#producer)]));
-      const values = (name: string): number[] =>
-        servers.map((memory) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0));
-      const limits = values('maxmemory');
       this.#redis = {
         up: true,
         roundTripMs: performance.now() - startedAt,
-        memoryBytes: sum(values('used_memory')),
-        memoryLimitBytes: limits.includes(0) ? 0 : sum(limits),
+        ...fullest(servers),
       };
       const [small, large] = await Promise.all(queueNames.map((name) => this.#pollQueue(name)));
       this.#queueStates = { small: small as QueueState, large: large as QueueState };
@@ -98,6 +94,14 @@ export class QueueMonitor {
   }
 }
 
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
+/** The memory of the master that is closest to its limit, from what INFO says of each: a queue and all budgets are in one of them. */
+export function fullest(infos: readonly string[]): Pick<RedisState, 'memoryBytes' | 'memoryLimitBytes'> {
+  const servers = infos.map((info) => {
+    const numberOf = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+    return { memoryBytes: numberOf('used_memory'), memoryLimitBytes: numberOf('maxmemory') };
+  });
+  const share = ({ memoryBytes, memoryLimitBytes }: (typeof servers)[number]): number =>
+    memoryLimitBytes === 0 ? 0 : memoryBytes / memoryLimitBytes;
+  const [first] = servers.toSorted((one, other) => share(other) - share(one) || other.memoryBytes - one.memoryBytes);
+  return first ?? { memoryBytes: 0, memoryLimitBytes: 0 };
 }

@@ -1,6 +1,9 @@
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
+import { noteEnded } from '../updates/end-revoked-leases.ts';
 import { type ExpiredUpdate, reclaimExpired } from '../updates/update-closer.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
@@ -19,17 +22,16 @@ export type Reclaim = (stackId: string, options?: ReclaimOptions) => Promise<voi
 
 /**
  * Prepares a stack for its next change: ends an update whose lease has expired and calls `compact` for an ended update with pending
- * entries, so that the head is complete. A running update continues, but for at most one more lease unless it is renewed. Returns
- * the update that it ended. Throws JournalFaultError if the head lacks entries that could not be replayed, unless `admitsFault`
- * is set.
+ * entries, so that the head is complete. A running update continues, but for at most one more lease unless it is renewed. Throws
+ * JournalFaultError if the head lacks entries that could not be replayed, unless `admitsFault` is set.
  */
 export async function reclaimStack(
-  db: Database,
+  { db, logger, metrics }: { readonly db: Database; readonly logger: Logger; readonly metrics: Metrics },
   stackId: string,
   leaseSeconds: number,
   compact: (updateId: string) => Promise<void>,
   { admitsFault = false, waitsForLock = false }: ReclaimOptions = {},
-): Promise<ExpiredUpdate | null> {
+): Promise<void> {
   const reclaim = async (tx: Queryable): Promise<ExpiredUpdate | null> => {
     const stack = await createStackRepository(tx).lockById(stackId);
     return stack ? reclaimExpired(tx, stack, leaseSeconds) : null;
@@ -37,9 +39,9 @@ export async function reclaimStack(
   const updates = createUpdateRepository(db);
   // The locks would hold up the batches of a running update. Under them, its state decides.
   const ended = (await updates.isHolderDue(stackId, leaseSeconds)) ? await db.inTransaction(reclaim) : null;
+  if (ended) noteEnded({ logger, metrics }, ended);
   if (waitsForLock) await db.inTransaction((tx) => createStackRepository(tx).lockById(stackId));
   const pending = await updates.findWithPendingEntries(stackId);
   if (pending && !isActive(pending.status)) await compact(pending.id);
   if (!admitsFault) await assertNoFault(db, stackId);
-  return ended;
 }

@@ -27,8 +27,9 @@ export async function endRevokedLeases(db: Database): Promise<ExpiredUpdate[]> {
 /** Counts and logs an update that was ended because its lease ended. */
 export function noteEnded(
   { logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics },
-  { updateId, reason }: ExpiredUpdate,
+  { kind, reason, updateId }: ExpiredUpdate,
 ): void {
+  metrics.updatesEnded.labels(kind, 'cancelled').inc();
   if (reason === 'lease-expired') {
     metrics.leasesExpired.inc();
     logger.info({ updateId }, 'lease expired: update ended');

@@ -43,6 +43,7 @@ export function describeGap({ missingEntries }: LockedUpdate): { readonly missin
 /** An update that was ended because its lease ended. */
 export interface ExpiredUpdate {
   readonly updateId: string;
+  readonly kind: LockedUpdate['update']['kind'];
   readonly reason: LeaseLoss | 'lease-expired';
 }
 
@@ -57,7 +58,7 @@ async function endExpired(tx: Queryable, locked: LockedUpdate): Promise<ExpiredU
     updateId: update.id,
     details: { stackId: stack.id, kind: update.kind, reason, ...describeGap(locked) },
   });
-  return { updateId: update.id, reason };
+  return { updateId: update.id, kind: update.kind, reason };
 }
 
 /** Releases a locked stack from an update whose lease or waiting time is over. Clips remaining time above one lease. */

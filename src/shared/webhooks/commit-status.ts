@@ -82,7 +82,7 @@ function hostOf(base: string): string {
 }
 
 function shortened(text: string): string {
-  return text.length <= maxDescriptionChars ? text : `${text.slice(0, maxDescriptionChars - 1)}…`;
+  return text.length <= maxDescriptionChars ? text : `${text.slice(0, maxDescriptionChars - 1).toWellFormed()}…`;
 }
 
 /** GitLab refuses to set a status that the commit already has, as after a repeated request that had succeeded. */

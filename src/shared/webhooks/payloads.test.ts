@@ -43,6 +43,11 @@ test('any client input yields a payload in each format', () => {
   );
 });
 
+test('a card for Teams does not end in half a character', () => {
+  const card = JSON.stringify(payload('ms_teams', { message: `${'a'.repeat(199)}😀` }));
+  expect(card).toContain('aaa\ufffd"');
+});
+
 test('an update that was cancelled says so', () => {
   expect(payload('raw', { status: 'cancelled', endReason: 'cancelled' })).toMatchObject({
     type: 'update_failed',

@@ -55,7 +55,7 @@ function teams(facts: EventFacts): object {
   const { login, update } = facts;
   const rows = [
     ...(login === null ? [] : [{ title: 'By', value: plain(login) }]),
-    ...(update?.message ? [{ title: 'Message', value: plain(update.message.slice(0, 200)) }] : []),
+    ...(update?.message ? [{ title: 'Message', value: plain(update.message.slice(0, 200).toWellFormed()) }] : []),
     ...(update?.origin.commit ? [{ title: 'Commit', value: plain(update.origin.commit) }] : []),
   ];
   const card = {

@@ -15,11 +15,14 @@ const refreshMs = 10_000;
 export function AttentionNotice({ health }: { readonly health: OperatorHealth | undefined }) {
   const queues = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const tasks = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
-  const isUnknown = health !== undefined && (queues.isError || tasks.isError);
-  if (isUnknown) return <Notice tone="warning" icon={<TriangleAlert size={17} />} title={attentionTexts.unknown} />;
-  if (health === undefined || queues.data === undefined || tasks.data === undefined)
+  const read = [queues, tasks].every(({ data, isError }) => data !== undefined || isError);
+  if (health === undefined || !read)
     return <Notice tone="neutral" icon={<CircleCheck size={17} />} title={<Skeleton width={180} />} />;
-  const problems = listProblems(health, queues.data, tasks.data);
+  const problems = listProblems(
+    health,
+    queues.isError ? null : (queues.data?.queues ?? null),
+    tasks.isError ? null : (tasks.data ?? null),
+  );
   if (problems.length === 0)
     return <Notice tone="neutral" icon={<CircleCheck size={17} />} title={attentionTexts.nothing} />;
   return (

@@ -6,24 +6,30 @@ export interface Problem {
   readonly what: string;
   /** The consequence, or the fix. */
   readonly hint: string;
-  readonly page: '/~/operator/queues' | '/~/operator/tasks' | null;
+  readonly page: '/~/operator/queues' | '/~/operator/tasks' | '/~/operator/backups' | null;
 }
 
 /** Unchained or unsent events older than this indicate a problem, in seconds. */
 export const lateSeconds = 300;
+const overdueSeconds = 86_400;
 
-/** All problems of the installation, the worst first. */
+/** All problems of the installation, the worst first. Null: queues or tasks cannot be read. */
 export function listProblems(
   { blobs, database, processes, queue }: Pick<OperatorHealth, 'blobs' | 'database' | 'processes' | 'queue'>,
-  { queues }: Pick<OperatorQueues, 'queues'>,
-  { audit, runs }: Pick<OperatorTasks, 'audit' | 'runs'>,
+  queues: OperatorQueues['queues'] | null,
+  tasks: Pick<OperatorTasks, 'audit' | 'faults' | 'runs'> | null,
 ): Problem[] {
   const problems: Problem[] = [];
   const add = (what: string, hint: string, page: Problem['page'] = null): number => problems.push({ what, hint, page });
   if (!database.isUp) add(attentionTexts.databaseDown, attentionTexts.databaseDownHint);
   if (!blobs.isUp) add(attentionTexts.blobStoreDown, attentionTexts.blobStoreDownHint);
   if (queue !== null && !queue.isUp) add(attentionTexts.redisDown, attentionTexts.redisDownHint, '/~/operator/queues');
-  for (const { failed, name, workers } of queues) {
+  if (queues === null || tasks === null) add(attentionTexts.unknown, '');
+  const { audit, faults, runs = [] } = tasks ?? {};
+  if (faults?.blockedStacks) add(attentionTexts.blocked(faults.blockedStacks), attentionTexts.blockedHint);
+  if (faults?.damagedDocuments) add(attentionTexts.damaged(faults.damagedDocuments), attentionTexts.damagedHint);
+  if (faults?.isOutgoingHeld) add(attentionTexts.held, attentionTexts.heldHint);
+  for (const { failed, name, workers } of queues ?? []) {
     if (workers === 0) add(attentionTexts.noWorker(name), attentionTexts.noWorkerHint, '/~/operator/queues');
     if (failed > 0) add(attentionTexts.jobsFailed(failed, name), attentionTexts.jobsFailedHint, '/~/operator/queues');
   }
@@ -31,9 +37,13 @@ export function listProblems(
   if (late > 0) add(attentionTexts.noHeartbeat(late), attentionTexts.noHeartbeatHint);
   for (const { error, failedAt, name } of runs)
     if (failedAt !== null) add(attentionTexts.taskFails(name.replaceAll('-', ' ')), error ?? '', '/~/operator/tasks');
-  if ((audit.unchainedSeconds ?? 0) > lateSeconds)
+  if ((faults?.backupOverdueSeconds ?? 0) > overdueSeconds)
+    add(attentionTexts.backupOverdue, attentionTexts.backupOverdueHint, '/~/operator/backups');
+  if ((audit?.unchainedSeconds ?? 0) > lateSeconds)
     add(attentionTexts.unchained, attentionTexts.unchainedHint, '/~/operator/tasks');
-  if ((audit.unsentSeconds ?? 0) > lateSeconds)
+  if ((audit?.unsentSeconds ?? 0) > lateSeconds)
     add(attentionTexts.auditNotForwarded, attentionTexts.auditNotForwardedHint, '/~/operator/tasks');
+  if ((audit?.unexportedSeconds ?? 0) > lateSeconds)
+    add(attentionTexts.auditNotExported, attentionTexts.auditNotExportedHint, '/~/operator/tasks');
   return problems;
 }

@@ -28,7 +28,7 @@ export function BackupsPage() {
   const { data } = query;
   const newest = data?.backups[0];
   const when = (at: string | null | undefined) => data && (at ? <Time at={at} /> : backupTexts.never);
-  const { createFailure, verification, plan, verifyFailure } = data ?? {};
+  const { createFailure, verification, plan, unattendedSince, verifyFailure } = data ?? {};
   return (
     <Page title={backupTexts.backups} lead={plan ? backupTexts.lead(plan) : ''}>
       <StatTiles
@@ -36,8 +36,8 @@ export function BackupsPage() {
           {
             name: backupTexts.last,
             value: when(newest?.takenAt),
-            tone: createFailure ? 'failure' : undefined,
-            note: createFailure ? backupTexts.lastFailed : undefined,
+            tone: createFailure || unattendedSince ? 'failure' : undefined,
+            note: createFailure ? backupTexts.lastFailed : unattendedSince ? backupTexts.notMade : undefined,
           },
           {
             name: backupTexts.lastVerified,
@@ -49,9 +49,12 @@ export function BackupsPage() {
           { name: backupTexts.next, value: data && (plan?.nextAt ? <Time at={plan.nextAt} /> : '–') },
         ]}
       />
-      {createFailure || verifyFailure || verification?.skipped ? (
+      {unattendedSince || createFailure || verifyFailure || verification?.skipped ? (
         <Section title={backupTexts.problems}>
           <ul className={styles['fault']}>
+            {unattendedSince ? (
+              <li>{backupTexts.unattended(<Time at={unattendedSince} />, <code>HOLDFAST_BACKUP_TO</code>)}</li>
+            ) : null}
             {createFailure ? (
               <li>{backupTexts.createFailed(<Time at={createFailure.at} />, createFailure.error)}</li>
             ) : null}

@@ -2,14 +2,28 @@ import type { ReactNode } from 'react';
 import { numberLocale } from '../platform/ui/locale.ts';
 
 export const attentionTexts = {
+  auditNotExported: 'The audit log is not exported',
+  auditNotExportedHint: 'The blob store refuses it, or this database has not taken over.',
   auditNotForwarded: 'The audit log is not forwarded',
   auditNotForwardedHint: 'The server that receives it is slow or down.',
+  backupOverdue: 'The scheduled backup is overdue by more than a day',
+  backupOverdueHint: 'See why the last attempt failed.',
   blobStoreDown: 'The blob store does not answer',
   blobStoreDownHint: 'Large states cannot be read or written until it does.',
+  blocked: (stacks: number) =>
+    stacks === 1 ? '1 stack takes no changes' : `${stacks.toLocaleString(numberLocale)} stacks take no changes`,
+  blockedHint: 'Journal entries cannot be replayed: run holdfast admin recompact, accept or restore.',
   count: (problems: number) =>
     problems === 1 ? '1 thing needs your attention' : `${problems} things need your attention`,
+  damaged: (documents: number) =>
+    documents === 1
+      ? '1 stored state is damaged'
+      : `${documents.toLocaleString(numberLocale)} stored states are damaged`,
+  damagedHint: 'Run holdfast admin scrub.',
   databaseDown: 'Postgres does not answer',
   databaseDownHint: 'Nothing can be read or written until it does.',
+  held: 'This database was restored and has not taken over',
+  heldHint: 'Webhooks, audit events and backups wait until holdfast admin take-over.',
   jobsFailed: (failed: number, queue: string) =>
     `${failed.toLocaleString(numberLocale)} ${failed === 1 ? 'job' : 'jobs'} of the ${queue} writes failed`,
   jobsFailedHint: 'Retry or discard them.',
@@ -39,6 +53,12 @@ export const backupTexts = {
   ),
   encrypted: 'Encrypted',
   last: 'Last backup',
+  notMade: 'No worker makes backups',
+  unattended: (at: ReactNode, setting: ReactNode) => (
+    <>
+      No worker makes backups since {at}: none runs, or none has {setting}.
+    </>
+  ),
   lastFailed: 'the last attempt failed',
   lastVerified: 'Last verified',
   lead: (plan: { readonly location: string; readonly schedule: string; readonly keep: number }) =>

@@ -220,7 +220,7 @@ export const updateDetailsTexts = {
     </>
   ),
   noConsumers: 'No other stack reads outputs of this stack.',
-  readBy: (consumers: string) => `The outputs of this stack are read by ${consumers}.`,
+  readers: (isReadBy: string) => `This stack ${isReadBy}.`,
   run: 'Run',
   id: 'Id',
   copyTheId: 'Copy the id',

@@ -12,7 +12,7 @@ import { TextField } from '../platform/ui/field.tsx';
 import { AskButton } from './approvals/ask-approval.tsx';
 import { updateActionsTexts } from './texts.tsx';
 import styles from './update-actions.module.css';
-import { isActive, neededPermission } from './update-status.ts';
+import { isActive } from './update-status.ts';
 import { WatchButton } from './watch/watch-button.tsx';
 
 interface ActionProps {
@@ -25,7 +25,7 @@ export function UpdateActions({ stack, update }: ActionProps) {
   const [asked, setAsked] = useState<'cancel' | 'drain' | null>(null);
   const details = useQuery(trpc.stacks.get.queryOptions(stack)).data;
   const permissions = details?.permissions ?? [];
-  const mayStop = isActive(update) && permissions.includes(neededPermission(update));
+  const mayStop = isActive(update) && permissions.includes(update.permission);
   // Draining has no effect on an update that saves no state.
   const mayDrain = mayStop && !update.dryRun && update.status === 'running';
   usePageAction(updateActionsTexts.cancelThisUpdate, mayStop ? () => setAsked('cancel') : null);

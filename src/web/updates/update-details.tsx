@@ -23,7 +23,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
     <div className={styles['details']}>
       {removed === null ? null : (
         <Notice
-          tone={removed.consumers === null ? 'neutral' : 'warning'}
+          tone={removed.readers === null ? 'neutral' : 'warning'}
           icon={<TriangleAlert size={16} />}
           title={
             removed.isUnknown
@@ -42,7 +42,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
             </p>
           )}
           <p>
-            {removed.consumers === null ? updateDetailsTexts.noConsumers : updateDetailsTexts.readBy(removed.consumers)}
+            {removed.readers === null ? updateDetailsTexts.noConsumers : updateDetailsTexts.readers(removed.readers)}
           </p>
         </Notice>
       )}

@@ -43,11 +43,6 @@ export function shortCommit(commit: string): string {
   return /^[0-9a-f]{12,64}$/.test(commit) ? commit.slice(0, 8) : commit;
 }
 
-/** The permission needed to cancel an update: the same as to start it. */
-export function neededPermission({ dryRun }: Pick<UpdateItem, 'dryRun'>): 'preview' | 'write' {
-  return dryRun ? 'preview' : 'write';
-}
-
 export const endReasons: Readonly<Record<Exclude<UpdateItem['endReason'], 'cancelled' | null>, string>> =
   updateStatusTexts.endReasons;
 

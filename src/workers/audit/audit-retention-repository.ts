@@ -2,7 +2,6 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const NumberRow = Type.Object({ number: Type.Integer() });
-const DroppedRow = Type.Object({ organizationId: Type.String(), baseBatch: Type.Integer() });
 const OrganizationRow = Type.Object({ organizationId: Type.String() });
 
 /** The months of the audit log. */
@@ -61,14 +60,6 @@ export function createAuditRetentionRepository(db: Queryable) {
         /* auditRetention.dropMonths */ select drop_audit_months(${month}::date) as dropped`);
       return row.dropped;
     },
-
-    /** Chains with batches that precede their beginning and are not deleted yet. */
-    listDropped: () =>
-      db.any(sql.rows(DroppedRow)`
-        /* auditRetention.listDropped */
-        select organization_id as "organizationId", base_batch as "baseBatch" from audit_chains c
-        where base_batch > 0
-          and exists (select 1 from audit_batches b where b.organization_id = c.organization_id and b.batch <= c.base_batch)`),
 
     /** Deletes batches that precede the beginning of their chain, except of these organizations. Returns how many. */
     deleteDropped: async (limit: number, except: readonly string[]): Promise<number> => {

@@ -48,11 +48,11 @@ export async function dropOldAudit(
     if (receiverUrl !== null && (await exports.hasUnexportedBefore('receiver', keptFrom))) return 0;
     return auditMonths.dropMonthsBefore(keptFrom);
   });
-  const { deleteDropped, listDropped } = createAuditRetentionRepository(db);
+  const { deleteDropped } = createAuditRetentionRepository(db);
   /** By organization. */
   const failures = new Map<string, unknown>();
   // Before the batches, which say that there is something to delete: to list all heads takes long.
-  for (const { baseBatch, organizationId } of await listDropped()) {
+  for (const { baseBatch, organizationId } of await createAuditChainRepository(db).listDropped()) {
     try {
       // The batches stay until it does.
       if (!(await ownsStore({ blobs, db }))) return dropped;

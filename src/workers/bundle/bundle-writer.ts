@@ -27,7 +27,7 @@ const keptVersions = 10;
 const cliSuffixes = ['', '.bak', '.attrs', '.bak.attrs'];
 
 interface Parts {
-  readonly context: Pick<AppContext, 'cipher' | 'db' | 'stacks' | 'states'>;
+  readonly context: Pick<AppContext, 'cipher' | 'db' | 'stacks' | 'states' | 'updates'>;
   readonly rows: BundleRepository;
   readonly crypter: SecretsCrypter;
   /** The location, for the audit log. */
@@ -59,9 +59,9 @@ export class BundleWriter {
     if (stack === null || !isAt(stack, due)) return null;
     const bundledVersion = due.bundledId === stack.id ? due.stackVersion : null;
     const isVersion = bundledVersion === stack.stackVersion;
-    // A running update replaces the checkpoint of the stack, not the one of its version.
-    const isState = isVersion && (stack.activeUpdateId !== null || due.checkpointId === stack.checkpointId);
-    const isWritten = isState && due.tags === stack.tags;
+    const checkpointId = bundledVersion === null ? null : await this.#findCheckpoint(stack, bundledVersion);
+    const isCompleted = checkpointId !== null && checkpointId !== due.checkpointId;
+    const isWritten = isVersion && !isCompleted && due.tags === stack.tags;
     // Such as an update that has only begun.
     if (isWritten && due.attempts.length === 0) {
       await rows.pass(due, holder, due.changedAt);
@@ -75,9 +75,9 @@ export class BundleWriter {
       return null;
     }
     // A version that was completed after it was written takes its entry in the history again.
-    if (isVersion && !isState) {
+    if (isCompleted && bundledVersion !== null) {
       const entry = due.entry === null ? null : String(BigInt(due.entry) - 1n);
-      return this.#replace(folder, { ...due, entry }, stack, there, stack.stackVersion - 1);
+      return this.#replace(folder, { ...due, entry }, stack, there, bundledVersion - 1);
     }
     return this.#replace(folder, due, stack, there, bundledVersion);
   }
@@ -109,6 +109,8 @@ export class BundleWriter {
       if (!(await rows.begin(due, { stackId: due.bundledId ?? stack.id, mark, holder }))) throw new ClaimLostError();
     };
     await begin();
+    // Before the state is read: one that is replaced meanwhile is written again.
+    const checkpointId = await this.#findCheckpoint(stack, stackVersion);
     if (bundledVersion === null) await this.#clearHistory(folder, due, 0);
     const oldest = await createExportedStackRepository(context.db).findFirstVersion(stack.id, keptVersions);
     let bytes = 0;
@@ -139,7 +141,7 @@ export class BundleWriter {
     const entry = newest === 0n ? (bundledVersion === null ? null : due.entry) : String(newest);
     const written = {
       stackId: stack.id,
-      ...{ stackVersion, checkpointId: stack.checkpointId },
+      ...{ stackVersion, checkpointId },
       changedAt: due.changedAt,
       tags: stack.tags,
       entry,
@@ -149,6 +151,12 @@ export class BundleWriter {
     if (await rows.confirm(due, holder, written)) return bytes;
     await rows.doubt(due);
     throw new ClaimLostError();
+  }
+
+  /** A running update replaces the checkpoint of the stack, not the one of its version. Null: none, or deleted. */
+  async #findCheckpoint(stack: StackRow, version: number): Promise<string | null> {
+    if (version === 0) return stack.checkpointId;
+    return (await this.#parts.context.updates.findByVersion(stack.id, version))?.checkpointId ?? null;
   }
 
   /** Returns the state files, all of which workers have written. `isNeeded`: what a worker has written must be there. */

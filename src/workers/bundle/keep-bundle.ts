@@ -17,7 +17,7 @@ import type { Maintenance } from '../platform/maintenance.ts';
 import { BundleWriter, ClaimLostError } from './bundle-writer.ts';
 import { pauseMs } from './pace.ts';
 
-type Parts = Pick<AppContext, 'cipher' | 'config' | 'db' | 'logger' | 'metrics' | 'stacks' | 'states'>;
+type Parts = Pick<AppContext, 'cipher' | 'config' | 'db' | 'logger' | 'metrics' | 'stacks' | 'states' | 'updates'>;
 
 const everySeconds = 5;
 const pageRows = 100;

@@ -38,7 +38,10 @@ export function startMaintenance(
     const signal = AbortSignal.any([stop, lost.signal, readOnly.fenceSignal]);
     let renewing: NodeJS.Timeout | undefined;
     try {
-      await observe?.();
+      // The task runs whether or not what is observed can be read.
+      await observe?.().catch((error: unknown) => {
+        logger.warn({ task: name, err: error }, 'what a task observes could not be read');
+      });
       const claim = await runs.claim(name, holder, { claimSeconds, everySeconds: everySeconds * intervalTolerance });
       if (!claim) return;
       renewing = setInterval(

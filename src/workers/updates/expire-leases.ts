@@ -14,7 +14,7 @@ const journalsAtOnce = 10;
  * of replicas. Returns how many updates this run ended.
  */
 export async function endExpiredUpdates(context: AppContext, signal?: AbortSignal): Promise<number> {
-  const { config, db, logger, updates } = context;
+  const { config, db, logger, metrics, updates } = context;
   for (const updateId of await updates.clipLeases(config.leaseSeconds)) {
     logger.warn({ updateId }, 'lease shortened to its full duration from now: the clock of the database was set back');
   }
@@ -32,6 +32,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
         ended++;
         noteEnded(context, update);
       } catch (error) {
+        metrics.maintenancePostponed.labels('expire-leases').inc();
         logger.error({ updateId, err: error }, 'task: update skipped');
       }
     }
@@ -41,7 +42,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
 
 /** Compacts the journals of ended updates. Failed ones are retried with growing delays. */
 export async function compactEndedUpdates(context: AppContext, signal?: AbortSignal): Promise<void> {
-  const { compactions, compactor, logger } = context;
+  const { compactions, compactor, logger, metrics } = context;
   for (;;) {
     const claimed = await compactions.claimUncompacted(journalsAtOnce);
     for (const updateId of claimed) {
@@ -51,6 +52,7 @@ export async function compactEndedUpdates(context: AppContext, signal?: AbortSig
       } catch (error) {
         // Another process compacts it.
         if (error instanceof JournalClaimedError) continue;
+        metrics.maintenancePostponed.labels('compact-journals').inc();
         logger.error({ updateId, err: error }, 'task: journal of an ended update could not be compacted');
       }
     }

@@ -103,10 +103,13 @@ export class ExchangeService {
     // Not in a transaction: it may wait for the issuer.
     const verified = await verifyIdToken(idToken, issuer, keysOf(issuer, this.#keys, 'any'), issuer.now);
     this.#accepted.set(JSON.stringify([organization, url]), issuer);
+    const give = () => this.#give(issuer, verified, asked, address, audit);
     try {
-      return await this.#give(issuer, verified, asked, address, audit);
+      return await give().catch((error: unknown) => {
+        if (error instanceof ExchangedMeanwhileError) return give();
+        throw error;
+      });
     } catch (error) {
-      if (error instanceof ExchangedMeanwhileError) return this.#give(issuer, verified, asked, address, audit);
       if (error instanceof ExchangeError) await this.#recordRefusal(issuer, verified, asked, error, audit);
       throw error;
     }

@@ -8,12 +8,16 @@ const source = { name: 'address 192.0.2.1', perMinute: 60 };
 const other = { name: 'token 1', perMinute: 600 };
 const open: SharedRateCounters[] = [];
 afterEach(async () => {
+  jest.useRealTimers();
   jest.restoreAllMocks();
   await Promise.all(open.splice(0).map((counters) => counters.close()));
 });
 
-function create(report: (reports: readonly RateCounterReport[]) => Promise<{ source: string; level: number }[]>) {
-  const counters = new SharedRateCounters({ report, logger: createLogger({ level: 'silent' }), reportEveryMs: 1 });
+function create(
+  report: (reports: readonly RateCounterReport[]) => Promise<{ source: string; level: number }[]>,
+  reportEveryMs = 1,
+) {
+  const counters = new SharedRateCounters({ report, logger: createLogger({ level: 'silent' }), reportEveryMs });
   open.push(counters);
   return counters;
 }
@@ -66,3 +70,57 @@ test('without the database each process limits by itself, and reports its counts
   await until(() => counters.take([source], 0)?.isCounted === false, 'counts of other replicas apply');
   expect(counters.take([source], 0)?.waitMs).toBeGreaterThan(20_000);
 });
+
+/** Levels of sources as Postgres keeps them, with the events of each report. Timers are fake, and time stands still between them. */
+function sharedLevels() {
+  jest.useFakeTimers();
+  const levels = new Map<string, { level: number; at: number }>();
+  const reported: number[] = [];
+  const report = async (reports: readonly RateCounterReport[]) =>
+    reports.map(({ source: name, events, perSecond, highest }) => {
+      const now = performance.now();
+      const { at, level: before } = levels.get(name) ?? { level: 0, at: now };
+      const level = Math.min(highest, events + Math.max(0, before - (perSecond * (now - at)) / 1_000));
+      levels.set(name, { level, at: now });
+      reported.push(events);
+      return { source: name, level };
+    });
+  return { report, reported };
+}
+
+test('steady requests to several processes count together', async () => {
+  const { report } = sharedLevels();
+  const processes = [create(report, 1_000), create(report, 1_000)];
+  let admitted = 0;
+  // Each gets 0.9 of the limit, for five minutes.
+  const requests = 5 * 540;
+  for (let request = 0; request < requests; request++) {
+    for (const counters of processes) if (counters.take([other], 0) === null) admitted++;
+    await jest.advanceTimersByTimeAsync(60_000 / 540);
+  }
+  // A full counter, and what drains.
+  const allowed = 6 * other.perMinute;
+  expect(admitted).toBeGreaterThan(allowed * 0.95);
+  expect(admitted).toBeLessThan(allowed * 1.1);
+});
+
+test.each(['there', 'away'])(
+  'requests of long ago do not count once more when the database is %s',
+  async (database) => {
+    const { report, reported } = sharedLevels();
+    let isAway = database === 'away';
+    const counters = create(async (reports) => {
+      if (isAway) throw new Error('away');
+      return report(reports);
+    }, 1_000);
+    for (let request = 0; request < 300; request++) {
+      expect(counters.take([source], 0)).toBeNull();
+      await jest.advanceTimersByTimeAsync(2_000);
+    }
+    isAway = false;
+    for (let request = 0; request < 8; request++) expect(counters.take([source], 0)).toBeNull();
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(Math.max(...reported)).toBeLessThanOrEqual(20);
+    expect(counters.take([source], 0)).toBeNull();
+  },
+);

@@ -40,7 +40,7 @@ interface SharedRateCounterOptions {
 /** Maximum number of sources that a process remembers. */
 const capacity = 10_000;
 const maxReportsAtOnce = 500;
-/** Sources below this fraction of their limit are not reported: a few events do not matter. */
+/** Fewer events than this fraction of the limit are not reported as long as the counter is below it, too: they do not matter. */
 const reportFrom = 0.1;
 /** Maximum counter value as a multiple of the limit, so that it takes at most a minute to be admitted again. */
 const maxValueFactor = 2;
@@ -117,7 +117,8 @@ export class SharedRateCounters {
   #count(name: string, counter: Counter, now: number): void {
     setValue(counter, current(counter, now) + 1, now);
     counter.unreported++;
-    if (counter.value < counter.perMinute * reportFrom) return;
+    // Steady events up to the limit drain as fast as they come: their level stays near 0.
+    if (Math.max(counter.value, counter.unreported) < counter.perMinute * reportFrom) return;
     this.#due.set(name, counter);
     this.#reportSoon();
   }
@@ -153,7 +154,7 @@ export class SharedRateCounters {
     this.#lastReport = performance.now();
     const reports = [...this.#due]
       .slice(0, maxReportsAtOnce)
-      .map(([source, counter]) => ({ source, counter, events: counter.unreported }));
+      .map(([source, counter]) => ({ source, counter, events: reportable(counter) }));
     for (const { source, counter } of reports) {
       counter.unreported = 0;
       this.#due.delete(source);
@@ -189,6 +190,11 @@ function current(counter: Counter, now = performance.now()): number {
 function setValue(counter: Counter, value: number, now = performance.now()): void {
   counter.value = Math.min(maxValue(counter), value);
   counter.at = now;
+}
+
+/** Of events that wait for long, as during an outage, most have drained: their sum would refuse a source that stays below its limit. */
+function reportable(counter: Counter): number {
+  return Math.min(counter.unreported, Math.ceil(current(counter) + 2 * reportFrom * counter.perMinute));
 }
 
 function maxValue({ perMinute }: Counter): number {

@@ -22,6 +22,9 @@ export interface SemaphoreLimits {
  */
 type Asker = (Pick<Caller, 'tokenId' | 'userId'> & { readonly organization?: string | undefined }) | string;
 
+/** Limits of a single call, instead of those of all. */
+type OwnLimits = Pick<SemaphoreLimits, 'waitMs' | 'waitingPerCaller'>;
+
 /** The state of a caller, or of an organization, with running or waiting calls. */
 interface Asking {
   running: number;
@@ -80,8 +83,8 @@ export class FairSemaphore {
   }
 
   /** Runs `work` once there is a slot. Throws the errors of `take` and of `work`. */
-  async run<T>(caller: Asker, signal: AbortSignal | null, work: () => Promise<T>, waitMs?: number): Promise<T> {
-    const end = await this.take(caller, signal, waitMs);
+  async run<T>(caller: Asker, signal: AbortSignal | null, work: () => Promise<T>, own: OwnLimits = {}): Promise<T> {
+    const end = await this.take(caller, signal, own);
     try {
       return await work();
     } finally {
@@ -93,11 +96,11 @@ export class FairSemaphore {
    * Takes a slot when it is the caller's turn. The slot is kept until the returned function is called, even if `signal` is
    * aborted meanwhile because the caller is gone: started work still runs. Throws OwnQueueError, UnavailableError.
    */
-  async take(caller: Asker, signal: AbortSignal | null, waitMs = this.#limits.waitMs): Promise<() => void> {
+  async take(caller: Asker, signal: AbortSignal | null, own: OwnLimits = {}): Promise<() => void> {
     if (signal?.aborted) throw gone();
     const askers = this.#askersOf(caller);
     if (this.#mayRun(askers)) this.#start(askers);
-    else await this.#wait(askers, signal, waitMs);
+    else await this.#wait(askers, signal, { ...this.#limits, ...own });
     let isEnded = false;
     return () => {
       if (isEnded) return;
@@ -122,8 +125,7 @@ export class FairSemaphore {
     return { who, organization, own, shared };
   }
 
-  async #wait(askers: Askers, signal: AbortSignal | null, waitMs: number): Promise<void> {
-    const limits = this.#limits;
+  async #wait(askers: Askers, signal: AbortSignal | null, limits: Required<SemaphoreLimits>): Promise<void> {
     if (askers.own.waiting >= limits.waitingPerCaller) {
       this.#forget(askers);
       throw new OwnQueueError(
@@ -149,7 +151,7 @@ export class FairSemaphore {
     // Of all with the most, the newest: perhaps this one.
     if (this.#queue.length > limits.waiting)
       this.#queue.reduce((most, each) => (compare(waitingOf(each), waitingOf(most)) >= 0 ? each : most)).giveUp();
-    const timer = setTimeout(waiting.giveUp, waitMs);
+    const timer = setTimeout(waiting.giveUp, limits.waitMs);
     const leave = giveUp(gone());
     signal?.addEventListener('abort', leave, { once: true });
     try {

@@ -26,7 +26,8 @@ export class QueueService {
     audit: AuditTrail,
   ): Promise<void> {
     // It becomes part of a line of terminal output.
-    if (/\p{Cc}/u.test(reason)) throw new InvalidRequestError('The reason must be one line of text');
+    if (/\p{Cc}/u.test(reason) || !reason.isWellFormed())
+      throw new InvalidRequestError('The reason must be one line of text');
     await this.#db.inTransaction(async (tx) => {
       const access = await lockAccess(tx, ref.organization, caller);
       const stack = await createStackRepository(tx).lock(ref);

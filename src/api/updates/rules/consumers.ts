@@ -151,16 +151,20 @@ export async function checkOutputLoss(
   throw new ConsumersError(consumers, (by) => `${said(by)}. ${advice}${note}`);
 }
 
-/** Outputs removed by an update or a preview, and the stack's current consumers, as far as the caller may know; null if none were removed. */
+/**
+ * Outputs removed by an update or a preview; null if none. `readers`: that it is read by the stack's current consumers, as far as the caller may know them;
+ * null if there are none.
+ */
 export async function findRemovedOutputs(
   db: Queryable,
   stack: StackRef,
   access: LockedAccess,
   updateId: string,
-): Promise<(RemovedOutputs & { readonly consumers: string | null }) | null> {
+): Promise<(RemovedOutputs & { readonly readers: string | null }) | null> {
   const loss = await createOutputLossRepository(db).find(updateId);
   if (loss === null) return null;
-  return { ...loss, consumers: (await describeAll(db, stack, access))?.named ?? null };
+  const consumers = await describeAll(db, stack, access);
+  return { ...loss, readers: consumers && isReadBy(consumers, consumers.named) };
 }
 
 /** Of the stack's organization. Null if there are none. */

@@ -39,7 +39,7 @@ export function createPreviewRepository(db: Queryable) {
         where p.status = 'succeeded' and (p.kind = ${kind} or (p.kind = 'preview' and ${kind} = 'update'))
           and p.commit_id = ${commit} and not exists (select 1 from imported_previews i where i.update_id = p.id)
           and position('"git.dirty":"true"' in p.environment) = 0
-          and (${countsOwn} or p.kind = 'preview' or position('"pulumi.flag.preview-only":"' in p.environment) > 0)
+          and (${countsOwn} or p.kind = 'preview' or position('"pulumi.flag.preview-only":"true"' in p.environment) > 0)
         order by p.number desc limit 1`),
   };
 }

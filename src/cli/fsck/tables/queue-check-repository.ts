@@ -11,7 +11,7 @@ const webhookIsGone = sql.fragment`(d.next_at < clock_timestamp() - interval '1 
 
 const bundleIsPassed = sql.fragment`(b.stack_id = c.stack_id and b.changed_at = c.changed_at
   and (b.stack_version is distinct from s.stack_version or b.tags is distinct from s.tags
-    or b.checkpoint_id <> s.checkpoint_id and s.active_update_id is null))`;
+    or b.checkpoint_id <> (select u.checkpoint_id from updates u where u.stack_id = s.id and u.stack_version = s.stack_version)))`;
 
 /** Day counters and refused runs outlive their stacks, but not their organizations. */
 function ofOrganization(

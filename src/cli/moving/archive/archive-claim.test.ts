@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
+import { startStopwatch } from '../../../../test/support/running-time.ts';
 import { until } from '../../../../testkit/until.ts';
 import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { ArchiveClaim } from './archive-claim.ts';
@@ -37,8 +38,10 @@ test('an export that lasts raises its counter ever more rarely, and says when', 
 
 test('an export waits as long as the file of another one says', async () => {
   const ended = claimFolder('{"run":"of another","beat":7,"nextMs":20}');
+  const elapsedMs = startStopwatch();
   await (await ArchiveClaim.take(ended.folder, 'there')).release();
+  expect(elapsedMs()).toBeLessThan(5_000);
   const running = claimFolder('{"run":"of another","beat":7,"nextMs":200}');
-  setTimeout(() => running.set('{"run":"of another","beat":8,"nextMs":200}'), 100);
+  setTimeout(() => running.set('{"run":"of another","beat":8,"nextMs":200}'), 500);
   await expect(ArchiveClaim.take(running.folder, 'there')).rejects.toThrow('Another export writes to there');
 });

@@ -1,5 +1,6 @@
 import { TransferError } from '../../../shared/diy/diy-layout.ts';
 import { type HistoryInfo, storable, withRequester } from '../../../shared/diy/history-info.ts';
+import { changeCounts } from '../../../shared/updates/change-counts.ts';
 import type { ArchivedUpdate } from './archive-layout.ts';
 
 /**
@@ -10,9 +11,14 @@ export function infoOf(update: ArchivedUpdate): HistoryInfo {
   const { config, endedAt, environment, kind, message, requestedBy, resourceChanges, startedAt, status, version } =
     update;
   // What is not JSON would fail only when its stack is committed.
-  for (const text of [environment, resourceChanges]) JSON.parse(text);
+  JSON.parse(environment);
   return {
-    ...{ kind, message: storable(message), config: storable(config), resourceChanges: storable(resourceChanges) },
+    ...{
+      kind,
+      message: storable(message),
+      config: storable(config),
+      resourceChanges: changeCounts(JSON.parse(resourceChanges)),
+    },
     ...{ result: status, version },
     ...{ startTime: secondsOf(startedAt), endTime: secondsOf(endedAt) },
     environment: withRequester(environment, requestedBy),

@@ -1,5 +1,6 @@
 import type { Database } from '../../platform/db/database.ts';
 import type { PayloadStore } from '../../platform/payloads/payload-store.ts';
+import { oneAtATime } from '../../platform/telemetry/gauges.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { createQuotaRepository } from './quota-repository.ts';
 import type { Quotas } from './quota-service.ts';
@@ -48,7 +49,8 @@ interface QuotaGaugeParts {
  */
 export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, defaults }: QuotaGaugeParts): void {
   const onlyOwnLimits = quotaNames.every((name) => defaults[name] === 0);
-  const read = async (): Promise<QuotaGauge[]> => {
+  // Both gauges are collected at the same time.
+  const read = oneAtATime(async (): Promise<QuotaGauge[]> => {
     const rows = await createQuotaRepository(db).listUsage({ onlyOwnLimits, limit: maxOrganizations });
     if (rows.length === 0) return [];
     const held = Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]);
@@ -68,7 +70,7 @@ export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, de
       }
     }
     return values;
-  };
+  });
   const labelNames = ['organization', 'quota'] as const;
   const limits = async () => (await read()).map(({ labels, limit }) => ({ labels, value: limit }));
   const uses = async () =>

@@ -35,6 +35,8 @@ export class Quotas {
   #overrides: ReadonlyMap<string, QuotaOverrides> = new Map();
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
+  /** A read of an earlier one may not have seen a change. */
+  #generation = 0;
 
   constructor(parts: QuotaParts) {
     this.#parts = parts;
@@ -46,9 +48,7 @@ export class Quotas {
    */
   async limitsOf(organization: string): Promise<QuotaLimits> {
     if (performance.now() - this.#readAt >= maxAgeMs) {
-      this.#reading ??= this.#read().finally(() => {
-        this.#reading = null;
-      });
+      this.#reading ??= this.#read();
       await this.#reading;
     }
     return limitsBy(this.#parts.defaults, this.#overrides.get(organization) ?? noOverrides);
@@ -57,6 +57,8 @@ export class Quotas {
   /** Makes the next call of `limitsOf` read the limits again. */
   forget(): void {
     this.#readAt = Number.NEGATIVE_INFINITY;
+    this.#reading = null;
+    this.#generation++;
   }
 
   /** Counts a rejected call. */
@@ -100,12 +102,17 @@ export class Quotas {
   }
 
   async #read(): Promise<void> {
+    const generation = this.#generation;
+    let overrides = this.#overrides;
     try {
       const rows = await createQuotaRepository(this.#parts.db).listOverrides();
-      this.#overrides = new Map(rows.map(({ organization, ...overrides }) => [organization, overrides]));
+      overrides = new Map(rows.map(({ organization, ...limits }) => [organization, limits]));
     } catch (error) {
       this.#parts.logger.warn({ err: error }, 'quotas could not be read; the last known ones apply');
     }
+    if (generation !== this.#generation) return;
+    this.#overrides = overrides;
     this.#readAt = performance.now();
+    this.#reading = null;
   }
 }

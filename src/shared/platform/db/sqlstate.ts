@@ -7,6 +7,8 @@ interface DatabaseFault {
   readonly constraint?: unknown;
   readonly cause?: unknown;
   readonly name?: unknown;
+  readonly detail?: unknown;
+  readonly where?: unknown;
 }
 
 /** Returns the violated constraint from anywhere in the chain of causes, or null. */
@@ -81,8 +83,19 @@ const socketCodes = new Set([
   'ETIMEDOUT',
 ]);
 
-/** character_not_in_repertoire: Postgres rejects NUL in text. */
-const unstorableText = '22021';
+/**
+ * Whether Postgres cannot store text of a request, from path, query or body: character_not_in_repertoire, for a NUL in text; or in a parameter, but
+ * not in what is stored, the escape of a NUL (untranslatable_character) or of half a pair of surrogates in JSON. A translated message says no.
+ */
+function isUnstorableText(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  if (state === '22021') return true;
+  return [...faultChain(error)].some(
+    ({ detail, where }) =>
+      /^unnamed portal parameter /m.test(String(where)) &&
+      (state === '22P05' || (state === '22P02' && /^Unicode .* surrogate must/.test(String(detail)))),
+  );
+}
 
 /**
  * Converts transient database errors (lost connection, deadlock, timeout, out of resources, shutdown) to
@@ -91,9 +104,8 @@ const unstorableText = '22021';
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof AppError) return error;
   const state = sqlStateOf(error);
-  // All text comes from requests: path, query or body.
-  if (state === unstorableText) {
-    return new InvalidRequestError('A text in the request contains a NUL character, which cannot be stored', {
+  if (isUnstorableText(error)) {
+    return new InvalidRequestError('A text in the request contains a NUL or half a character, which cannot be stored', {
       cause: error,
     });
   }

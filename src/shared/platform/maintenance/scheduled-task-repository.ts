@@ -15,11 +15,13 @@ const RunRow = Type.Object({
   endedAt: Nullable(Timestamp),
   /** How much the last run did; null: not reported. */
   count: Nullable(Type.Integer()),
-  /** Of the last run; null: it has not failed. */
+  /** Of the last run; null: it has not failed, or no process has had the task for a day. */
   failedAt: Nullable(Timestamp),
   error: Nullable(Type.String()),
 });
 const maxError = 500;
+/** A task that failed is repeated long before. */
+const failureHours = 24;
 /** How long after the start of a failed run the next one begins, in seconds, if its task runs less often. */
 const retrySeconds = 540;
 
@@ -27,6 +29,7 @@ export type ScheduledTaskRepository = ReturnType<typeof createScheduledTaskRepos
 
 /** Which process runs which background task, by the database clock: one row per task. */
 export function createScheduledTaskRepository(db: Queryable) {
+  const isFailing = sql.fragment`(failed_at > clock_timestamp() - make_interval(hours => ${failureHours}) or claimed_until > clock_timestamp())`;
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {
     /**
@@ -99,7 +102,8 @@ export function createScheduledTaskRepository(db: Queryable) {
       db.any(sql.rows(RunRow)`
         /* maintenanceRuns.list */
         select name, coalesce(claimed_until > clock_timestamp(), false) as "isRunning", last_started_at as "startedAt",
-          last_ended_at as "endedAt", last_count as count, failed_at as "failedAt", last_error as error
+          last_ended_at as "endedAt", last_count as count,
+          case when ${isFailing} then failed_at end as "failedAt", case when ${isFailing} then last_error end as error
         from maintenance_runs order by name`),
 
     /** Returns the result of the last complete run. */

@@ -7,6 +7,19 @@ const queryLimitMs = 1_000;
 const retryMs = 60_000;
 const noResponse = (): Error => new Error(`No response within ${queryLimitMs} ms`);
 
+/**
+ * Runs `read`, or joins its last run, which goes on after the time limit: with a slow database, each scrape would take more connections.
+ */
+export function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | null = null;
+  return () => {
+    running ??= read().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+}
+
 /** Functions that create gauges which are read at each scrape. */
 export function gaugesOf(registers: Registry[]) {
   return {
@@ -74,9 +87,10 @@ export function gaugesOf(registers: Registry[]) {
     ) => {
       let readAt = Number.NEGATIVE_INFINITY;
       let reading: Promise<void> | null = null;
+      const ask = oneAtATime(read);
       const readOnce = async (): Promise<void> => {
         readAt = performance.now();
-        const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
+        const values = await withTimeout(ask(), queryLimitMs, noResponse).catch(() => null);
         if (values) for (const key of keys) created[key].set(values[key]);
         else readAt -= Math.max(0, everyMs - retryMs);
       };
@@ -105,21 +119,23 @@ interface QueriedGauge<L extends string> {
   readonly everyMs: number;
 }
 
-/** `read` returns a function that sets the values it has read, which is not called if the query took too long. */
+/** `read` returns a function that sets the values it has read. If the query took too long, only the next scrape may call it. */
 function gaugeByQuery<L extends string>(
   { everyMs, labelNames, ...options }: QueriedGauge<L>,
   read: (gauge: Gauge<L>) => Promise<() => void>,
 ): Gauge<L> {
   let readAt = Number.NEGATIVE_INFINITY;
-  return new Gauge({
+  const gauge: Gauge<L> = new Gauge({
     ...options,
     labelNames: [...labelNames],
     async collect() {
       if (performance.now() - readAt < everyMs) return;
       readAt = performance.now();
-      const set = await withTimeout(read(this), queryLimitMs, noResponse).catch(() => null);
+      const set = await withTimeout(ask(), queryLimitMs, noResponse).catch(() => null);
       if (set) set();
       else readAt -= Math.max(0, everyMs - retryMs);
     },
   });
+  const ask = oneAtATime(() => read(gauge));
+  return gauge;
 }

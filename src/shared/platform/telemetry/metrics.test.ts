@@ -1,5 +1,30 @@
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { createMetrics } from './metrics.ts';
+
+test('a query that has not answered is not asked again, and its answer is used when it comes', async () => {
+  const metrics = createMetrics();
+  const answers: ((value: number) => void)[] = [];
+  const read = () => new Promise<number>((resolve) => answers.push(resolve));
+  metrics.gaugeByQuery('by_query', 'One label.', 'kind', async () => ({ some: await read() }));
+  metrics.gaugeByLabels('by_labels', 'Labels.', ['kind'], async () => [
+    { labels: { kind: 'some' }, value: await read() },
+  ]);
+  metrics.gaugesByQuery({ some: { name: 'shared', help: 'No label.' } }, async () => ({ some: await read() }));
+  jest.useFakeTimers();
+  try {
+    for (let scrape = 1; scrape <= 2; scrape++) {
+      const late = metrics.registry.metrics();
+      await jest.advanceTimersByTimeAsync(2_000);
+      await late;
+    }
+    expect(answers).toHaveLength(3);
+  } finally {
+    jest.useRealTimers();
+  }
+  const scrape = metrics.registry.metrics();
+  for (const answer of answers) answer(7);
+  expect((await scrape).match(/ 7$/gm)).toHaveLength(3);
+});
 
 test('a gauge that queries the database is read once per interval, and keeps its value meanwhile', async () => {
   const metrics = createMetrics();
@@ -9,7 +34,8 @@ test('a gauge that queries the database is read once per interval, and keeps its
   metrics.gaugeByQuery('seldom', 'Read every minute.', 'kind', count('seldom'), 60_000);
   await Promise.all([metrics.registry.metrics(), metrics.registry.metrics()]);
   const text = await metrics.registry.metrics();
-  expect(reads).toEqual({ always: 3, seldom: 1 });
+  // Scrapes at the same time share a query.
+  expect(reads).toEqual({ always: 2, seldom: 1 });
   expect(text).toContain('seldom{kind="some"} 1');
 });
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { FaultError, InvalidRequestError } from '../../platform/errors/errors.ts';
+import { isStorableJson } from '../../platform/json/storable-json.ts';
 import { standard } from '../../platform/schema/standard-schema.ts';
 import { assertProjectName, assertStackName } from '../../stacks/names.ts';
 import { parseTags } from '../../stacks/tags.ts';
@@ -69,6 +70,7 @@ export function parseRule(written: {
 function parseSettings(kind: RuleKindName, value: unknown): object {
   const problem = problemOf(kind, value);
   if (problem !== null) throw new InvalidRequestError(`The settings of a rule ${kind} are not valid: ${problem}`);
+  if (!isStorableJson(value)) throw new InvalidRequestError(`The settings of a rule ${kind} are not valid text`);
   checkSettings(kind, value as object);
   return value as object;
 }

@@ -22,7 +22,13 @@ test('what is added or removed at the end of a long text is shown', () => {
 
 test('short texts are shown whole, and no character is cut in two', () => {
   expect(changedTexts('a', 'b')).toEqual(['a', 'b']);
-  const emoji = (last: string) => `${'😀'.repeat(500)}${last}`;
-  for (const text of changedTexts(emoji('a'), emoji('bc'))) expect(text.isWellFormed()).toBe(true);
+  const emoji = (first: string, last: string) => `${first}${'😀'.repeat(500)}${last}`;
+  for (const first of ['', 'x'])
+    for (const text of [
+      ...changedTexts(emoji(first, 'a'), emoji(first, 'bc')),
+      ...changedTexts(emoji('a', first), emoji('bc', first)),
+    ])
+      expect(text.isWellFormed()).toBe(true);
   for (const to of [1, 2, 3]) expect(partOf('😀😀', 0, to).isWellFormed()).toBe(true);
+  for (const from of [1, 2, 3]) expect(partOf('😀😀', from, 4).isWellFormed()).toBe(true);
 });

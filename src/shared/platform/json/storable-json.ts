@@ -1,0 +1,14 @@
+/**
+ * A value as JSON that Postgres can store as `jsonb`, and convert `json` to text: with replacement characters for NULs and half pairs of
+ * surrogates, which JSON.stringify escapes.
+ */
+export function storableJson(value: unknown): string {
+  return JSON.stringify(value).replaceAll(/\\(?:u(?:0000|d[89a-f][0-9a-f]{2})|.)/g, (written) =>
+    written.length > 2 ? '\\ufffd' : written,
+  );
+}
+
+/** Whether `storableJson` changes nothing. */
+export function isStorableJson(value: unknown): boolean {
+  return JSON.stringify(value) === storableJson(value);
+}
