@@ -399,6 +399,7 @@ describe('at the same time', () => {
     ]);
     expect(await deleted.begin(own.stackId)).toBe(true);
     expect(await keys()).toEqual([]);
+    expect(await purgeDue()).toBe(1);
   });
 });
 
