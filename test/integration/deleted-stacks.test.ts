@@ -382,6 +382,25 @@ describe('at the same time', () => {
     expect(await deleted.begin(own.stackId)).toBe(false);
     expect(await app.context.db.inTransaction((tx) => createDeletedStackRepository(tx).lock(own.stackId))).toBe(false);
   });
+
+  test('the sweep leaves alone, and decryptable, what was deleted anew or held since it was listed', async () => {
+    const own = await createFilledStack(app, { updates: 0, events: 0, entries: 0 });
+    await ok(deleteStack(app, own));
+    const deleted = createDeletedStackRepository(app.context.db);
+    const keys = () => query(app, 'select id from encryption_keys where stack_id = $1', [own.stackId]);
+    expect(await deleted.begin(own.stackId)).toBe(false);
+    await letTimePass(own.stackId);
+    const hold = `update stacks set held_at = now(), held_by = 'ada', hold_reason = 'audit' where id = $1`;
+    await query(app, hold, [own.stackId]);
+    expect(await deleted.begin(own.stackId)).toBe(false);
+    expect(await keys()).toHaveLength(1);
+    await query(app, 'update stacks set held_at = null, held_by = null, hold_reason = null where id = $1', [
+      own.stackId,
+    ]);
+    expect(await deleted.begin(own.stackId)).toBe(true);
+    expect(await keys()).toEqual([]);
+    expect(await purgeDue()).toBe(1);
+  });
 });
 
 test('a restore under another name finds out that the stack was used and deleted again meanwhile', async () => {
@@ -403,6 +422,18 @@ test('a restore under another name finds out that the stack was used and deleted
   await refused;
   await ok(restore(app, stack, id));
   expect(await exportedNames(app, stack)).toHaveLength(5);
+});
+
+test('the sweep looks again whether a blob is unreferenced', async () => {
+  await importState(stack, 3);
+  const id = (await getStack(app, stack)).id as string;
+  const mark = `update blobs set unreferenced_since = now() - interval '9 days'
+    where key in (select blob_key from checkpoints where stack_id = $1) returning key`;
+  const [marked] = await query<{ key: string }>(app, mark, [id]);
+  await sweepBlobs(app.context);
+  expect(await storedKeys(app)).toContain(marked?.key);
+  const found = 'select unreferenced_since as since, pending_deletion_since as pending from blobs where key = $1';
+  expect(await query(app, found, [marked?.key])).toEqual([{ since: null, pending: null }]);
 });
 
 describe('a process that is killed', () => {

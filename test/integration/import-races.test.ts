@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { StackPlan } from '../../src/cli/moving/import-plan.ts';
-import type { SourceEntry } from '../../src/cli/moving/moving-source.ts';
+import type { SourceContent, SourceEntry, SourceStack } from '../../src/cli/moving/moving-source.ts';
+import { rollBackStack } from '../../src/cli/moving/rollback-import.ts';
 import { StackImporter } from '../../src/cli/moving/stack-importer.ts';
 import { TransferError } from '../../src/shared/diy/diy-layout.ts';
 import { unrecordedInfo } from '../../src/shared/diy/history-info.ts';
@@ -116,6 +117,72 @@ test('a stack that an interrupted import began says what to do, and can be delet
   expect((await ends.run('--rollback', '--apply')).text).toBe('Deleted 1 stack with 0 imported versions; kept 0.\n');
   expect((await ends.run('--apply')).text).toBe('Imported 2 versions of 1 stack into interrupted.\n');
   expect((await ends.run('--verify')).text).toContain('no differences');
+});
+
+/** A source whose stack had these updates. */
+const sourceWith = (order: readonly string[]): SourceStack => ({
+  ...{ name: 'proj/dev', project: 'proj', stack: 'dev' },
+  open: async () => ({ history: [], order, decrypt: async () => [] }) as unknown as SourceContent,
+});
+
+test('a stack that is updated after a rollback has looked at it stays', async () => {
+  const { ends, here, update } = await stackOf('kept');
+  await update(1);
+  await ends.run('--apply');
+  const entries = await query<{ entry: string }>(
+    target,
+    `select i.entry from imported_versions i join updates u on u.id = i.update_id join stacks s on s.id = u.stack_id
+     join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id where o.name = 'kept'`,
+  );
+  let own: Awaited<ReturnType<typeof startUpdate>> | null = null;
+  const db = new Proxy(target.context.db, {
+    get(all, name) {
+      const method = Reflect.get(all, name) as unknown;
+      if (typeof method !== 'function') return method;
+      if (name !== 'inTransaction') return method.bind(all);
+      return async (...given: unknown[]) => {
+        own ??= await startUpdate(target, here);
+        return method.apply(all, given);
+      };
+    },
+  });
+  const parts = { context: { ...target.context, db }, organization: 'kept', from: 'elsewhere' };
+  const from = sourceWith(entries.map(({ entry }) => entry));
+  expect(await rollBackStack(parts, from, { apply: true })).toMatchObject({
+    action: 'keep',
+    reason: 'an update of it runs here',
+  });
+  if (own === null) throw new Error('nothing was to be deleted');
+  await ok(complete(target, own));
+});
+
+test('a rollback of another source keeps the stack', async () => {
+  const { ends, update } = await stackOf('foreign');
+  await update(1);
+  await ends.run('--apply');
+  const parts = { context: target.context, organization: 'foreign', from: 'elsewhere' };
+  expect(await rollBackStack(parts, sourceWith(['other']), { apply: true })).toMatchObject({
+    ...{ action: 'keep', reason: 'it has versions of another source', versions: 1 },
+  });
+  expect(await versionsHere('foreign')).toHaveLength(1);
+});
+
+test('nothing is imported over an update that has ended during a second pass', async () => {
+  const { ends, here, update } = await stackOf('ended');
+  await update(1);
+  await ends.run('--apply');
+  await update(2);
+  const gate = hold('/export/2', 1);
+  const running = ends.run('--apply');
+  await gate.reached();
+  await ok(complete(target, await startUpdate(target, here)));
+  gate.release();
+  const { code, text } = await running;
+  expect([code, text]).toEqual([1, expect.stringContaining('ended/proj/dev was changed here during the import')]);
+  expect((await versionsHere('ended')).map(({ kind, version }) => [kind, version])).toEqual([
+    ['update', 1],
+    ['update', 2],
+  ]);
 });
 
 test('an update that begins during a second pass stays, and nothing is imported over it', async () => {

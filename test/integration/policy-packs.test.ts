@@ -6,6 +6,7 @@ import { ArchiveUrls } from '../../src/api/policies/archive-urls.ts';
 import { createPolicyPackRepository } from '../../src/api/policies/policy-pack-repository.ts';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
+import { createPolicyArchiveRepository } from '../../src/shared/policies/policy-archive-repository.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
@@ -223,6 +224,14 @@ describe('publishing', () => {
     const twice = await ok(calls.begin({ tag: '2.0.0' }));
     const [first, second] = await Promise.all([calls.upload(twice, largeArchive), calls.upload(twice, other)]);
     expect([first.status, second.status].sort()).toEqual([204, 409]);
+    const [version] = await query<{ id: string }>(
+      app,
+      `select id from policy_pack_versions where version_tag = '2.0.0'`,
+    );
+    const archives = createPolicyArchiveRepository(app.context.db);
+    const stored = await archives.find(version?.id as string);
+    if (!stored) throw new Error('no archive');
+    expect(await archives.set(stored.id, { ...stored, sha256: Buffer.alloc(32) })).toBe(false);
   });
 
   test('receives few archives of an organization at once, and lets many others wait', async () => {

@@ -197,6 +197,42 @@ describe('versions', () => {
     expect(await versionsOf(app, stack)).toHaveLength(1);
   });
 
+  test('that share their state with a pinned one stay', async () => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 2);
+    for (let count = 0; count < 2; count++) await ok(complete(app, await startUpdate(app, stack)));
+    await importVersion(app, stack, stateOf(9));
+    await age(stack, 1);
+    const pin = `update updates set pinned_by = 'ada' where stack_id = $1 and stack_version = 3`;
+    await query(app, pin, [await idOf(stack)]);
+    await setRule(app, stack, keepNewest(1));
+    expect(await sweep()).toBe(1);
+    expect(await readable(stack, 5)).toEqual([2, 3, 4, 5]);
+  });
+
+  test('that were pinned after the listing keep the state that they share with deleted ones', async () => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 1);
+    for (let count = 0; count < 2; count++) await ok(complete(app, await startUpdate(app, stack)));
+    await importVersion(app, stack, stateOf(9));
+    await age(stack, 1);
+    const stackId = await idOf(stack);
+    const listed = await query<{ id: string; state: string }>(
+      app,
+      'select id, checkpoint_id as state from updates where stack_id = $1 and stack_version < 4 order by stack_version',
+      [stackId],
+    );
+    await query(app, `update updates set pinned_by = 'ada' where stack_id = $1 and stack_version = 2`, [stackId]);
+    const ids = listed.map(({ id }) => id);
+    const states = [listed[1]?.state as string];
+    const unused = await app.context.db.inTransaction(async (tx) => {
+      const rows = createRetentionRepository(tx);
+      expect(await rows.markStates(stackId, ids)).toEqual({ count: 2, checkpointIds: states });
+      return rows.listUnused(stackId, states, ids);
+    });
+    expect(unused).toEqual([]);
+  });
+
   test('that are pinned stay until they are unpinned, and deleted ones cannot be pinned', async () => {
     const stack = await createStack(app);
     const texts = await importVersions(app, stack, 3);
@@ -218,6 +254,29 @@ describe('versions', () => {
       `select action from audit_events where action like 'version.%' order by occurred_at`,
     );
     expect(log.map(({ action }) => action)).toEqual(['version.pin', 'version.unpin']);
+  });
+
+  test('stay if another rule applies by the time of their deletion', async () => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 4);
+    await age(stack, 1);
+    await setRule(app, stack, keepNewest(1));
+    let isChanged = false;
+    const db = new Proxy(app.context.db, {
+      get(all, name) {
+        const method = Reflect.get(all, name) as unknown;
+        if (typeof method !== 'function') return method;
+        if (name !== 'inTransaction') return method.bind(all);
+        return async (...given: unknown[]) => {
+          if (!isChanged) await setRule(app, stack, { ...keepNewest(3), project: 'proj' });
+          isChanged = true;
+          return method.apply(all, given);
+        };
+      },
+    });
+    expect(await sweepRetention({ ...app.context, db })).toBe(0);
+    expect(await sweep()).toBe(1);
+    expect(await readable(stack, 4)).toEqual([2, 3, 4]);
   });
 
   test('are selected by the most specific rule', async () => {

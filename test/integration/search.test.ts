@@ -498,6 +498,10 @@ describe('references', () => {
     expect(JSON.stringify(await read('references.graph', { organization }, limited.token))).not.toContain('stock');
     const ofNet = await read('references.ofStack', { organization, project: 'net', stack: 'prod' }, limited.token);
     expect(names(ofNet.readBy)).toEqual(['shop/prod']);
+    const other = await person(app, organization, 'member');
+    await grant(app, other.organizationId, { userId: other.userId }, 'deny', ['read'], { stacks: 'net/*' });
+    const { nodes } = await read('references.graph', { organization }, other.token);
+    expect(names(nodes).sort()).toEqual(['gone/prod (hidden)', 'net/prod (hidden)', 'shop/prod', 'stock/prod']);
     const referring = async () => {
       const marked = await query<{ name: string }>(
         app,

@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
 import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { createWebhookEventRepository } from '../../src/shared/webhooks/webhook-event-repository.ts';
 import { explainingPool } from '../../testkit/query-plan.ts';
 import { query } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
@@ -230,4 +231,27 @@ test('a fast receiver gets its next events once it has answered, not with the ne
   await worker.settle();
   // A claim takes four of one webhook.
   expect(receiver.received.length).toBeGreaterThan(4);
+});
+
+test('a site that another one has replaced begins no more attempts', async () => {
+  const stack = await createStack(app);
+  await addHook(stack, 'fast', '/fast');
+  await notify(stack, 12);
+  receiver.answer = () => 200;
+  const worker = new WebhookDispatcher(app.context, 'all');
+  let asked = 0;
+  await worker.deliver(new AbortController().signal, () => ++asked > 1);
+  await worker.settle();
+  // Those of the one round before.
+  expect(receiver.received).toHaveLength(4);
+});
+
+test('what is sent about an event is what the first process has read', async () => {
+  const stack = await createStack(app);
+  await addHook(stack, 'fast', '/fast');
+  await notify(stack, 1);
+  const [event] = await query<{ id: string }>(app, 'select id from webhook_events');
+  const events = createWebhookEventRepository(app.context.db);
+  expect(await events.keepFacts(event?.id as string, 'first')).toBe('first');
+  expect(await events.keepFacts(event?.id as string, 'second')).toBe('first');
 });

@@ -1,11 +1,13 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { checkSecrets, rewrapSecrets } from '../../src/cli/admin/rewrap-secrets.ts';
 import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
 import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { DeliveryAttempts } from '../../src/shared/webhooks/delivery-attempt.ts';
 import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { createWebhookRepository } from '../../src/shared/webhooks/webhook-repository.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { deleteOldDeliveries } from '../../src/workers/webhooks/delete-deliveries.ts';
 import { runAdminCommand } from '../support/admin.ts';
@@ -161,6 +163,18 @@ describe('what is delivered', () => {
     ]);
   });
 
+  test('nothing to a webhook that was made inactive, not even what waited', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    await ok(app.call('PATCH', hook, { auth: stack.auth, body: { active: false } }));
+    await deliverDue(app);
+    await runUpdate();
+    await deliverDue(app);
+    // Of the later update, nothing was recorded.
+    expect(await readLog(app, stack, hook)).toMatchObject([{ state: 'left-out' }]);
+    expect(receiver.received).toEqual([]);
+  });
+
   test('without a webhook nothing is recorded', async () => {
     await runUpdate();
     expect(await query(app, 'select id from webhook_events')).toEqual([]);
@@ -246,6 +260,18 @@ describe('signatures', () => {
     expect(await etag()).not.toBe(read);
   });
 
+  test('a secret that is changed while the keys are replaced stays the new one', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: 'first' });
+    const webhooks = createWebhookRepository(app.context.db);
+    const [read] = await webhooks.listSecrets(null, null, 1);
+    if (!read) throw new Error('no secret');
+    await ok(app.call('PATCH', hook, { auth: stack.auth, body: { secret: 'second' } }));
+    expect(await webhooks.replaceSecret(read.id, read.encrypted, read)).toBe(false);
+    await ok(app.call('POST', `${hook}/ping`, { auth: stack.auth }));
+    const { body = '', headers } = receiver.received.at(-1) ?? {};
+    expect(headers?.['pulumi-webhook-signature']).toBe(createHmac('sha256', 'second').update(body).digest('hex'));
+  });
+
   test('a secret is kept, replaced and removed', async () => {
     const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: 'first' });
     const change = async (body: object) => ok(app.call('PATCH', hook, { auth: stack.auth, body }));
@@ -267,6 +293,8 @@ describe('signatures', () => {
       body: { payloadUrl: 'https://other.example/' },
     });
     expect(elsewhere.status).toBe(400);
+    const otherPort = { payloadUrl: 'http://127.0.0.1:1/hook' };
+    expect((await app.call('PATCH', hook, { auth: stack.auth, body: otherPort })).status).toBe(400);
     await change({ secret: '__remove-secret' });
     expect(await signature()).toBeUndefined();
   });
@@ -402,6 +430,88 @@ describe('attempts', () => {
     open(200);
   });
 
+  test('of a process that died say nothing about the later one, though that waits again', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    receiver.answer = async () => {
+      await gate;
+      return 500;
+    };
+    const frozen = new WebhookDispatcher(app.context, 'all');
+    await frozen.begin(new AbortController().signal);
+    await until(() => receiver.received.length === 1, 'the first attempt');
+    await endPauses(app);
+    receiver.answer = () => 503;
+    expect(await deliverDue(app)).toBe(1);
+    open();
+    await frozen.settle();
+    expect(await readLog(app, stack, hook)).toMatchObject([{ state: 'waiting', responseCode: 503 }]);
+  });
+
+  test('of a process that stops late are not taken from the one that makes them meanwhile', async () => {
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    const { promise: gate, resolve: open } = Promise.withResolvers<number>();
+    receiver.answer = () => gate;
+    const stop = new AbortController();
+    const [late, other] = [new WebhookDispatcher(app.context, 'all'), new WebhookDispatcher(app.context, 'all')];
+    await late.begin(stop.signal);
+    await until(() => receiver.received.length === 1, 'the first attempt');
+    await endPauses(app);
+    await other.begin(new AbortController().signal);
+    await until(() => receiver.received.length === 2, 'the second attempt');
+    stop.abort();
+    await late.settle();
+    expect(await deliverDue(app)).toBe(0);
+    open(200);
+    await other.settle();
+    expect(await waiting()).toBe(0);
+    expect(receiver.received).toHaveLength(2);
+  });
+
+  test('of a process that was stopped for a while before it sent are left to others', async () => {
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    const { now } = performance;
+    let stoppedMs = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + stoppedMs);
+    const findUnusual = async (): Promise<readonly string[]> => {
+      stoppedMs = 31_000;
+      return [];
+    };
+    const deliveryAttempts = new DeliveryAttempts({ ...app.context, findUnusual });
+    const stopped = new WebhookDispatcher({ ...app.context, deliveryAttempts }, 'all');
+    try {
+      expect(await stopped.begin(new AbortController().signal)).toBe(1);
+      await stopped.settle();
+    } finally {
+      clock.mockRestore();
+    }
+    expect(receiver.received).toEqual([]);
+    expect(await deliverDue(app)).toBe(1);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  test('about one update are made one at a time, so that its end does not overtake its start', async () => {
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl() });
+    const update = await startUpdate(app, stack);
+    const { promise: gate, resolve: open } = Promise.withResolvers<number>();
+    receiver.answer = () => gate;
+    const [first, second] = [new WebhookDispatcher(app.context, 'all'), new WebhookDispatcher(app.context, 'all')];
+    const signal = new AbortController().signal;
+    expect(await first.begin(signal)).toBe(1);
+    await ok(complete(app, update));
+    try {
+      expect(await second.begin(signal)).toBe(0);
+    } finally {
+      open(200);
+      await Promise.all([first.settle(), second.settle()]);
+    }
+    await deliverDue(app);
+    expect(types()).toEqual(['update_started', 'update_succeeded']);
+  });
+
   test('that users ask for are made a few at a time for each organization', async () => {
     const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl() });
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
@@ -449,6 +559,14 @@ describe('attempts', () => {
     receiver.answer = () => ({ status: 200, body: 'x'.repeat(1_000_000) });
     const { json } = await ok(app.call('POST', `${hook}/ping`, { auth: stack.auth }));
     expect([json.responseCode, json.responseBody.length]).toEqual([200, 4096]);
+  });
+
+  test('the log has the headers of a response, without cookies', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl() });
+    receiver.answer = () => ({ status: 200, headers: { 'x-shown': 'yes', 'set-cookie': 'session=hidden' } });
+    const { json } = await ok(app.call('POST', `${hook}/ping`, { auth: stack.auth }));
+    expect(json.responseHeaders).toContain('x-shown: yes');
+    expect(JSON.stringify(json)).not.toContain('hidden');
   });
 });
 
@@ -561,6 +679,9 @@ describe('webhooks', () => {
       expect((await app.call('POST', `${hook}/deliveries/${unknown}/redeliver`, { auth: stack.auth })).status).toBe(
         404,
       );
+    const other = await createHook(app, stack, 'stack', { displayName: 'other', payloadUrl: hookUrl('/other') });
+    expect((await app.call('POST', `${other}/deliveries/${id}/redeliver`, { auth: stack.auth })).status).toBe(404);
+    expect(receiver.received.map(({ path }) => path)).toEqual(['/hook', '/hook']);
   });
 
   test('go with their stack, and their log with them; those of the organization stay', async () => {
@@ -669,6 +790,27 @@ describe('webhooks', () => {
     await query(app, `update webhook_deliveries set attempted_at = attempted_at - interval '31 days'`);
     await clean();
     expect(await readLog(app, stack, hook)).toMatchObject([{ state: 'waiting' }]);
+  });
+
+  test('the log of an old event that was delivered again lately is kept', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    await deliverDue(app);
+    await query(app, `update webhook_events set occurred_at = occurred_at - interval '31 days'`);
+    await query(app, `update webhook_deliveries set attempted_at = attempted_at - interval '31 days'`);
+    const [{ id }] = await readLog(app, stack, hook);
+    await ok(app.call('POST', `${hook}/deliveries/${id}/redeliver`, { auth: stack.auth }));
+    await deleteOldDeliveries(app.context, new AbortController().signal);
+    expect(await readLog(app, stack, hook)).toHaveLength(2);
+  });
+
+  test('what has been due for long is still delivered after the log was cleaned', async () => {
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    await query(app, `update webhook_deliveries set next_at = now() - interval '1 day'`);
+    await deleteOldDeliveries(app.context, new AbortController().signal);
+    expect(await deliverDue(app)).toBe(1);
+    expect(types()).toEqual(['update_succeeded']);
   });
 
   test('the audit log has their server, not the path of the URL, nor the secret', async () => {
