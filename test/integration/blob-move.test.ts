@@ -158,7 +158,7 @@ test('a move goes on after its command was killed in each phase', async () => {
   await client.connect();
   await client.query('begin');
   await client.query('select 1 from blob_places for update');
-  const waits = `select 1 from pg_stat_activity where query like '%blobLocations.switch%' and wait_event_type = 'Lock'`;
+  const waits = `select 1 from pg_stat_activity where datname = current_database() and query like '%blobLocations.switch%' and wait_event_type = 'Lock'`;
   await killWhen(watched(waits), 'switch');
   await client.query('commit');
   await client.end();

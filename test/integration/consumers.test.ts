@@ -229,8 +229,8 @@ test('consumers that the caller may not read are counted, not named', async () =
 async function beginRemoval(stack: TestStack): Promise<{ readonly removal: Promise<TestResponse> }> {
   const [begun] = await query<{ at: string }>(app, 'select clock_timestamp()::text as at', []);
   const removal = remove(stack);
-  const listed = `select 1 from pg_stat_activity where query like '%/* stateIndex.listUnindexed%' and query_start > $1::timestamptz
-    and pid <> pg_backend_pid()`;
+  const listed = `select 1 from pg_stat_activity where datname = current_database() and query like '%/* stateIndex.listUnindexed%'
+    and query_start > $1::timestamptz and pid <> pg_backend_pid()`;
   await until(async () => (await query(app, listed, [begun?.at])).length > 0, 'the deletion waits for the index');
   return { removal };
 }

@@ -133,7 +133,7 @@ describe('alert rules and dashboards', () => {
   test('ask only for metrics that a server has, by labels of theirs', async () => {
     const metrics = (await get(server.management, '/metrics')).text;
     const optional =
-      /^holdfast_(backup|bundle|second_store|replica|redis|jobs_(waiting|oldest)|versions_to_encode|update_queue_(calls|oldest))/;
+      /^holdfast_(backup|bundle|second_store|replica|redis|tls|jobs_(waiting|oldest)|versions_to_encode|update_queue_(calls|oldest))/;
     const isThere = (name: string): boolean =>
       optional.test(name) ||
       new RegExp(`^# TYPE ${name.replace(/_(bucket|count|sum)$/, '(_(bucket|count|sum))?')} `, 'm').test(metrics);

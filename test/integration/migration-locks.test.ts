@@ -153,7 +153,7 @@ test('a migration that somebody cancels ends with the reason, and is not begun a
   const start = { url: database.url, connectMs: 30_000, waitMs: 60_000, logger };
   const applied = migrate(start, { directory: folder.directory, patience });
   applied.catch(() => {});
-  const running = `from pg_stat_activity where query like '%pg_sleep(60)%' and pid <> pg_backend_pid() and state = 'active'`;
+  const running = `from pg_stat_activity where datname = current_database() and query like '%pg_sleep(60)%' and pid <> pg_backend_pid() and state = 'active'`;
   await until(async () => (await other.query(`select pg_cancel_backend(pid) ${running}`)).rowCount === 1, 'it runs');
   await expect(applied).rejects.toThrow('Postgres has cancelled a statement: canceling statement due to user request');
   await folder.put('9840_cancelled', 'select 1;\n');
@@ -203,7 +203,7 @@ test('a run that loses Postgres later than it waits for it at its start resumes'
   const start = { url: database.url, connectMs: 30_000, waitMs: 1_000, logger };
   const applied = migrate(start, { directory: folder.directory, patience });
   applied.catch(() => {});
-  const running = `from pg_stat_activity where query like '%pg_sleep%' and pid <> pg_backend_pid() and now() - query_start > '1.5 s'`;
+  const running = `from pg_stat_activity where datname = current_database() and query like '%pg_sleep%' and pid <> pg_backend_pid() and now() - query_start > '1.5 s'`;
   await until(async () => (await other.query(`select ${running}`)).rowCount === 1, 'it has run for longer');
   await other.query(`insert into organizations (name) select 'o' || n from generate_series(1, 1001) n`);
   await other.query(`select pg_terminate_backend(pid) ${running}`);
@@ -229,7 +229,7 @@ test('the session of a run that is gone ends in the middle of its statement', as
   const start = { url: proxy.url, connectMs: 30_000, waitMs: 0, logger };
   const lost = migrate(start, { directory: folder.directory, patience });
   lost.catch(() => {});
-  const running = `select from pg_stat_activity where query like '%pg_sleep(600)%' and pid <> pg_backend_pid() and state = 'active'`;
+  const running = `select from pg_stat_activity where datname = current_database() and query like '%pg_sleep(600)%' and pid <> pg_backend_pid() and state = 'active'`;
   await until(async () => (await other.query(running)).rowCount === 1, 'it runs');
   proxy.refuse();
   await expect(lost).rejects.toThrow();

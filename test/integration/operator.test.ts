@@ -146,7 +146,7 @@ test('an organization is deleted only when no change in it is under way', async 
       (
         await query<{ count: string }>(
           app,
-          `select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%' || $1 || '%'
+          `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%' || $1 || '%'
              and pid <> pg_backend_pid()`,
           [statement],
         )
