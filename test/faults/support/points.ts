@@ -50,32 +50,37 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
   const connection = new Redis(cluster.redisUrl, { maxRetriesPerRequest: null });
   const queue = new Queue('writes-small', { connection, prefix: 'holdfast' });
   try {
-    // On a busy machine the first attempt may have failed by now, and the next one may have completed: the job is run
-    // again anyway.
-    const inHand = await until(async () => {
-      const jobs = await queue.getJobs(['active', 'delayed', 'completed']);
-      const [row] = await query<{ id: string }>(
-        cluster,
-        `select id from job_admissions
-         where id = any($1) and coalesce(job ->> 'stackId', job -> 'fence' ->> 'stackId') = $2`,
-        [jobs.map(({ id }) => id), stackId],
-      );
-      return jobs.find(({ id }) => id === row?.id) ?? false;
-    }, 'the job is there');
-    const jobId = randomUUID();
-    await query(
-      cluster,
-      `insert into job_admissions select $1, job, body_key, body_chunks, body_bytes, expires_at from job_admissions where id = $2`,
-      [jobId, inHand.id],
-    );
-    // Like a job of the server: an attempt may fail because the machine is busy.
-    const backoff = { type: 'fixed', delay: 500 };
-    const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 5, backoff });
-    await until(() => again.isCompleted(), 'the second run has succeeded');
+    // On a busy machine the call may give the job up at any moment, and repeat itself: then its next job is run again.
+    await until(() => runOnceMore(cluster, queue, stackId), 'the second run has succeeded');
   } finally {
     await queue.close();
     connection.disconnect();
   }
+}
+
+async function runOnceMore(cluster: Cluster, queue: Queue, stackId: string | undefined): Promise<boolean> {
+  // It may have completed by now: it is run again anyway.
+  const inHand = await until(async () => {
+    const jobs = await queue.getJobs(['active', 'delayed', 'completed']);
+    const [row] = await query<{ id: string }>(
+      cluster,
+      `select id from job_admissions
+       where id = any($1) and coalesce(job ->> 'stackId', job -> 'fence' ->> 'stackId') = $2 and expires_at > clock_timestamp()`,
+      [jobs.map(({ id }) => id), stackId],
+    );
+    return jobs.find(({ id }) => id === row?.id) ?? false;
+  }, 'the job is there');
+  const jobId = randomUUID();
+  await query(
+    cluster,
+    `insert into job_admissions select $1, job, body_key, body_chunks, body_bytes, expires_at from job_admissions where id = $2`,
+    [jobId, inHand.id],
+  );
+  // Like a job of the server: an attempt may fail because the machine is busy.
+  const backoff = { type: 'fixed', delay: 500 };
+  const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 5, backoff });
+  await until(async () => (await again.isCompleted()) || (await again.isFailed()), 'the second run has ended');
+  return again.isCompleted();
 }
 
 /** Locked rows of a stack, so that nothing can be committed to it. */
