@@ -56,7 +56,7 @@ export const backupTexts = {
   notMade: 'No worker makes backups',
   unattended: (at: ReactNode, setting: ReactNode) => (
     <>
-      No worker makes backups since {at}: none runs, or none has {setting}.
+      No worker has looked for due backups since {at}: none runs, or none has {setting}.
     </>
   ),
   lastFailed: 'the last attempt failed',
