@@ -167,14 +167,20 @@ test('a rollback of another source keeps the stack', async () => {
   expect(await versionsHere('foreign')).toHaveLength(1);
 });
 
-test('nothing is imported over an update that has ended during a second pass', async () => {
-  const { ends, here, update } = await stackOf('ended');
+/** Imports a version, and holds the import of the next one before it has read that. */
+async function holdSecondPass(organization: string) {
+  const { ends, here, update } = await stackOf(organization);
   await update(1);
   await ends.run('--apply');
   await update(2);
   const gate = hold('/export/2', 1);
   const running = ends.run('--apply');
   await gate.reached();
+  return { ends, gate, here, running };
+}
+
+test('nothing is imported over an update that has ended during a second pass', async () => {
+  const { gate, here, running } = await holdSecondPass('ended');
   await ok(complete(target, await startUpdate(target, here)));
   gate.release();
   const { code, text } = await running;
@@ -186,13 +192,7 @@ test('nothing is imported over an update that has ended during a second pass', a
 });
 
 test('an update that begins during a second pass stays, and nothing is imported over it', async () => {
-  const { ends, here, update } = await stackOf('updated');
-  await update(1);
-  await ends.run('--apply');
-  await update(2);
-  const gate = hold('/export/2', 1);
-  const running = ends.run('--apply');
-  await gate.reached();
+  const { ends, gate, here, running } = await holdSecondPass('updated');
   const own = await startUpdate(target, here);
   gate.release();
   const { code, text } = await running;

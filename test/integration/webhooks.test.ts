@@ -391,7 +391,8 @@ describe('attempts', () => {
     expect(new Set(ids).size).toBe(14);
   });
 
-  test('of a process that died are made again, and what it records late changes nothing', async () => {
+  /** Begins an attempt that its receiver answers by 500 once `open` is called. */
+  async function beginHeldAttempt() {
     const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
     await runUpdate();
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
@@ -402,6 +403,11 @@ describe('attempts', () => {
     const frozen = new WebhookDispatcher(app.context, 'all');
     expect(await frozen.begin(new AbortController().signal)).toBe(1);
     await until(() => receiver.received.length === 1, 'the first attempt');
+    return { frozen, hook, open };
+  }
+
+  test('of a process that died are made again, and what it records late changes nothing', async () => {
+    const { frozen, hook, open } = await beginHeldAttempt();
     expect(await deliverDue(app)).toBe(0);
     // Its claim is over.
     await endPauses(app);
@@ -431,16 +437,7 @@ describe('attempts', () => {
   });
 
   test('of a process that died say nothing about the later one, though that waits again', async () => {
-    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
-    await runUpdate();
-    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-    receiver.answer = async () => {
-      await gate;
-      return 500;
-    };
-    const frozen = new WebhookDispatcher(app.context, 'all');
-    await frozen.begin(new AbortController().signal);
-    await until(() => receiver.received.length === 1, 'the first attempt');
+    const { frozen, hook, open } = await beginHeldAttempt();
     await endPauses(app);
     receiver.answer = () => 503;
     expect(await deliverDue(app)).toBe(1);
