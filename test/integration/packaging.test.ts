@@ -107,6 +107,20 @@ describe('docker-compose.yml', () => {
     expect(listed.filter((name) => given.includes(name))).toEqual([]);
   });
 
+  test('has each service that docs/compose.md names in a command, in its profile', () => {
+    const commands = [
+      ...read('docs/compose.md').matchAll(
+        /docker compose (?:--profile (\w+) )?(?:run|exec|stop|cp)((?: --?[\w-]+)*) ([\w-]+)/g,
+      ),
+    ];
+    expect(commands.length).toBeGreaterThan(3);
+    for (const [command, profile = 'single', , name = ''] of commands)
+      expect({ command, profiles: compose.services[name]?.profiles }).toEqual({
+        command,
+        profiles: expect.arrayContaining([profile]),
+      });
+  });
+
   test('has a writable folder for the sockets of holdfast debug', () => {
     for (const name of ['server', 'api-1', 'worker'])
       expect(compose.services[name]?.tmpfs).toContain('/data/run:uid=1000,gid=1000,mode=700');
