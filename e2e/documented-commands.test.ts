@@ -27,7 +27,10 @@ await suite('the documented commands', { ownServer: true }, () => {
         const bin = join(home, 'bin');
         await mkdir(bin);
         const start = `exec ${process.execPath} ${holdfastProgram}`;
-        for (const [name, line] of Object.entries({ holdfast: `${start} "$@"`, npx: `[ "$1 $2 $3" = '--no -- holdfast' ] && shift 3; ${start} "$@"` })) {
+        for (const [name, line] of Object.entries({
+          holdfast: `${start} "$@"`,
+          npx: `[ "$1 $2 $3" = '--no -- holdfast' ] && shift 3; ${start} "$@"`,
+        })) {
           await writeFile(join(bin, name), `#!/bin/sh\n${line}\n`);
           await chmod(join(bin, name), 0o755);
         }

@@ -295,7 +295,9 @@ const table: readonly (readonly [string, Values, Expected])[] = [
     { secrets: { bootstrap: { name: 'people', key: 'people.yaml' } } },
     {
       'Deployment/holdfast-api': environment({ name: 'HOLDFAST_BOOTSTRAP', value: '/etc/holdfast/bootstrap/file' }),
-      'Deployment/holdfast-worker': { spec: { template: { spec: { volumes: [{ name: 'tmp' }, { name: 'sockets' }] } } } },
+      'Deployment/holdfast-worker': {
+        spec: { template: { spec: { volumes: [{ name: 'tmp' }, { name: 'sockets' }] } } },
+      },
     },
   ],
 ];
