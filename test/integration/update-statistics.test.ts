@@ -141,8 +141,9 @@ test('steps, the critical path and failed runs of the commit are kept when the e
     ],
   });
   await pack();
-  // Of the same kind and commit, but a preview.
+  // Of the same kind and commit, but previews.
   await run({ kind: 'destroy', dryRun: true, status: 'failed' });
+  await run({ kind: 'destroy', dryRun: true });
   const again = await run({ kind: 'destroy' });
   await pack();
   expect(await statisticsOf(again)).toMatchObject({ failedBefore: 0, usual: { count: 1 } });
