@@ -25,10 +25,9 @@ export function RestoreDialog({
   const [seen] = useState(headVersion);
   const restoring = useMutation(
     trpc.versions.restore.mutationOptions({
-      onSuccess: ({ version: restored }) => {
+      onSuccess: () => {
         for (const changed of [trpc.stacks, trpc.versions, trpc.updates, trpc.resources])
           void queryClient.invalidateQueries({ queryKey: changed.pathKey() });
-        onRestored(seen, restored);
       },
     }),
   );
@@ -42,7 +41,12 @@ export function RestoreDialog({
       error={restoring.error}
       typed={stack.stack}
       onClose={onClose}
-      onSubmit={() => restoring.mutate({ ...stack, version, headVersion: seen })}
+      onSubmit={() =>
+        restoring.mutate(
+          { ...stack, version, headVersion: seen },
+          { onSuccess: (restored) => onRestored(seen, restored.version) },
+        )
+      }
     >
       <p className={styles['note']}>{restoreTexts.note(<code>pulumi preview --refresh</code>)}</p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}

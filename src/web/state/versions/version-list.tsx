@@ -229,7 +229,7 @@ function VersionRow({
 /** Pins a version, whose state retention then keeps, or unpins it. */
 function PinButton({ stack, version }: { readonly stack: StackRef; readonly version: VersionItem }) {
   const { organization, project, stack: name } = stack;
-  const refresh = thenRefresh(() => {});
+  const refresh = thenRefresh();
   const pin = useMutation(trpc.retention.pin.mutationOptions(refresh));
   const unpin = useMutation(trpc.retention.unpin.mutationOptions(refresh));
   const isPinned = version.pinnedBy !== null;
