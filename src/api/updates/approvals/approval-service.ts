@@ -40,10 +40,7 @@ export class ApprovalService {
   }
 
   /** The most recently requested approvals: all, or those of a commit. */
-  async list(
-    ref: StackRef,
-    { commit }: { readonly commit?: string | undefined },
-  ): Promise<readonly ApprovalRow[]> {
+  async list(ref: StackRef, { commit }: { readonly commit?: string | undefined }): Promise<readonly ApprovalRow[]> {
     const stack = await createStackRepository(this.#db).find(ref);
     if (!stack) throw stackNotFound(ref);
     return createApprovalRepository(this.#db).list(stack.id, maxListed, commit ?? null);
