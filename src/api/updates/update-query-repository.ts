@@ -83,6 +83,14 @@ const ConfigRow = Type.Object({ config: Text, environment: Text });
 
 export type UpdateSelector = { readonly id: string } | { readonly version: number };
 
+/** A page of updates: those before a number, or before another update. */
+export interface UpdateRange {
+  readonly before: number | null;
+  readonly beforeId?: string | undefined;
+  readonly previews: boolean;
+  readonly limit: number;
+}
+
 /** Maximum size of texts that are read whole, in bytes; of messages in characters. */
 const maxText = 262_144;
 const maxMessage = 2_000;
@@ -142,15 +150,8 @@ export function createUpdateQueryRepository(db: Queryable) {
       join api_tokens t on t.id = w.token_id left join users a on a.id = t.user_id
     )`;
   return {
-    /** Updates before number `before`, newest first. */
-    list: (
-      stackId: string,
-      {
-        before,
-        limit,
-        previews,
-      }: { readonly before: number | null; readonly limit: number; readonly previews: boolean },
-    ) =>
+    /** Newest first. */
+    list: (stackId: string, { before, beforeId, limit, previews }: UpdateRange) =>
       db.any(sql.rows(UpdateRow)`
         /* updateQueries.list */
         select ${columns(maxListMessage)}
@@ -158,6 +159,11 @@ export function createUpdateQueryRepository(db: Queryable) {
           select * from updates u where u.stack_id = ${stackId}
             ${previews ? sql.fragment`` : sql.fragment`and not u.dry_run and u.kind <> 'preview'`}
             ${before === null ? sql.fragment`` : sql.fragment`and u.number < ${before}::bigint`}
+            ${
+              beforeId === undefined
+                ? sql.fragment``
+                : sql.fragment`and u.number < (select number from updates where stack_id = ${stackId} and id = ${beforeId})`
+            }
           order by u.number desc limit ${limit}
         ) u ${owners}
         order by u.number desc`),
