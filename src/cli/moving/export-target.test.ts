@@ -9,7 +9,8 @@ function folderOf(keyOf: (name: string) => string): Folder {
   const files = new Map<string, Buffer>();
   return {
     list: async function* (prefix) {
-      for (const [name, { length }] of files) if (name.startsWith(keyOf(prefix))) yield { name, bytes: length };
+      for (const [name, { length }] of files)
+        if (name.startsWith(keyOf(prefix))) yield { name, bytes: length, modifiedAt: new Date(0) };
     },
     open: async (name) => {
       const bytes = files.get(keyOf(name));
