@@ -14,6 +14,7 @@ import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { backUpOnSchedule } from './backup/scheduled-backup.ts';
 import { verifyNewestBackup } from './backup/verify-newest.ts';
 import { keepBundle } from './bundle/keep-bundle.ts';
+import { clipWaits } from './clip-waits.ts';
 import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
@@ -72,6 +73,7 @@ export function startScheduledTasks(context: AppContext): void {
         };
   const kinds: Maintenance[] = [
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
+    { name: 'clip-waits', run: (signal) => clipWaits(context, signal) },
     { name: 'compact-journals', run: (signal) => compactEndedUpdates(context, signal) },
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
     { name: 'archive-events', run: (signal) => archiveEvents(context, signal) },
