@@ -21,8 +21,8 @@ export function createSignInPaceRepository(db: Queryable) {
   return {
     /**
      * Reserves the next time slot of a login for one attempt, if it has begun: beyond the free attempts, the time to the next slot doubles from a
-     * second to the longest time. Returns 0, or the milliseconds until the next slot. Of concurrent calls, one gets the slot. A slot that is too
-     * far ahead, because the clock was set back, does not count.
+     * second to the longest time. Returns 0, or the milliseconds until the next slot. Of concurrent calls, one gets the slot. A slot from
+     * before the clock was set back does not count.
      */
     take: async (loginHash: string): Promise<number> => {
       const { waitMs } = await db.one(sql.rows(WaitRow)`
@@ -37,7 +37,7 @@ export function createSignInPaceRepository(db: Queryable) {
               select case when l.over <= 0 then 0 else least(power(2, ceil(l.over) - 1), ${maxPaceSeconds}) end
               from (select greatest(p.level - ${idleSeconds} / ${forgetSeconds}, 0) + 1
                 - ${freeAttempts} as over) l))
-          where p.next_at not between clock_timestamp() and clock_timestamp() + make_interval(secs => ${maxPaceSeconds})
+          where p.next_at <= clock_timestamp() or p.at > clock_timestamp()
           returning 1)
         select case when exists (select 1 from taken) then 0 else greatest(coalesce((
           select ceil(extract(epoch from p.next_at - clock_timestamp()) * 1000) from sign_in_paces p
