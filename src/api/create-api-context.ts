@@ -21,7 +21,7 @@ export async function createApiContext(
   const journalCompaction = new JournalCompaction(context, dispatcher);
   const compactJournal = journalCompaction.compact.bind(journalCompaction);
   // Other services make decisions from their reads, so they use the primary.
-  const states = new StateReader({ ...context, compactLarge: compactJournal });
+  const states = new StateReader({ ...context, compactLarge: compactJournal, replica: null });
   const rates = createRequestRates(context);
   const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);
   const requestSnapshot = createSnapshotRequest(enqueue, context.logger);
@@ -29,8 +29,8 @@ export async function createApiContext(
   const jobServices: JobServices = { ...context, requestSnapshot, requestIncremental };
   const health = createHealth(context, dispatcher);
   const parts = { ...context, dispatcher, jobServices, compactJournal, rates, states, health, replica };
-  const read = new StateReader({ ...parts, compactLarge: compactJournal });
-  return { ...parts, scans: new StateScans(read, context.metrics) };
+  const largeStates = new StateReader({ ...context, compactLarge: compactJournal, replica });
+  return { ...parts, scans: new StateScans(largeStates, context.metrics) };
 }
 
 async function openReplica({ config, db, lifecycle, logger, metrics }: AppContext): Promise<Replica | null> {
