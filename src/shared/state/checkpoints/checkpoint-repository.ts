@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox';
-import { plannedOnce, type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { isPool, plannedOnce, type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
 import { fenceHolds } from '../../updates/fence.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
@@ -158,7 +158,7 @@ export function createCheckpointRepository(db: Queryable) {
     ): Promise<string | null> => {
       const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint, IdRow);
       // In a transaction, the setting would outlast the statement.
-      const isLazy = !compaction.outcome.isNew && 'inTransaction' in db;
+      const isLazy = !compaction.outcome.isNew && isPool(db);
       const row = await db.maybeOne(statement`
         /* checkpoints.commitCompaction */
         with ${plannedOnce(db)},
