@@ -1,5 +1,14 @@
-import { appendEvents } from '../../shared/events/event-writer.ts';
-import { compactJournal, type Job, type JobName, renameStack, snapshotJournal } from '../../shared/jobs/definitions.ts';
+import {
+  checkpointWrite,
+  compactJournal,
+  eventWrite,
+  importWrite,
+  type Job,
+  type JobName,
+  journalWrite,
+  renameStack,
+  snapshotJournal,
+} from '../../shared/jobs/definitions.ts';
 import type { JobServices } from '../../shared/jobs/job-definition.ts';
 import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
 import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
@@ -10,9 +19,6 @@ import type {
   OpenedBody,
   WriteBody,
 } from '../../shared/state/checkpoints/body-buffer.ts';
-import { applyCheckpoint } from '../../shared/state/checkpoints/checkpoint-writer.ts';
-import { importDeployment } from '../../shared/state/deployment-importer.ts';
-import { appendJournal } from '../../shared/state/journal/journal-writer.ts';
 
 /** Runs a job; `encryption` is that of its body. A job without a handler does not compile. */
 export type JobHandlers = {
@@ -34,10 +40,10 @@ export function createJobHandlers(
     new StoredBody(source, job, stackId, encryption);
   const handlers: JobHandlers = {
     'apply-checkpoint': (job, encryption) =>
-      applyCheckpoint.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
-    'append-journal': (job, encryption) => appendJournal.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
-    'append-events': (job, encryption) => appendEvents.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
-    'import-deployment': (job, encryption) => importDeployment.run(services, job, bodyOf(job, job.stackId, encryption)),
+      checkpointWrite.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'append-journal': (job, encryption) => journalWrite.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'append-events': (job, encryption) => eventWrite.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'import-deployment': (job, encryption) => importWrite.run(services, job, bodyOf(job, job.stackId, encryption)),
     'rename-stack': (job) => renameStack.run(services, job),
     'compact-journal': (job) => compactJournal.run(services, job),
     'snapshot-journal': (job) => snapshotJournal.run(services, job),
