@@ -1,3 +1,4 @@
+import type { AppContext } from '../../shared/context.ts';
 import {
   checkpointWrite,
   compactJournal,
@@ -10,6 +11,7 @@ import {
   snapshotJournal,
 } from '../../shared/jobs/definitions.ts';
 import type { JobServices } from '../../shared/jobs/job-definition.ts';
+import { createSnapshotRequest } from '../../shared/jobs/snapshot-request.ts';
 import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
 import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 import type {
@@ -29,6 +31,16 @@ export type JobHandlers = {
 export interface PayloadSource {
   readonly payloads: PayloadStore;
   readonly bodyBuffer: BodyBuffer;
+}
+
+/** The services of jobs in a process that runs them. `enqueue`: for the jobs that they ask for. */
+export function jobServicesOf(context: AppContext, enqueue: (job: Job) => Promise<void>): JobServices {
+  const { changes, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer } = context;
+  return {
+    ...{ changes, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer },
+    requestSnapshot: createSnapshotRequest(enqueue, context.logger),
+    requestIncremental: async (updateId) => incrementalCompaction.request(updateId),
+  };
 }
 
 /** Handlers for a process that runs jobs from a queue. They throw ReadOnlyError once another site has taken over. */
