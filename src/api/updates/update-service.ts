@@ -19,7 +19,7 @@ import { DecidingTagError } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
-import { compactSoon } from './compact-soon.ts';
+import { compactSoon } from './compaction-calls.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { findOutputLosses, type OutputLosses, recordOutputLosses } from './output-losses.ts';
 import { revokedLeaseError } from './revoked-lease-error.ts';
@@ -168,11 +168,11 @@ export class UpdateService {
     { organization, status }: { readonly organization: string; readonly status: EndStatus },
     audit: AuditTrail,
   ): Promise<CompletedUpdate> {
-    const { compactJournal, metrics } = this.#context;
+    const { awaitCompaction, metrics } = this.#context;
     let { hasPendingEntries = true } = lease;
     let losses: OutputLosses | null | undefined;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
-      if (hasPendingEntries) await compactJournal(lease.updateId, organization);
+      if (hasPendingEntries) await awaitCompaction(lease.updateId, organization);
       const completion = await this.#completeOnce(lease, status, losses, audit);
       // More entries were accepted since the compaction: compact again, or they would be missing from the version.
       hasPendingEntries = completion.outcome === 'pending-entries';
@@ -245,9 +245,9 @@ export class UpdateService {
 
   /** Prepares the stack for its next change; see reclaimStack. */
   async reclaim(stackId: string, options: ReclaimOptions = {}): Promise<void> {
-    const { compactor, config, compactJournal } = this.#context;
+    const { compactor, config, awaitCompaction } = this.#context;
     const compact = (updateId: string): Promise<void> =>
-      compactJournal(updateId, options.organization).catch((error: unknown) => compactor.setAside(updateId, error));
+      awaitCompaction(updateId, options.organization).catch((error: unknown) => compactor.setAside(updateId, error));
     await reclaimStack(this.#context, stackId, config.leaseSeconds, compact, options);
   }
 
