@@ -3,6 +3,7 @@ import { isPool, plannedOnce, type Queryable, type Row, sql } from '../../platfo
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
 import { fenceHolds } from '../../updates/fence.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
+import { isNoPreview } from '../../updates/preview-fragments.ts';
 import type { StoredDocument } from './document-store.ts';
 
 const CheckpointRow = Type.Object({
@@ -112,7 +113,7 @@ export function createCheckpointRepository(db: Queryable) {
         ${withBlob}
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id from updates u join stack on stack.id = u.stack_id
-          where ${fenceHolds(fence)} and u.exclusive and not u.dry_run and u.kind <> 'preview'
+          where ${fenceHolds(fence)} and u.exclusive and ${isNoPreview}
             and (${write.sequenceNumber}::integer is null or u.checkpoint_sequence < ${write.sequenceNumber}::integer)
             and (${write.arrivalSequence}::integer is null or u.full_committed < ${write.arrivalSequence}::integer)
             and (${write.baseCheckpointId}::uuid is null or u.checkpoint_id = ${write.baseCheckpointId}::uuid) ${hasBlob}
