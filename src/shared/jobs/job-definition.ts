@@ -135,7 +135,7 @@ export function defineWriteOf<const N extends string, P extends TProperties, I>(
 }
 
 /** The request and the trace that the current work belongs to, as a job has them. */
-export function originOfJob(): { requestId?: string; traceparent?: string } {
+function originOfJob(): { requestId?: string; traceparent?: string } {
   const requestId = currentRequest();
   const traceparent = currentTraceparent();
   return {
