@@ -42,7 +42,7 @@ export class UpdateService {
     this.#context = context;
   }
 
-  /** Does all checks that are possible before an update is created. Throws the errors of prepareCreation. */
+  /** See prepareCreation. */
   prepare(
     ref: StackRef,
     caller: Caller,
@@ -55,8 +55,7 @@ export class UpdateService {
 
   /**
    * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
-   * expect them to run alongside an update. `entryId`: see PreparedCreation. Throws StackBusyError, DeferredError,
-   * JournalFaultError and QuotaReachedError.
+   * expect them to run alongside an update. `entryId`: see PreparedCreation. Throws what `checkCandidate` throws; no update exists then.
    */
   async create(creation: PreparedCreation, audit: AuditTrail, entryId?: string): Promise<CreatedUpdate> {
     try {
@@ -161,7 +160,8 @@ export class UpdateService {
 
   /**
    * Compacts the journal into a checkpoint, then ends the update with `status`. Idempotent: repeating a successful call succeeds.
-   * Throws LeaseLostError, JournalGapError unless it has failed, and ConflictError if entries keep arriving.
+   * The update does not end if it throws: LeaseLostError, JournalGapError unless it has failed, ConflictError if entries keep arriving, or
+   * an error of the compaction (InvalidJournalError, UnavailableError).
    */
   async complete(
     lease: Lease,

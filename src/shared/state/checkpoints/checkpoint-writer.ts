@@ -137,7 +137,8 @@ export class CheckpointWriter {
 
   /**
    * Resolves once the write is committed, or if it already was (same sequence number). Throws LeaseLostError,
-   * InvalidRequestError and PayloadTooLargeError, which change nothing; after any other error a retry is safe.
+   * InvalidRequestError, PayloadTooLargeError, ConflictError for a preview, and LargeBaseError with `maxBaseBytes`, which change nothing;
+   * after any other error a retry is safe.
    */
   async write(write: CheckpointWrite): Promise<void> {
     if (write.kind === 'delta') {
