@@ -48,7 +48,7 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
     .action(() => withKeys(open, rewrap));
   admin
     .command('check-keys')
-    .description('list the data keys that the master keys can unwrap, and the stacks whose keys cannot be unwrapped')
+    .description('count what each master key encrypts, and list the stacks and webhooks whose keys cannot be unwrapped')
     .option(...jsonOption)
     .action(({ json }: { readonly json?: true }) => withKeys(open, (db, ring) => check(db, ring, json)));
 }
@@ -132,10 +132,17 @@ async function check(db: Database, ring: KeyRing, json: true | undefined): Promi
   lost.push(...webhooks.lost);
   const counts = await createBlobRepository(db).countByEncryptionKey();
   const blobs = counts.map(({ count, keyId, version }) => ({ dataKey: keyId === null ? null : version, count }));
-  const masterKeys = [...byMasterKey].map(([id, dataKeys]) => ({ id, dataKeys }));
+  const ids = new Set([...byMasterKey.keys(), ...webhooks.byMasterKey.keys()]);
+  const masterKeys = [...ids].map((id) => ({
+    id,
+    dataKeys: byMasterKey.get(id) ?? 0,
+    webhookSecrets: webhooks.byMasterKey.get(id) ?? 0,
+  }));
   const lines = [
-    ...masterKeys.map(({ dataKeys, id }) => `Master key ${id}: ${dataKeys} data keys.`),
-    ...(webhooks.done > 0 ? [`Secrets of webhooks: ${webhooks.done}.`] : []),
+    ...masterKeys.map(
+      ({ dataKeys, id, webhookSecrets }) =>
+        `Master key ${id}: ${dataKeys} data keys${webhookSecrets === 0 ? '' : `, ${webhookSecrets} secrets of webhooks`}.`,
+    ),
     ...blobs.map(
       ({ count, dataKey }) =>
         `Blobs ${dataKey === null ? 'without encryption' : `encrypted with data key ${dataKey} of documents`}: ${count}.`,

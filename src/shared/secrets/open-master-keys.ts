@@ -12,7 +12,7 @@ import type { MasterKeyRepository, MasterKeyRow } from './master-key-repository.
 
 const keyBytes = 32;
 const requestMs = 5_000;
-/** Number of data keys that are tried for a master key without a canary. Some may be damaged. */
+/** Number of data keys and secrets that are tried for a master key without a canary. Some may be damaged. */
 const triedUses = 20;
 
 /** The result of opening the list. */
@@ -84,7 +84,7 @@ async function makeWrapped(
 ): Promise<MasterKeyRow> {
   if ((await repeatAtStart(() => rows.listUses(id, 1), wait)).length > 0)
     throw new MasterKeyError(
-      `Master key ${JSON.stringify(id)} wraps data keys already, but no KMS has wrapped it; a key in a KMS needs another id`,
+      `Master key ${JSON.stringify(id)} is used already, but no KMS has wrapped it; a key in a KMS needs another id`,
     );
   const bytes = randomBytes(keyBytes);
   const attempt = async (): Promise<Buffer> => {
@@ -145,10 +145,10 @@ async function checkCanary(ring: KeyRing, id: string, rows: MasterKeyRepository)
 function unwraps(
   ring: KeyRing,
   id: string,
-  use: { readonly stackId: string | null; readonly wrappedKey: Buffer },
+  use: { readonly owner: string | null; readonly encrypted: Buffer },
 ): boolean {
   try {
-    ring.unwrap(id, use.wrappedKey, use.stackId);
+    ring.unwrap(id, use.encrypted, use.owner);
     return true;
   } catch (error) {
     if (error instanceof MasterKeyError) return false;
