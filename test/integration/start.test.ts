@@ -449,6 +449,24 @@ test('the embedded Postgres starts although another process takes its port first
   }
 });
 
+const onLinux = process.platform === 'linux' ? test : test.skip;
+onLinux('the embedded Postgres does not get the secrets of the server', async () => {
+  const directory = temporaryClusterDir();
+  const names = ['HOLDFAST_MASTER_KEYS', 'AWS_SECRET_ACCESS_KEY', 'VAULT_TOKEN'];
+  for (const name of names) process.env[name] = 'hunter2';
+  const postgres = await startEmbeddedPostgres(directory, createLogger({ level: 'silent' }));
+  try {
+    const pid = readFileSync(path.join(directory, 'cluster', 'postmaster.pid'), 'utf8').split('\n')[0];
+    const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
+    expect(environment).toContain('PATH=');
+    expect(environment).not.toMatch(/hunter2|HOLDFAST_|AWS_/);
+  } finally {
+    for (const name of names) delete process.env[name];
+    await postgres.stop();
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
 test('the embedded Postgres is waited for while it recovers from a crash', async () => {
   const directory = temporaryClusterDir();
   const lines: string[] = [];
