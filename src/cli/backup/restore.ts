@@ -18,7 +18,7 @@ import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
-import { afterRestore, endedText } from '../admin/after-restore-command.ts';
+import { afterRestore, endedText, revokedText } from '../admin/after-restore-command.ts';
 import { Progress } from '../output/progress.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
 
@@ -91,6 +91,7 @@ export function restorationText({ config }: AdminSession, restoration: Restorati
         ]
       : []),
     ...(writtenAfter === null ? [] : writtenLines(writtenAfter)),
+    revokedText,
     'Webhooks, audit events and scheduled backups wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
     'Then start the servers. Stacks that were updated after that time need `pulumi state repair` and `pulumi refresh`.',
   ].join('\n');
