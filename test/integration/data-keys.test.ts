@@ -274,6 +274,22 @@ describe('the admin commands', () => {
     ]);
   });
 
+  test('that only look register no key, so that another one may have its id', async () => {
+    await using database = await createTestDatabase();
+    const key = (id: string) => KeyRing.generate().replace(/^[^:]+/, id);
+    const [first, tried, used] = [key('k1'), key('k2'), key('k2')];
+    await using before = await createTestApp({ database, masterKeys: first });
+    await encrypt(await createStack(before), 'x', before);
+    for (const command of ['check-keys', 'scrub']) {
+      const { code, refused } = await admin(before, `${first},${tried}`, command);
+      expect([command, code, refused]).toEqual([command, 0, '']);
+    }
+    expect(await query(before, 'select id from master_keys')).toEqual([{ id: 'k1' }]);
+    await (await createTestApp({ database, masterKeys: `${first},${used}` }))[Symbol.asyncDispose]();
+    const { refused } = await admin(before, `${first},${tried}`, 'check-keys');
+    expect(refused).toContain('Master key "k2" in HOLDFAST_MASTER_KEYS is not the one that was used');
+  });
+
   test('count the secrets of webhooks for their master key', async () => {
     await using database = await createTestDatabase();
     const [oldKey, newKey] = [KeyRing.generate().replace(/^[^:]+/, 'old'), KeyRing.generate().replace(/^[^:]+/, 'new')];

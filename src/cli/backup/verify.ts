@@ -123,7 +123,7 @@ async function readRestored(
   await using context = await createContext(
     { ...config, secondStore: null },
     { databaseUrl, masterKeys },
-    { logger, blobs },
+    { logger, blobs, registersKeys: false },
   ).catch((error: unknown) => {
     if (error instanceof MasterKeyError) throw new BackupError(error.message, { cause: error });
     throw error;
@@ -146,7 +146,7 @@ async function readRestored(
   if (masterKeys === null) notChecked = ' The data keys were not checked: HOLDFAST_MASTER_KEYS is not set.';
   else {
     const rows = createMasterKeyRepository(context.db);
-    const { ring } = await openMasterKeys(masterKeys, { config, rows, wait: startWait });
+    const { ring } = await openMasterKeys(masterKeys, { config, rows, wait: startWait, registers: false });
     const { byMasterKey, lost } = await checkKeys(context.encryptionKeys, ring);
     const webhooks = await checkSecrets(context.db, new EncryptedSecrets(ring));
     for (const { owner, reason, version } of lost)

@@ -97,6 +97,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
   const session = new AdminSession(run.loadConfig(), run);
   const bundle = bundleOf(session.config);
   if (bundle === null) throw new TransferError('Set HOLDFAST_BUNDLE_URL: it says where the bundle is');
+  const keys = { registersKeys: options.apply === true };
   const folder = await openFolder(bundle.location, bucketDefaults(session.config));
   try {
     await session.withContext(async (context) => {
@@ -117,7 +118,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
         results.push(...(await returnOrganization(call, await lookAt(call, organization))));
       if (results.some(({ action }) => action === 'refused' || action === 'removed')) run.exitCode = 1;
       printResult('bundle return', { stacks: results }, { json: options.json, text: describe(results, options) });
-    });
+    }, keys);
   } finally {
     await folder.close();
   }
