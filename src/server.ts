@@ -14,6 +14,7 @@ import type { WriteFence } from './shared/platform/claim/data-dir-claim.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
 import { claimDataDir, ensureMasterKeys, readMasterKeys, storeFirstToken } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
+import { openDatabase } from './shared/platform/db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate, migrateIfPending } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
@@ -21,6 +22,7 @@ import { Lifecycle } from './shared/platform/lifecycle/lifecycle.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
 import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
+import { createMasterKeyRepository } from './shared/secrets/master-key-repository.ts';
 import { startWatches } from './shared/start-watches.ts';
 import { startBackgroundWork } from './workers/background-work.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
@@ -120,7 +122,6 @@ async function startEmbedded(config: Config, logger: Logger, lifecycle: Lifecycl
     logger.fatal({ directory: config.dataDir, reason }, 'ending: the data directory was taken over by another server');
     process.exit(1);
   });
-  const masterKeys = config.secrets.masterKeys ?? ensureMasterKeys(config.dataDir, () => KeyRing.generate());
   isStarting = true;
   const starting = startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), logger, {
     silenceMs: Math.max(config.startWaitMs, minSilenceMs),
@@ -135,7 +136,24 @@ async function startEmbedded(config: Config, logger: Logger, lifecycle: Lifecycl
     isStarting = false;
   });
   await migrate(postgresStart(config, postgres.url, logger));
+  const masterKeys = config.secrets.masterKeys ?? (await takeMasterKeys(config, postgres.url));
   return { databaseUrl: postgres.url, masterKeys, fence: claim };
+}
+
+/** The master keys of the data directory, made if there is no secret yet. Throws ConfigError: new ones would read none of the secrets. */
+async function takeMasterKeys({ dataDir, database }: Config, url: string): Promise<string> {
+  if (readMasterKeys(dataDir) === null) {
+    const db = await openDatabase({ ...database, url, poolSize: 2 });
+    const used = await createMasterKeyRepository(db)
+      .listUsedIds()
+      .finally(() => db.close());
+    if (used.length > 0)
+      throw new ConfigError(
+        `Invalid settings:\n  HOLDFAST_MASTER_KEYS: the database has secrets of the master key ${used.join(', ')}, which new keys cannot read; ` +
+          `set the present keys, or put their file master-keys into ${dataDir}`,
+      );
+  }
+  return ensureMasterKeys(dataDir, () => KeyRing.generate());
 }
 
 function postgresStart({ database, startWaitMs }: Config, url: string, logger: Logger): PostgresStart {

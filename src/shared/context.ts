@@ -111,6 +111,8 @@ export interface ContextOverrides extends StateOverrides {
   readonly lifecycle?: Lifecycle;
   /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
   readonly ring?: KeyRing | null;
+  /** False: this process leaves no trace of its master keys, see MasterKeyParts. */
+  readonly registersKeys?: boolean;
 }
 
 /**
@@ -131,7 +133,8 @@ export async function createContext(
   const notifications = new NotificationSender({ db, logger });
   lifecycle.onClose('stores', 'notifications', () => notifications.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
-  const ringParts = { encryptionKeys, logger, masterKeyRows: createMasterKeyRepository(db) };
+  const { registersKeys: registers = true } = overrides;
+  const ringParts = { encryptionKeys, logger, masterKeyRows: createMasterKeyRepository(db), registers };
   const opening = overrides.ring === undefined ? openKeyRing(config, secrets.masterKeys, ringParts) : overrides.ring;
   const ring = await Promise.resolve(opening).catch(async (error: unknown) => {
     await lifecycle.close();

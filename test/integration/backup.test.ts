@@ -36,8 +36,9 @@ import { createEmptyDatabase } from '../support/empty-database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { PolicyCalls, smallArchive } from '../support/policy-packs.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp, testApp } from '../support/test-app.ts';
+import { createTestApp, masterKeys, type TestApp, testApp } from '../support/test-app.ts';
 import { append, complete } from '../support/update-calls.ts';
+import { createHook } from '../support/webhooks.ts';
 
 // An installation with states in rows and in the blob store, history, secrets, events, a policy pack and a running update.
 
@@ -173,6 +174,26 @@ test('with other master keys, the verification fails and says so', async () => {
   expect(code).toBe(1);
   expect(stdout + stderr).toMatch(/master key/i);
 }, 120_000);
+
+test('a master key that only a webhook needs is named by the backup, and missed by its verification', async () => {
+  const other = path.join(home, 'webhooks');
+  const ring = `k0:${randomBytes(32).toString('base64')},${masterKeys}`;
+  const database = { url: app.database.url, ownerUrl: app.database.ownerUrl, [Symbol.asyncDispose]: async () => {} };
+  await using renewed = await createTestApp({
+    ...{ database, dataDir: app.dataDir, masterKeys: ring },
+    settings: { HOLDFAST_ENCRYPT_DOCUMENTS: 'true' },
+  });
+  const hook = await createHook(renewed, stack, 'organization', { payloadUrl: 'https://8.8.8.8/', secret: 'hunter2' });
+  await using store = await openStore(other);
+  await backUp({ source: renewed.context, recipients: [], target: store });
+  await ok(app.call('DELETE', hook, { auth: stack.auth }));
+  expect((await openPlain(store)).masterKeys).toEqual(['k0', ...manifest.masterKeys]);
+  const { code, stdout } = await runBackup({ dataDir: path.join(home, 'nothing') }, 'verify', '--from', other);
+  expect([code, stdout]).toEqual([
+    1,
+    expect.stringMatching(/Secret of webhook .* cannot be decrypted: .*"k0" is not in/),
+  ]);
+}, 240_000);
 
 test('a backup is restored elsewhere with each byte, and the running update ends with the reason', async () => {
   await using database = await createEmptyDatabase();

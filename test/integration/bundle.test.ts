@@ -670,6 +670,29 @@ test('a return keeps the provider and the secrets of a state that another passph
   expect(secrets_providers).toEqual({ type: 'passphrase', state: { salt: other.salt } });
 });
 
+test('what the earlier passphrase of the bundle encrypts is returned with that passphrase only', async () => {
+  const { directory, location, run } = newLocation();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await updateInBundle(directory, stack, 'emergency');
+  await run({ secret: { passphrase: 'another passphrase' } });
+  const later = { HOLDFAST_BUNDLE_PASSPHRASE: 'another passphrase' };
+  const refused = await holdfastWith(later, location, 'return', '--apply');
+  expect([refused.code, refused.stdout]).toEqual([
+    1,
+    expect.stringMatching(new RegExp(`${stack.organization}/proj/dev +refused +.*an earlier key of the bundle`)),
+  ]);
+  expect((await exportState(app, stack)).json.deployment.resources).toHaveLength(1);
+  const returned = await holdfast(location, 'return', '--apply');
+  expect(returned.stdout).toMatch(new RegExp(`${stack.organization}/proj/dev +returned +1 version`));
+  const { resources, secrets_providers } = (await exportState(app, stack)).json.deployment;
+  expect([resources.length, secrets_providers.type]).toEqual([2, 'service']);
+  const { ciphertext } = resources[0].inputs.input;
+  const { json } = await ok(app.call('POST', `${stack.path}/decrypt`, { auth: stack.auth, body: { ciphertext } }));
+  expect(Buffer.from(json.plaintext, 'base64').toString()).toBe('"hunter2"');
+});
+
 test('a bundle that is ahead of a restored database is returned', async () => {
   const { directory, location, run } = newLocation();
   const stack = await createStack(app);

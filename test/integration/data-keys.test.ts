@@ -6,6 +6,8 @@ import { runCommandLine } from '../../src/cli/command-line.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createEncryptionKeyRepository } from '../../src/shared/secrets/encryption-key-repository.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { createMasterKeyRepository } from '../../src/shared/secrets/master-key-repository.ts';
+import { tryMasterKeys } from '../../src/shared/secrets/try-master-keys.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';
 import { runAdminWith } from '../support/admin.ts';
@@ -20,6 +22,7 @@ import {
   testApp,
   testReplica,
 } from '../support/test-app.ts';
+import { createHook } from '../support/webhooks.ts';
 
 const app = testApp();
 const replica = testReplica(app);
@@ -269,6 +272,41 @@ describe('the admin commands', () => {
       1,
       expect.stringContaining('set HOLDFAST_MASTER_KEYS to the same value as on the servers'),
     ]);
+  });
+
+  test('that only look register no key, so that another one may have its id', async () => {
+    await using database = await createTestDatabase();
+    const key = (id: string) => KeyRing.generate().replace(/^[^:]+/, id);
+    const [first, tried, used] = [key('k1'), key('k2'), key('k2')];
+    await using before = await createTestApp({ database, masterKeys: first });
+    await encrypt(await createStack(before), 'x', before);
+    for (const command of ['check-keys', 'scrub']) {
+      const { code, refused } = await admin(before, `${first},${tried}`, command);
+      expect([command, code, refused]).toEqual([command, 0, '']);
+    }
+    expect(await query(before, 'select id from master_keys')).toEqual([{ id: 'k1' }]);
+    await (await createTestApp({ database, masterKeys: `${first},${used}` }))[Symbol.asyncDispose]();
+    const { refused } = await admin(before, `${first},${tried}`, 'check-keys');
+    expect(refused).toContain('Master key "k2" in HOLDFAST_MASTER_KEYS is not the one that was used');
+  });
+
+  test('count the secrets of webhooks for their master key', async () => {
+    await using database = await createTestDatabase();
+    const [oldKey, newKey] = [KeyRing.generate().replace(/^[^:]+/, 'old'), KeyRing.generate().replace(/^[^:]+/, 'new')];
+    await using before = await createTestApp({ database, masterKeys: oldKey });
+    const stack = await createStack(before);
+    await createHook(before, stack, 'organization', { payloadUrl: 'https://8.8.8.8/', secret: 'hunter2' });
+    await encrypt(stack, 'x', before);
+    expect((await rewrapKeys(keysOf(before), keyRingOf(`${newKey},${oldKey}`))).rewrapped).toBe(1);
+    const { code, printed } = await admin(before, `${newKey},${oldKey}`, 'check-keys');
+    expect([code, printed.flatMap((text) => text.split('\n')).sort()]).toEqual([
+      0,
+      ['Master key new: 1 data keys.', 'Master key old: 0 data keys, 1 secrets of webhooks.'],
+    ]);
+    await using after = await createTestApp({ database, masterKeys: newKey });
+    const rows = createMasterKeyRepository(after.context.db);
+    const { faults } = await tryMasterKeys(newKey, { config: after.context.config, rows });
+    expect(faults).toEqual([expect.stringContaining('Master key "old" is not in')]);
   });
 
   test('name the stacks whose master key is lost, and show no key', async () => {

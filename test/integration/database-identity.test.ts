@@ -1,8 +1,11 @@
 import { expect, test } from '@jest/globals';
+import { createSignInLinkRepository } from '../../src/shared/identity/sign-in-link-repository.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
 import { checkForRollback } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { runAdminCommand } from '../support/admin.ts';
+import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
+import { person } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
 import { join, leaveRunning } from '../support/lease-owners.ts';
 import { ok, startUpdate } from '../support/state.ts';
@@ -55,6 +58,20 @@ test('updates end in a restored copy of the database, on another timeline and by
   await ok(complete(app, next));
   const events = await query(app, `select 1 from audit_events where action = 'database.loss'`);
   expect(events).toHaveLength(5);
+});
+
+test('after a restore, sessions and sign-in links that had ended are no way in', async () => {
+  await using app = await createTestApp();
+  const { login, userId } = await person(app, 'acme', 'member');
+  await setPassword(app, login);
+  const browser = new PageBrowser(app);
+  await browser.signIn(login);
+  const { secret } = await createSignInLinkRepository(app.context.db).insert(userId, 3600);
+  expect(await browser.isSignedIn()).toBe(true);
+  const { stdout } = await runAdminCommand(app, 'after-restore');
+  expect(stdout).toContain('Revoke again what was revoked since');
+  expect(await browser.isSignedIn()).toBe(false);
+  expect(await createSignInLinkRepository(app.context.db).take(secret)).toBeNull();
 });
 
 test('a copy made of the database is another one', async () => {

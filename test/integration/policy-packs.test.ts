@@ -2,17 +2,19 @@ import { randomBytes } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { ArchiveUrls } from '../../src/api/policies/archive-urls.ts';
+import { ArchiveUrls, archiveUrlPurpose } from '../../src/api/policies/archive-urls.ts';
 import { createPolicyPackRepository } from '../../src/api/policies/policy-pack-repository.ts';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
 import { createPolicyArchiveRepository } from '../../src/shared/policies/policy-archive-repository.ts';
+import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { blobFile, flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
+import { keyRingOf } from '../support/key-ring.ts';
 import { namedPolicy, PolicyCalls, pathOf, smallArchive } from '../support/policy-packs.ts';
 import { ask } from '../support/procedures.ts';
 import { sentStatements } from '../support/sent-statements.ts';
@@ -348,8 +350,16 @@ describe('an address of an archive', () => {
     }
     expect((await app.call('PUT', one, { accept: null, body: smallArchive })).status).toBe(403);
     expect((await app.call('GET', one, { accept: null })).status).toBe(200);
-    const { config, db } = app.context;
-    const urls = new ArchiveUrls(config.publicUrl, () => createPolicyPackRepository(db, 0).urlKey());
+    const { config, db, secrets } = app.context;
+    const urlsOf = (derived: EncryptedSecrets): ArchiveUrls =>
+      new ArchiveUrls(config.publicUrl, async () =>
+        derived.deriveKeys(archiveUrlPurpose, await createPolicyPackRepository(db, 0).urlSalt()),
+      );
+    // A copy of the database does not suffice.
+    const stranger = urlsOf(new EncryptedSecrets(keyRingOf(`k1:${Buffer.alloc(32).toString('base64')}`)));
+    const strange = await stranger.create('download', idOf(one), new Date());
+    expect((await app.call('GET', pathOf(strange), { accept: null })).status).toBe(403);
+    const urls = urlsOf(secrets);
     for (const [age, expected] of [
       [59, 200],
       [61, 403],

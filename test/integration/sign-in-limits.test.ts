@@ -1,10 +1,13 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import { KnownBrowsers } from '../../src/api/identity/sign-in/known-browsers.ts';
 import { createSignInPaceRepository } from '../../src/shared/identity/sign-in-pace-repository.ts';
+import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
-import { testApp } from '../support/test-app.ts';
+import { keyRingOf } from '../support/key-ring.ts';
+import { masterKeys, testApp } from '../support/test-app.ts';
 
 const app = testApp({ settings: { HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' } });
 
@@ -60,6 +63,42 @@ describe('wrong passwords from many addresses', () => {
     expect((await known.signIn(login)).status).toBe(429);
     await slowDown(login, 0, 0);
     expect((await browserAt('198.51.100.1').signIn(login)).status).toBe(303);
+  });
+
+  test('are limited, too, if somebody knows all that the database has', async () => {
+    const login = await somebody();
+    const [row] = await query<{ key: string }>(
+      app,
+      `select encode(sha256(convert_to('known browsers', 'UTF8') || url_key), 'hex') as key from installation`,
+    );
+    const statuses = new Set<number>();
+    for (let n = 0; n < 8; n++) {
+      const forger = browserAt('203.0.113.200');
+      const [since, id] = [Math.floor(Date.now() / 1000).toString(36), randomBytes(16).toString('base64url')];
+      const signature = createHmac('sha256', Buffer.from(row?.key as string, 'hex'))
+        .update(`${since}\n${id}\n${login.toLowerCase()}`)
+        .digest('base64url');
+      forger.cookies.set('holdfast-browser', `${since}.${id}.${signature}`);
+      statuses.add((await forger.signIn(login, 'wrong one')).status);
+    }
+    expect([...statuses]).toEqual([401, 429]);
+  });
+
+  test('a browser stays known while the master keys are replaced', async () => {
+    const login = await somebody();
+    const known = browserAt('203.0.113.6');
+    await known.signIn(login);
+    const marks = known.cookies.get('holdfast-browser') as string;
+    const added = `new:${randomBytes(32).toString('base64')}`;
+    const browsersOf = (keys: string) => new KnownBrowsers(new EncryptedSecrets(keyRingOf(keys)));
+    const idFor = (keys: string, marks: string) => browsersOf(keys).idFor(app.context.db, login, marks);
+    const id = await idFor(masterKeys, marks);
+    expect(id).not.toBeNull();
+    expect(await idFor(`${added},${masterKeys}`, marks)).toBe(id);
+    expect(await idFor(added, marks)).toBeNull();
+    const renewed = await browsersOf(`${added},${masterKeys}`).remember(app.context.db, login, marks);
+    expect(await idFor(added, renewed)).toBe(id);
+    expect(await idFor(masterKeys, renewed)).toBeNull();
   });
 
   test('a new browser gets the next attempt before addresses that have guessed before', async () => {

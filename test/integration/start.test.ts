@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -311,6 +311,46 @@ test('the token of the first admin is in a file of its owner, and in no log; wit
   }
 });
 
+test('without its master keys, an embedded server makes no others for secrets that exist', async () => {
+  const directory = temporaryClusterDir();
+  const settings = { HOLDFAST_DATA_DIR: directory, HOLDFAST_MASTER_KEYS: '' };
+  const keys = path.join(directory, 'master-keys');
+  const aside = path.join(directory, 'elsewhere');
+  try {
+    mkdirSync(directory, { recursive: true });
+    // As made on another day: the id would be another one now.
+    writeFileSync(keys, `before:${Buffer.alloc(32, 1).toString('base64')}\n`, { mode: 0o600 });
+    const first = start(['server'], settings);
+    await until(() => isListening(first), 'it listens');
+    const url = first.lines().find(({ msg }) => msg === 'listening')?.url;
+    const headers = {
+      accept: 'application/vnd.pulumi+8',
+      'content-type': 'application/json',
+      authorization: `token ${readFileSync(path.join(directory, 'first-token'), 'utf8').trim()}`,
+    };
+    const post = async (where: string, body: object): Promise<number> =>
+      (await fetch(`${url}/api/stacks/holdfast${where}`, { method: 'POST', headers, body: JSON.stringify(body) }))
+        .status;
+    expect(await post('/shop', { stackName: 'dev' })).toBe(200);
+    expect(await post('/shop/dev/encrypt', { plaintext: Buffer.from('hunter2').toString('base64') })).toBe(200);
+    first.child.kill('SIGTERM');
+    await first.ended();
+    renameSync(keys, aside);
+    const second = start(['server'], settings);
+    await until(() => second.child.exitCode !== null || isListening(second), 'it ends or starts');
+    expect(second.output()).not.toContain('"listening"');
+    const { code, stderr } = await second.ended();
+    expect(stderr).toContain('HOLDFAST_MASTER_KEYS: the database has secrets of the master key before');
+    expect([code, existsSync(keys)]).toEqual([1, false]);
+    renameSync(aside, keys);
+    const third = start(['server'], settings);
+    await until(() => isListening(third), 'it listens again');
+  } finally {
+    for (const { exitCode, pid } of children) if (exitCode === null && pid) process.kill(pid, 'SIGTERM');
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
 const untilGone = (directory: string): Promise<void> =>
   until(() => !existsSync(path.join(directory, 'postgres', 'cluster', 'postmaster.pid')), 'its Postgres has ended');
 
@@ -407,6 +447,25 @@ test('the embedded Postgres starts although another process takes its port first
     expect(ports).toEqual([]);
   } finally {
     taker.close();
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
+const onLinux = process.platform === 'linux' ? test : test.skip;
+onLinux('the embedded Postgres does not get the secrets of the server', async () => {
+  const directory = temporaryClusterDir();
+  const names = ['HOLDFAST_MASTER_KEYS', 'AWS_SECRET_ACCESS_KEY', 'VAULT_TOKEN'];
+  for (const name of names) process.env[name] = 'hunter2';
+  const postgres = await startEmbeddedPostgres(directory, createLogger({ level: 'silent' }));
+  try {
+    const pid = readFileSync(path.join(directory, 'cluster', 'postmaster.pid'), 'utf8').split('\n')[0];
+    const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+    const given = environment.map((each) => each.split('=')[0] as string);
+    expect(given).toContain('PATH');
+    expect(given.filter((name) => /^(HOLDFAST|AWS|VAULT)_/.test(name))).toEqual([]);
+  } finally {
+    for (const name of names) delete process.env[name];
+    await postgres.stop();
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
 });

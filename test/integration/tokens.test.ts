@@ -232,6 +232,27 @@ describe('rotation', () => {
   });
 });
 
+test('a replaced secret lives no longer than it would have without the rotation', async () => {
+  const stack = await createStack(app);
+  const ends = Math.floor(Date.now() / 1000) + 600;
+  const rotate = async (id: string, overlapSeconds: number): Promise<{ previousExpires: number }> =>
+    (await ok(app.call('POST', `/api/user/tokens/${id}/rotate`, { auth: stack.auth, body: { overlapSeconds } }))).json;
+  const [short, long] = [
+    await make(stack.auth, '/api/user/tokens', { expires: ends }),
+    await make(stack.auth, '/api/user/tokens', {}),
+  ];
+  expect((await rotate(short.id, 3600)).previousExpires).toBe(ends);
+  // Nor longer than the limit of an organization.
+  const days = 86_400;
+  const soon = Math.ceil(Date.now() / 1000) + days + 60;
+  expect((await rotate(long.id, 20 * days)).previousExpires).toBeGreaterThan(soon);
+  const organization = await app.context.identity.findOrganization(stack.organization);
+  await createTokenRepository(app.context.db).setMaxSeconds(organization?.id as string, days);
+  const { tokens } = (await ok(get(stack.auth, '/api/user/tokens'))).json;
+  const { previousExpires } = tokens.find(({ id }: { id: string }) => id === long.id);
+  expect([previousExpires > 0, previousExpires < soon]).toEqual([true, true]);
+});
+
 test('the longest life of tokens is shown before it is set, holds for all tokens of members, and for new ones', async () => {
   const stack = await createStack(app);
   const member = await person(app, stack.organization, 'member');

@@ -1,9 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { sameHash } from '../../shared/platform/crypto/secret-token.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
+import type { DerivedKeys } from '../../shared/secrets/key-ring.ts';
 
 /** An address is valid for this long, in seconds. The CLI uses it immediately. */
 export const addressSeconds = 3600;
+
+/** For which keys are derived. */
+export const archiveUrlPurpose = 'archive URLs';
 
 type Purpose = 'upload' | 'download';
 
@@ -19,19 +23,19 @@ export interface AddressQuery {
  */
 export class ArchiveUrls {
   readonly #publicUrl: string;
-  readonly #readKey: () => Promise<Buffer>;
-  #key: Promise<Buffer> | null = null;
+  readonly #readKeys: () => Promise<DerivedKeys>;
+  #keys: Promise<DerivedKeys> | null = null;
 
-  /** `readKey` returns the key of the installation, which never changes. */
-  constructor(publicUrl: string, readKey: () => Promise<Buffer>) {
+  constructor(publicUrl: string, readKeys: () => Promise<DerivedKeys>) {
     this.#publicUrl = publicUrl.replace(/\/+$/, '');
-    this.#readKey = readKey;
+    this.#readKeys = readKeys;
   }
 
   /** Returns an address for the archive of a version. `since`: now, by the clock of the database. */
   async create(purpose: Purpose, versionId: string, since: Date): Promise<string> {
     const expires = Math.floor(since.getTime() / 1000) + addressSeconds;
-    const signature = await this.#sign(purpose, versionId, expires);
+    const [key] = await this.#findKeys();
+    const signature = sign(key, purpose, versionId, expires);
     return `${this.#publicUrl}/policy-packs/${versionId}?expires=${expires}&signature=${signature}`;
   }
 
@@ -39,21 +43,24 @@ export class ArchiveUrls {
   async check(purpose: Purpose, versionId: string, { expires, signature }: AddressQuery): Promise<number> {
     const seconds = /^\d{1,11}$/.test(String(expires)) ? Number(expires) : 0;
     // Compared as text: many spellings decode to the same bytes, but only one was issued.
-    if (!sameHash(Buffer.from(String(signature)), Buffer.from(await this.#sign(purpose, versionId, seconds)))) {
+    const given = Buffer.from(String(signature));
+    const keys = await this.#findKeys();
+    if (!keys.some((key) => sameHash(given, Buffer.from(sign(key, purpose, versionId, seconds)))))
       throw new ForbiddenError('This URL is not valid');
-    }
     return seconds;
   }
 
-  async #sign(purpose: Purpose, versionId: string, expires: number): Promise<string> {
-    this.#key ??= this.#readKey().catch((error: unknown) => {
-      this.#key = null;
+  #findKeys(): Promise<DerivedKeys> {
+    this.#keys ??= this.#readKeys().catch((error: unknown) => {
+      this.#keys = null;
       throw error;
     });
-    return createHmac('sha256', await this.#key)
-      .update(`${purpose}\n${versionId}\n${expires}`)
-      .digest('base64url');
+    return this.#keys;
   }
+}
+
+function sign(key: Buffer, purpose: Purpose, versionId: string, expires: number): string {
+  return createHmac('sha256', key).update(`${purpose}\n${versionId}\n${expires}`).digest('base64url');
 }
 
 /** The address was valid but has expired. */

@@ -64,7 +64,7 @@ const RequiredRow = Type.Object({
 const BegunRow = Type.Object({ id: Type.String(), begunAt: Timestamp });
 const NumberRow = Type.Object({ number: Type.Integer() });
 const GroupNameRow = Type.Object({ name: Type.String() });
-const KeyRow = Type.Object({ urlKey: Bytes });
+const SaltRow = Type.Object({ urlSalt: Bytes });
 
 /** A version to be begun. */
 export interface NewPolicyVersion {
@@ -290,11 +290,11 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         join policy_pack_versions v on v.id = a.version_id join policy_packs p on p.id = v.pack_id
         order by p.name, v.version, a.config`),
 
-    /** The key that signs addresses of archives. */
-    urlKey: async (): Promise<Buffer> => {
-      const { urlKey } = await db.one(sql.rows(KeyRow)`
-        /* policyPacks.urlKey */ select url_key as "urlKey" from installation`);
-      return urlKey;
+    /** Random bytes of the installation, which never change. No secret: each copy of the database has them. */
+    urlSalt: async (): Promise<Buffer> => {
+      const { urlSalt } = await db.one(sql.rows(SaltRow)`
+        /* policyPacks.urlSalt */ select url_key as "urlSalt" from installation`);
+      return urlSalt;
     },
   };
 }

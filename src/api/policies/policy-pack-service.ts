@@ -7,7 +7,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { FairSemaphore, type SemaphoreLimits } from '../platform/slices/fair-semaphore.ts';
-import { type AddressQuery, ArchiveUrls, addressExpired, addressSeconds } from './archive-urls.ts';
+import { type AddressQuery, ArchiveUrls, addressExpired, addressSeconds, archiveUrlPurpose } from './archive-urls.ts';
 import type { CreatePolicyPackRequest, RequiredPolicy } from './policies.schemas.ts';
 import { assertPolicyName, packInUse, packNotFound } from './policies.ts';
 import { createPolicyPackRepository, type PolicyPackRepository } from './policy-pack-repository.ts';
@@ -46,7 +46,9 @@ export class PolicyPackService {
   constructor(context: ApiContext) {
     this.#context = context;
     this.#packs = packRepository(context.db);
-    this.#urls = new ArchiveUrls(context.config.publicUrl, () => this.#packs.urlKey());
+    this.#urls = new ArchiveUrls(context.config.publicUrl, async () =>
+      context.secrets.deriveKeys(archiveUrlPurpose, await this.#packs.urlSalt()),
+    );
   }
 
   /**

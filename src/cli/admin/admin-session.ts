@@ -103,14 +103,17 @@ export class AdminSession {
     }
   }
 
-  /** Runs `work` with the context of a server: database, blob store and, if there are any, master keys. */
+  /**
+   * Runs `work` with the context of a server: database, blob store and, if there are any, master keys, which it registers only with
+   * `registersKeys`.
+   */
   async withContext<T>(work: (context: AppContext) => Promise<T>, overrides: ContextOverrides = {}): Promise<T> {
     const { config, logger, masterKeys } = this;
     await this.assertMayRun();
     await using context = await createContext(
       config,
       { databaseUrl: await this.#reachDatabase(), masterKeys },
-      { logger, ...overrides },
+      { logger, registersKeys: false, ...overrides },
     );
     try {
       // What it reads is not marked there.

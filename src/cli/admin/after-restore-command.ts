@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createSessionRepository } from '../../shared/identity/session-repository.ts';
+import { createSignInLinkRepository } from '../../shared/identity/sign-in-link-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { endRevokedLeases } from '../../shared/updates/end-revoked-leases.ts';
@@ -12,25 +14,37 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
   admin
     .command('after-restore')
     .description(
-      'end all running updates, whose saved state the restored database may lack; webhooks wait for take-over',
+      'end all running updates, whose saved state the restored database may lack, and all sessions; webhooks wait for take-over',
     )
     .action(() =>
       open().withDatabase(async (db) => {
         // First: a server that runs sends nothing more meanwhile.
         await createHeldOutgoingRepository(db).hold();
         console.log(endedText(await afterRestore(db)));
+        console.log(revokedText);
         console.log('Webhooks, audit events and scheduled backups wait until `holdfast admin take-over`.');
       }),
     );
 }
 
-/** Ends all running updates. Returns how many. */
+/** Ends all running updates, and the sessions and sign-in links that the database has again. Returns how many updates. */
 export async function afterRestore(db: Database): Promise<number> {
+  await createSignInLinkRepository(db).removeEveryones();
+  await createSessionRepository(db, { idleSeconds: 0, maxSeconds: 0 }).removeEveryones();
+  return endUpdates(db);
+}
+
+/** Ends all running updates. Returns how many. */
+export async function endUpdates(db: Database): Promise<number> {
   const order = { isOrdered: true, why: 'after-restore', source: operatorSource(operator()) };
   const ended = (await db.inTransaction((tx) => endLeasesAfterLoss(tx, order))) ?? 0;
   await endRevokedLeases(db);
   return ended;
 }
+
+/** What a restored database does not know, for a person. */
+export const revokedText =
+  'Everybody must sign in again. Revoke again what was revoked since: tokens, passwords, passkeys, members, users, issuers and grants. Exports of the audit log (`audit/events/`) name them.';
 
 /** How many updates were ended, for a person. */
 export function endedText(ended: number): string {

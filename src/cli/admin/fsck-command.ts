@@ -81,7 +81,9 @@ async function openRing(session: AdminSession, report: FsckReport): Promise<KeyR
         if (await rows.find(id)) known.push(pairs[at] as string);
         else report.add('master-key', id, { detail: 'no server of this installation has used it' });
       }
-      return known.length === 0 ? null : (await openMasterKeys(known.join(','), { config, rows, wait })).ring;
+      return known.length === 0
+        ? null
+        : (await openMasterKeys(known.join(','), { config, rows, wait, registers: false })).ring;
     });
   } catch (error) {
     if (!(error instanceof MasterKeyError)) throw error;

@@ -39,31 +39,31 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
     .option('--organization <organization>', 'for all stacks of this organization')
     .option('--documents', 'for the documents in the blob store')
     .option('--all', 'for all stacks and the documents')
-    .action((options: RotateOptions) => withKeys(open, (db, ring) => rotate(db, ring, options)));
+    .action((options: RotateOptions) => withKeys(open, true, (db, ring) => rotate(db, ring, options)));
   admin
     .command('rewrap-keys')
     .description(
       'rewrap all data keys with the first master key, so that the others can be retired, and rewrap master keys with their KMS',
     )
-    .action(() => withKeys(open, rewrap));
+    .action(() => withKeys(open, true, rewrap));
   admin
     .command('check-keys')
-    .description('list the data keys that the master keys can unwrap, and the stacks whose keys cannot be unwrapped')
+    .description('count what each master key encrypts, and list the stacks and webhooks whose keys cannot be unwrapped')
     .option(...jsonOption)
-    .action(({ json }: { readonly json?: true }) => withKeys(open, (db, ring) => check(db, ring, json)));
+    .action(({ json }: { readonly json?: true }) => withKeys(open, false, (db, ring) => check(db, ring, json)));
 }
 
 type KeyWork = (db: Database, ring: KeyRing, wrapped: readonly WrappedMasterKey[]) => Promise<void>;
 
 /** Throws ConfigError if there are no master keys. */
-async function withKeys(open: OpenSession, work: KeyWork): Promise<void> {
+async function withKeys(open: OpenSession, registers: boolean, work: KeyWork): Promise<void> {
   const session = open();
   const { config, masterKeys, startWait } = session;
   if (masterKeys === null)
     throw new ConfigError('There are no master keys: set HOLDFAST_MASTER_KEYS to the same value as on the servers');
   await session.withDatabase(async (db) => {
     const rows = createMasterKeyRepository(db);
-    const { ring, wrapped } = await openMasterKeys(masterKeys, { config, rows, wait: startWait });
+    const { ring, wrapped } = await openMasterKeys(masterKeys, { config, rows, wait: startWait, registers });
     await work(db, ring, wrapped);
   });
 }
@@ -132,10 +132,17 @@ async function check(db: Database, ring: KeyRing, json: true | undefined): Promi
   lost.push(...webhooks.lost);
   const counts = await createBlobRepository(db).countByEncryptionKey();
   const blobs = counts.map(({ count, keyId, version }) => ({ dataKey: keyId === null ? null : version, count }));
-  const masterKeys = [...byMasterKey].map(([id, dataKeys]) => ({ id, dataKeys }));
+  const ids = new Set([...byMasterKey.keys(), ...webhooks.byMasterKey.keys()]);
+  const masterKeys = [...ids].map((id) => ({
+    id,
+    dataKeys: byMasterKey.get(id) ?? 0,
+    webhookSecrets: webhooks.byMasterKey.get(id) ?? 0,
+  }));
   const lines = [
-    ...masterKeys.map(({ dataKeys, id }) => `Master key ${id}: ${dataKeys} data keys.`),
-    ...(webhooks.done > 0 ? [`Secrets of webhooks: ${webhooks.done}.`] : []),
+    ...masterKeys.map(
+      ({ dataKeys, id, webhookSecrets }) =>
+        `Master key ${id}: ${dataKeys} data keys${webhookSecrets === 0 ? '' : `, ${webhookSecrets} secrets of webhooks`}.`,
+    ),
     ...blobs.map(
       ({ count, dataKey }) =>
         `Blobs ${dataKey === null ? 'without encryption' : `encrypted with data key ${dataKey} of documents`}: ${count}.`,

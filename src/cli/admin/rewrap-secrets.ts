@@ -20,16 +20,23 @@ export function rewrapSecrets(db: Database, secrets: EncryptedSecrets): Promise<
   });
 }
 
-/** Decrypts the secrets of all webhooks. Counts them and returns the ones that cannot be decrypted. */
-export function checkSecrets(db: Database, secrets: EncryptedSecrets): Promise<{ done: number; lost: LostKey[] }> {
-  return forEachSecret(db, secrets, null, async () => {});
+/** Decrypts the secrets of all webhooks. Counts them by master key and returns the ones that cannot be decrypted. */
+export async function checkSecrets(
+  db: Database,
+  secrets: EncryptedSecrets,
+): Promise<{ done: number; byMasterKey: ReadonlyMap<string, number>; lost: LostKey[] }> {
+  const byMasterKey = new Map<string, number>();
+  const count = (id: string): unknown => byMasterKey.set(id, (byMasterKey.get(id) ?? 0) + 1);
+  const { done, lost } = await forEachSecret(db, secrets, null, async ({ masterKeyId }) => void count(masterKeyId));
+  for (const { masterKeyId } of lost) count(masterKeyId);
+  return { done, byMasterKey, lost };
 }
 
 async function forEachSecret(
   db: Database,
   secrets: EncryptedSecrets,
   except: string | null,
-  work: (secret: { id: string; opened: string; encrypted: Buffer }) => Promise<void>,
+  work: (secret: { id: string; masterKeyId: string; opened: string; encrypted: Buffer }) => Promise<void>,
 ): Promise<{ done: number; lost: LostKey[] }> {
   const webhooks = createWebhookRepository(db);
   const lost: LostKey[] = [];
@@ -38,7 +45,7 @@ async function forEachSecret(
     const page: Awaited<ReturnType<typeof webhooks.listSecrets>> = await webhooks.listSecrets(except, after, pageSize);
     for (const { id, masterKeyId, encrypted } of page) {
       try {
-        await work({ id, encrypted, opened: secrets.open(secretOwner(id), { masterKeyId, encrypted }) });
+        await work({ id, masterKeyId, encrypted, opened: secrets.open(secretOwner(id), { masterKeyId, encrypted }) });
         done++;
       } catch (error) {
         if (!(error instanceof MasterKeyError)) throw error;

@@ -13,7 +13,7 @@ import { createReadOnlyRepository } from '../../shared/platform/read-only/read-o
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import { jsonOption, type OutputName, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
-import { afterRestore, endedText } from './after-restore-command.ts';
+import { endedText, endUpdates } from './after-restore-command.ts';
 import { operator } from './operator.ts';
 import { recordReadOnly } from './read-only-commands.ts';
 import { describeSite, readSiteStatus, type SiteStatus } from './site-status.ts';
@@ -74,7 +74,7 @@ async function promote(open: OpenSession, options: PromoteOptions): Promise<void
         await createReadOnlyRepository(tx).switchOff();
         await recordReadOnly(tx, { isReadOnly: false });
       });
-    const ended = await afterRestore(db);
+    const ended = await endUpdates(db);
     await recordSite(db, 'site.promote', { ...claimed, ended });
     return { ...claimed, ended };
   });

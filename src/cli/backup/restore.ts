@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { copyBlobs } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
@@ -17,7 +18,7 @@ import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
-import { afterRestore, endedText } from '../admin/after-restore-command.ts';
+import { afterRestore, endedText, revokedText } from '../admin/after-restore-command.ts';
 import { Progress } from '../output/progress.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
 
@@ -76,16 +77,21 @@ export async function restore(call: BackupCall, id: string | null, options: Rest
 /** The same for a person. */
 export function restorationText({ config }: AdminSession, restoration: Restoration): string {
   const { backup, endedUpdates, missingBlobs, missingMasterKeys, takenAt, unsureBlobs, writtenAfter } = restoration;
-  const file = config.database.url === null ? ` or copy the file to ${masterKeysFile(config.dataDir)}` : '';
+  const file = masterKeysFile(config.dataDir);
+  const place = existsSync(file) ? `add them to ${file}` : `copy their file to ${file}`;
+  const orPlace = config.database.url === null ? ` or ${place}` : '';
   return [
     endedText(endedUpdates),
     `Restored backup ${backup}, as of ${takenAt}.`,
     ...(missingBlobs.length > 0 ? [`It lacks ${missingBlobs.length} blobs: their states cannot be read.`] : []),
     ...unsureBlobs.map((key) => `Its copy of ${key} is damaged: the blob store keeps its own.`),
     ...(missingMasterKeys.length > 0
-      ? [`The master keys ${missingMasterKeys.join(', ')} are missing: set HOLDFAST_MASTER_KEYS${file}.`]
+      ? [
+          `The master keys ${missingMasterKeys.join(', ')} are missing: before you start the servers, set HOLDFAST_MASTER_KEYS${orPlace}.`,
+        ]
       : []),
     ...(writtenAfter === null ? [] : writtenLines(writtenAfter)),
+    revokedText,
     'Webhooks, audit events and scheduled backups wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
     'Then start the servers. Stacks that were updated after that time need `pulumi state repair` and `pulumi refresh`.',
   ].join('\n');

@@ -17,10 +17,12 @@ import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { largeTemporaryFolder } from '../../shared/platform/files/temporary-folder.ts';
 import { exitCodeOf, onEndSignal } from '../../shared/platform/lifecycle/end-signals.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
+import { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
 import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
+import { checkSecrets } from '../admin/rewrap-secrets.ts';
 import { Progress } from '../output/progress.ts';
 import { checkDocuments, reportTo } from '../state/check-documents.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
@@ -121,7 +123,7 @@ async function readRestored(
   await using context = await createContext(
     { ...config, secondStore: null },
     { databaseUrl, masterKeys },
-    { logger, blobs },
+    { logger, blobs, registersKeys: false },
   ).catch((error: unknown) => {
     if (error instanceof MasterKeyError) throw new BackupError(error.message, { cause: error });
     throw error;
@@ -144,10 +146,12 @@ async function readRestored(
   if (masterKeys === null) notChecked = ' The data keys were not checked: HOLDFAST_MASTER_KEYS is not set.';
   else {
     const rows = createMasterKeyRepository(context.db);
-    const { ring } = await openMasterKeys(masterKeys, { config, rows, wait: startWait });
+    const { ring } = await openMasterKeys(masterKeys, { config, rows, wait: startWait, registers: false });
     const { byMasterKey, lost } = await checkKeys(context.encryptionKeys, ring);
+    const webhooks = await checkSecrets(context.db, new EncryptedSecrets(ring));
     for (const { owner, reason, version } of lost)
       problems.push(`Data key ${version} of ${owner} cannot be unwrapped: ${reason}`);
+    for (const { owner, reason } of webhooks.lost) problems.push(`Secret of ${owner} cannot be decrypted: ${reason}`);
     checked.push(`${[...byMasterKey.values()].reduce((sum, count) => sum + count, 0)} data keys`);
   }
   const text = `Backup ${manifest.id} was restored into a temporary database, and ${checked.join(', ')} were read: ${

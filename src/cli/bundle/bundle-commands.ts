@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { openBundleKey } from '../../shared/bundle/bundle-key.ts';
 import { type BundleSettings, bundleOf, pathOf } from '../../shared/bundle/bundle-location.ts';
 import { type BundledRow, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
@@ -16,7 +15,7 @@ import { collect } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { alignColumns, counted } from '../output/text.ts';
 import { type PlannedReturn, planReturn } from './return-plan.ts';
-import { createArrival } from './returned-secrets.ts';
+import { createArrival, findBundleKey } from './returned-secrets.ts';
 
 const maxShown = 100;
 
@@ -98,6 +97,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
   const session = new AdminSession(run.loadConfig(), run);
   const bundle = bundleOf(session.config);
   if (bundle === null) throw new TransferError('Set HOLDFAST_BUNDLE_URL: it says where the bundle is');
+  const keys = { registersKeys: options.apply === true };
   const folder = await openFolder(bundle.location, bucketDefaults(session.config));
   try {
     await session.withContext(async (context) => {
@@ -118,7 +118,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
         results.push(...(await returnOrganization(call, await lookAt(call, organization))));
       if (results.some(({ action }) => action === 'refused' || action === 'removed')) run.exitCode = 1;
       printResult('bundle return', { stacks: results }, { json: options.json, text: describe(results, options) });
-    });
+    }, keys);
   } finally {
     await folder.close();
   }
@@ -177,16 +177,15 @@ async function apply(
   { plan, there }: PlannedReturn,
   { location, secret }: BundleSettings,
 ): Promise<void> {
-  if (plan === null) return;
-  const { planned } = plan;
+  if (!plan?.content) return;
+  const { content, planned } = plan;
   const ref = { organization, project: planned.project as string, stack: planned.stack };
   const found = await context.identity.findOrganization(organization);
-  const bundle = await createBundleRepository(context.db).find();
   if (!found) throw new TransferError(`There is no organization ${organization}`);
-  const key = bundle && (await openBundleKey(secret, bundle.key, context.config));
+  const key = await findBundleKey(context, secret, content.state.document());
   if (!key) throw new TransferError('HOLDFAST_BUNDLE_PASSPHRASE or HOLDFAST_BUNDLE_KMS is not the one of the bundle');
   const arrival = plan.head && (await createArrival(context, { ref, stackId: plan.head.stackId }, key.crypter));
-  const newest = there.find(({ name }) => name === plan.content?.state.name)?.sha256 ?? null;
+  const newest = there.find(({ name }) => name === content.state.name)?.sha256 ?? null;
   const last = plan.unrecordedState !== null ? null : (plan.entries.at(-1)?.id ?? null);
   const importer = new StackImporter({
     ...{ context, folder, organization: found, from: location },

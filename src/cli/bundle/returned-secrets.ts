@@ -1,4 +1,7 @@
+import { type BundleKey, type BundleSecret, isKeyOf, openBundleKey } from '../../shared/bundle/bundle-key.ts';
+import { createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { reencryptConfig } from '../../shared/diy/history-info.ts';
 import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencrypt-document.ts';
 import type { SecretsCrypter, SecretsProvider } from '../../shared/diy/secrets-crypter.ts';
@@ -46,11 +49,36 @@ function isSameKey(a: SecretsProvider, b: SecretsProvider): boolean {
   return a.type === b.type && a.state[member] === b.state[member];
 }
 
+/**
+ * The key of the bundle that encrypts a state there: the present one, unless the state names an earlier one. Null: the settings open the
+ * present one no longer.
+ */
+export async function findBundleKey(
+  { config, db }: AppContext,
+  secret: BundleSecret,
+  state: AsyncIterable<Buffer>,
+): Promise<BundleKey | null> {
+  const keys = await createBundleRepository(db).findKeys();
+  if (!keys) return null;
+  const provider = await providerOf(state);
+  const earlier = provider && !isKeyOf(keys.key, provider) && keys.earlier.find((key) => isKeyOf(key, provider));
+  if (!earlier) return openBundleKey(secret, keys.key, config);
+  const key = await openBundleKey(secret, earlier, config);
+  if (key) return key;
+  throw new TransferError(
+    'its secrets are encrypted with an earlier key of the bundle: run this command with the HOLDFAST_BUNDLE_PASSPHRASE or HOLDFAST_BUNDLE_KMS of then',
+  );
+}
+
 /** The secrets provider of the newest state here. */
 async function readProvider(states: AppContext['states'], ref: StackRef): Promise<DocumentSecrets['provider']> {
-  const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
   const head = await states.readHead(ref);
+  return head && providerOf(head.state.bytes);
+}
+
+async function providerOf(document: AsyncIterable<Buffer>): Promise<DocumentSecrets['provider']> {
+  const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
   const keep = { provider: async () => null, reencrypt: async (values: readonly string[]) => values.map(() => null) };
-  if (head) for await (const _ of reencryptDocument(head.state.bytes, keep, found));
+  for await (const _ of reencryptDocument(document, keep, found));
   return found.provider;
 }

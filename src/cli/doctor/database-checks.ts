@@ -187,7 +187,7 @@ async function checkKeys(db: Database, { config, masterKeys }: Visit): Promise<O
       faults.slice(0, 3).join('; '),
       'Add the keys that encrypted the secrets to HOLDFAST_MASTER_KEYS; `holdfast admin check-keys` lists the stacks.',
     );
-  return ok(`The keys ${ids.join(', ')} open the newest ${opened} data keys.`);
+  return ok(`The keys ${ids.join(', ')} open the newest ${opened} data keys and secrets.`);
 }
 
 async function checkReadOnly(db: Database): Promise<Outcome> {

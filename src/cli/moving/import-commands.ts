@@ -103,6 +103,7 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
       ...{ organization: options.organization, patterns: options.stack ?? [] },
       planFile: isCarriedOut ? (options.plan ?? null) : null,
     });
+    const keys = { registersKeys: options.apply === true };
     await session.withContext(async (context) => {
       const organization = await context.identity.findOrganization(options.organization);
       if (!organization)
@@ -114,7 +115,7 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
       const act = options.verify ? verify : options.rollback ? rollBack : options.apply ? importAll : planOnly;
       const isComplete = await act(call);
       if (!isComplete) run.exitCode = 1;
-    });
+    }, keys);
   } finally {
     await source.close();
   }

@@ -167,7 +167,7 @@ export const adminOutputs = {
     ),
   }),
   'admin check-keys': Type.Object({
-    masterKeys: Type.Array(Type.Object({ id: Text, dataKeys: Count })),
+    masterKeys: Type.Array(Type.Object({ id: Text, dataKeys: Count, webhookSecrets: Count })),
     webhookSecrets: Count,
     blobs: Type.Array(Type.Object({ dataKey: CountOrNull, count: Count })),
     lost: Type.Array(LostKey),

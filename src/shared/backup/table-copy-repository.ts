@@ -57,7 +57,7 @@ export function createTableCopyRepository(client: pg.Client) {
       const [row] = await run<{ takenAt: Date; postgres: string; installation: string; masterKeys: string[] }>(`
         /* tableCopies.describe */
         select clock_timestamp() as "takenAt", version() as postgres, (select id from installation) as installation,
-          array(select distinct master_key_id from encryption_keys order by 1) as "masterKeys"`);
+          array(select master_key_id from encryption_keys union select master_key_id from webhooks where secret is not null order by 1) as "masterKeys"`);
       return row as NonNullable<typeof row>;
     },
     /** The end of the write-ahead log; null if the server does not report it. */

@@ -1,6 +1,6 @@
 import { CloudCrypter } from '../diy/cloud-crypter.ts';
 import { PassphraseCrypter } from '../diy/passphrase-crypter.ts';
-import type { SecretsCrypter } from '../diy/secrets-crypter.ts';
+import type { SecretsCrypter, SecretsProvider } from '../diy/secrets-crypter.ts';
 import { type Config, ConfigError } from '../platform/config/config.ts';
 import { type KmsKey, parseKmsUrl } from '../platform/kms/kms-url.ts';
 import { openKms } from '../platform/kms/open-kms.ts';
@@ -54,6 +54,11 @@ export async function openBundleKey(secret: BundleSecret, stored: string, config
   if (storedUrl !== url) return null;
   const crypter = await CloudCrypter.open(await openKms(secret.kms, kmsAccess(config)), url, wrapped);
   return crypter && { crypter, stored };
+}
+
+/** Whether the key that this text opens is the one of a state's secrets provider. The CLI may reach a KMS by another URL. */
+export function isKeyOf(stored: string, { state, type }: SecretsProvider): boolean {
+  return stored.split(' ')[0] === state[type === 'passphrase' ? 'salt' : 'encryptedkey'];
 }
 
 /** No salt has a space. */

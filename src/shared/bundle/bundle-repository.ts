@@ -8,6 +8,7 @@ export const bundleTask = 'bundle';
 
 /** `key` opens the key of the secrets again: see BundleKey. */
 const BundleRow = Type.Object({ location: Type.String(), key: Type.String() });
+const KeysRow = Type.Object({ key: Type.String(), earlier: Type.Array(Type.String()) });
 
 const address = { organization: Type.String(), project: Type.String(), stack: Type.String() };
 const bundled = {
@@ -55,6 +56,8 @@ const changesFirst = 4;
 /** Kept of each stack. */
 const maxAttempts = 20;
 const maxError = 500;
+/** Kept of the bundle. */
+const maxEarlierKeys = 100;
 
 export type BundleRepository = ReturnType<typeof createBundleRepository>;
 
@@ -81,6 +84,11 @@ export function createBundleRepository(db: Queryable) {
 
   return {
     find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place as location, salt as key from bundles`),
+
+    /** The present key of the bundle, and the ones before it. */
+    findKeys: () =>
+      db.maybeOne(sql.rows(KeysRow)`
+        /* bundles.findKeys */ select salt as key, earlier_keys as earlier from bundles`),
 
     /**
      * Changes location and key. What is known of the stacks at the location before is kept for a return to it. With another key, all are written
@@ -111,7 +119,9 @@ export function createBundleRepository(db: Queryable) {
       await db.query(sql.nothing`
         /* bundles.set */
         insert into bundles (place, salt) values (${bundle.location}, ${bundle.key})
-        on conflict (is_only) do update set place = excluded.place, salt = excluded.salt`);
+        on conflict (is_only) do update set place = excluded.place, salt = excluded.salt,
+          earlier_keys = case when bundles.salt = excluded.salt then bundles.earlier_keys
+            else (bundles.earlier_keys || bundles.salt)[greatest(cardinality(bundles.earlier_keys) + 2 - ${maxEarlierKeys}::integer, 1):] end`);
     },
 
     /** Forgets what the bundle has of an organization. */

@@ -133,6 +133,8 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
       return rowCount;
     },
 
+    removeEveryones: () => db.query(sql.nothing`/* sessions.removeEveryones */ delete from sessions`),
+
     deleteEnded: () => db.query(sql.nothing`/* sessions.deleteEnded */ delete from sessions s where not (${isLive})`),
 
     /** Deletes the token rows of sessions, a day after the latest time at which the sessions could end. */

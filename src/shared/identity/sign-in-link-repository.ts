@@ -38,6 +38,8 @@ export function createSignInLinkRepository(db: Queryable) {
     removeAll: (userId: string) =>
       db.query(sql.nothing`/* signInLinks.removeAll */ delete from sign_in_links where user_id = ${userId}`),
 
+    removeEveryones: () => db.query(sql.nothing`/* signInLinks.removeEveryones */ delete from sign_in_links`),
+
     deleteExpired: () =>
       db.query(sql.nothing`/* signInLinks.deleteExpired */ delete from sign_in_links where expires_at < now()`),
   };

@@ -12,7 +12,7 @@ export const maxPaceSeconds = 30;
 
 const WaitRow = Type.Object({ waitMs: Type.Integer() });
 export type WaitRow = Row<typeof WaitRow>;
-const KeyRow = Type.Object({ key: Bytes });
+const SaltRow = Type.Object({ salt: Bytes });
 
 /** How fast passwords may be tried. */
 export function createSignInPaceRepository(db: Queryable) {
@@ -57,12 +57,11 @@ export function createSignInPaceRepository(db: Queryable) {
         /* signInPaces.deleteOld */
         delete from sign_in_paces where at < now() - make_interval(secs => ${maxLevel * forgetSeconds})`),
 
-    /** The key of the installation, which never changes. */
-    browserKey: async (): Promise<Buffer> => {
-      const { key } = await db.one(sql.rows(KeyRow)`
-        /* signInPaces.browserKey */
-        select sha256(convert_to('known browsers', 'UTF8') || url_key) as key from installation`);
-      return key;
+    /** Random bytes of the installation, which never change. No secret: each copy of the database has them. */
+    browserSalt: async (): Promise<Buffer> => {
+      const { salt } = await db.one(sql.rows(SaltRow)`
+        /* signInPaces.browserSalt */ select url_key as salt from installation`);
+      return salt;
     },
   };
 }

@@ -238,7 +238,8 @@ export function createTokenRepository(db: Queryable) {
         ownerFilter,
       }: { readonly ownerFilter: TokenOwnerFilter | null; readonly overlapSeconds: number; readonly by: string | null },
     ) => {
-      const until = sql.fragment`now() + make_interval(secs => ${overlapSeconds})`;
+      // Not later than without the rotation.
+      const until = sql.fragment`least(now() + make_interval(secs => ${overlapSeconds}), t.expires_at)`;
       const isRepeated = sql.fragment`
         ${overlapSeconds > 0} and t.previous_until > now() and t.rotated_by is not distinct from ${by}::uuid and t.rotated_at > now() - make_interval(secs => ${repetitionSeconds})`;
       const row = await db.maybeOne(sql.rows(RotatedRow)`

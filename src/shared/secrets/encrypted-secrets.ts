@@ -1,6 +1,6 @@
 import type { Queryable } from '../platform/db/sql.ts';
 import { createEncryptionKeyRepository } from './encryption-key-repository.ts';
-import { type KeyRing, MasterKeyError } from './key-ring.ts';
+import { type DerivedKeys, type KeyRing, MasterKeyError } from './key-ring.ts';
 
 /** A short secret as it is stored. */
 export interface EncryptedSecret {
@@ -35,6 +35,11 @@ export class EncryptedSecrets {
   /** Throws MasterKeyError if the key is missing, or if the bytes are not the owner's. */
   open(owner: string, { masterKeyId, encrypted }: EncryptedSecret): string {
     return this.#requireRing().unwrap(masterKeyId, encrypted, owner).toString();
+  }
+
+  /** See KeyRing. Throws MasterKeyError. */
+  deriveKeys(purpose: string, salt: Buffer): DerivedKeys {
+    return this.#requireRing().derive(purpose, salt);
   }
 
   /** Id of the master key that encrypts; null without master keys. */

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { OperatorError } from '../platform/errors/errors.ts';
 
 const algorithm = 'aes-256-gcm';
@@ -46,6 +46,9 @@ export interface WrappedDataKey {
   /** Stored with the master key, which must still be there when the data key is stored; null for a key in the setting. */
   readonly storedCanary: Buffer | null;
 }
+
+/** Keys for signatures, one for each master key: the first signs, all recognize. */
+export type DerivedKeys = readonly [Buffer, ...Buffer[]];
 
 /** Master keys by id. The first one wraps new data keys; all can unwrap, so that they can be rotated one by one. */
 export class KeyRing {
@@ -96,6 +99,12 @@ export class KeyRing {
     if (dataKey) return dataKey;
     const owner = stackId === null ? 'documents' : `stack ${stackId}`;
     throw new MasterKeyError(`Master key ${JSON.stringify(masterKeyId)} does not unwrap the data key of ${owner}`);
+  }
+
+  /** Keys that a copy of the database does not give, and that change with the master keys. */
+  derive(purpose: string, salt: Buffer): DerivedKeys {
+    const derived = [...this.#keys.values()].map((key) => Buffer.from(hkdfSync('sha256', key, salt, purpose, 32)));
+    return derived as [Buffer, ...Buffer[]];
   }
 
   #get(masterKeyId: string): Buffer {

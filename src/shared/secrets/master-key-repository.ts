@@ -13,13 +13,19 @@ const MasterKeyRow = Type.Object({
 export type MasterKeyRow = Row<typeof MasterKeyRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
-const NewestRow = Type.Object({ masterKeyId: Type.String(), stackId: Nullable(Type.String()), wrappedKey: Bytes });
-const UseRow = Type.Object({ stackId: Nullable(Type.String()), wrappedKey: Bytes });
+/** `owner`: to which the encryption is bound; null: documents. */
+const UseRow = Type.Object({ owner: Nullable(Type.String()), encrypted: Bytes });
+const NewestRow = Type.Object({ masterKeyId: Type.String(), ...UseRow.properties });
 
 export type MasterKeyRepository = ReturnType<typeof createMasterKeyRepository>;
 
 /** Master keys by their ids in HOLDFAST_MASTER_KEYS. Rows are never deleted: backups may need them. */
 export function createMasterKeyRepository(db: Queryable) {
+  /** Data keys, and the secrets of webhooks (`secretOwner`). */
+  const uses = sql.fragment`
+    select master_key_id, stack_id::text as owner, wrapped_key as encrypted, created_at as since from encryption_keys
+    union all
+    select master_key_id, 'webhook ' || id, secret, modified_at from webhooks where secret is not null`;
   return {
     find: (id: string) =>
       db.maybeOne(sql.rows(MasterKeyRow)`
@@ -48,18 +54,23 @@ export function createMasterKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Some of the data keys that a master key wraps. Reads the whole table if there are none. */
+    /** Some of what a master key encrypts. Reads whole tables if there is nothing. */
     listUses: (id: string, limit: number) =>
       db.any(sql.rows(UseRow)`
         /* masterKeys.listUses */
-        select stack_id as "stackId", wrapped_key as "wrappedKey" from encryption_keys
-        where master_key_id = ${id} limit ${limit}`),
+        select owner, encrypted from (${uses}) u where master_key_id = ${id} limit ${limit}`),
 
-    /** The newest data keys. Reads the whole table. */
+    /** The newest of what master keys encrypt. Reads whole tables. */
     listNewestUses: (limit: number) =>
       db.any(sql.rows(NewestRow)`
         /* masterKeys.listNewestUses */
-        select master_key_id as "masterKeyId", stack_id as "stackId", wrapped_key as "wrappedKey" from encryption_keys
-        order by created_at desc limit ${limit}`),
+        select master_key_id as "masterKeyId", owner, encrypted from (${uses}) u order by since desc limit ${limit}`),
+
+    /** The master keys without which something cannot be decrypted. Reads whole tables. */
+    listUsedIds: async (): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* masterKeys.listUsedIds */ select distinct master_key_id as id from (${uses}) u order by 1`);
+      return rows.map(({ id }) => id);
+    },
   };
 }

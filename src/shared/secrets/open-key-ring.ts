@@ -18,11 +18,17 @@ export async function openKeyRing(
   {
     encryptionKeys,
     logger,
-    masterKeyRows,
-  }: { encryptionKeys: EncryptionKeyRepository; logger: Logger; masterKeyRows: MasterKeyRepository },
+    masterKeyRows: rows,
+    registers,
+  }: {
+    encryptionKeys: EncryptionKeyRepository;
+    logger: Logger;
+    masterKeyRows: MasterKeyRepository;
+    registers: boolean;
+  },
 ): Promise<KeyRing | null> {
   const wait = { waitMs: config.startWaitMs, logger };
-  if (masterKeys !== null) return (await openMasterKeys(masterKeys, { config, rows: masterKeyRows, wait })).ring;
+  if (masterKeys !== null) return (await openMasterKeys(masterKeys, { config, rows, wait, registers })).ring;
   const refuse = (reason: string): never => {
     throw new ConfigError(`Invalid settings:\n  HOLDFAST_MASTER_KEYS: ${reason}`);
   };

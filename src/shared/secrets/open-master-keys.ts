@@ -12,7 +12,7 @@ import type { MasterKeyRepository, MasterKeyRow } from './master-key-repository.
 
 const keyBytes = 32;
 const requestMs = 5_000;
-/** Number of data keys that are tried for a master key without a canary. Some may be damaged. */
+/** Number of data keys and secrets that are tried for a master key without a canary. Some may be damaged. */
 const triedUses = 20;
 
 /** The result of opening the list. */
@@ -34,12 +34,15 @@ export interface MasterKeyParts {
   readonly config: Pick<Config, 'kms' | 'secrets'>;
   readonly rows: MasterKeyRepository;
   readonly wait: StartWait;
+  /** Whether keys under new ids are noted, and made in their KMS. False for a process that only looks: its key may be a trial. */
+  readonly registers: boolean;
 }
 
 /**
  * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is created when its id is first used, and stored as wrapped by the KMS; from then on the
- * process has it in memory and does not call the KMS again. Throws MasterKeyError if a key is not the one that was used under its
- * id, and PartUnavailableError if a KMS cannot be reached or does not unwrap a key.
+ * process has it in memory and does not call the KMS again. A process that does not register leaves out a key that is not made yet. Throws
+ * MasterKeyError if a key is not the one that was used under its id, and PartUnavailableError if a KMS cannot be reached or does not unwrap
+ * a key.
  */
 export async function openMasterKeys(text: string, parts: MasterKeyParts): Promise<OpenedMasterKeys> {
   const keys = new Map<string, Buffer>();
@@ -51,11 +54,13 @@ export async function openMasterKeys(text: string, parts: MasterKeyParts): Promi
       continue;
     }
     const opened = await openWrapped(id, await openKms(kms, access), parts);
+    if (opened === null) continue;
     keys.set(id, opened.bytes);
     wrapped.push(opened);
   }
+  if (keys.size === 0) throw new MasterKeyError('No server has made the master keys of HOLDFAST_MASTER_KEYS yet');
   const ring = new KeyRing(keys, new Map(wrapped.map(({ canary, id }) => [id, canary])));
-  for (const id of keys.keys()) await repeatAtStart(() => checkCanary(ring, id, parts.rows), parts.wait);
+  for (const id of keys.keys()) await repeatAtStart(() => checkCanary(ring, id, parts), parts.wait);
   return { ring, wrapped };
 }
 
@@ -67,9 +72,15 @@ export function kmsAccess(config: MasterKeyParts['config']): KmsAccess {
 /** The context for which a KMS wraps a master key. */
 export const kmsContext = (id: string): string => `master-key/${id}`;
 
-/** The key behind a KMS; created if the id is new. */
-async function openWrapped(id: string, kms: Kms, { rows, wait }: MasterKeyParts): Promise<WrappedMasterKey> {
-  const row = (await repeatAtStart(() => rows.find(id), wait)) ?? (await makeWrapped(id, kms, { rows, wait }));
+/** The key behind a KMS; created if the id is new. Null: it is new, and this process does not register keys. */
+async function openWrapped(
+  id: string,
+  kms: Kms,
+  { registers, rows, wait }: MasterKeyParts,
+): Promise<WrappedMasterKey | null> {
+  const known = await repeatAtStart(() => rows.find(id), wait);
+  if (!known && !registers) return null;
+  const row = known ?? (await makeWrapped(id, kms, { rows, wait }));
   if (row.wrappedKey === null)
     throw new MasterKeyError(
       `Master key ${JSON.stringify(id)} was in HOLDFAST_MASTER_KEYS itself before; a key in a KMS needs another id`,
@@ -80,11 +91,11 @@ async function openWrapped(id: string, kms: Kms, { rows, wait }: MasterKeyParts)
 async function makeWrapped(
   id: string,
   kms: Kms,
-  { rows, wait }: Omit<MasterKeyParts, 'config'>,
+  { rows, wait }: Pick<MasterKeyParts, 'rows' | 'wait'>,
 ): Promise<MasterKeyRow> {
   if ((await repeatAtStart(() => rows.listUses(id, 1), wait)).length > 0)
     throw new MasterKeyError(
-      `Master key ${JSON.stringify(id)} wraps data keys already, but no KMS has wrapped it; a key in a KMS needs another id`,
+      `Master key ${JSON.stringify(id)} is used already, but no KMS has wrapped it; a key in a KMS needs another id`,
     );
   const bytes = randomBytes(keyBytes);
   const attempt = async (): Promise<Buffer> => {
@@ -130,11 +141,12 @@ function judgeOf(kms: Kms, wrappedBy: string | null): (error: unknown) => Verdic
 }
 
 /** Throws MasterKeyError if the key is not the one that was used under this id. */
-async function checkCanary(ring: KeyRing, id: string, rows: MasterKeyRepository): Promise<void> {
+async function checkCanary(ring: KeyRing, id: string, { registers, rows }: MasterKeyParts): Promise<void> {
   let row = await rows.find(id);
   if (!row) {
     const uses = await rows.listUses(id, triedUses);
     if (uses.length > 0 && !uses.some((use) => unwraps(ring, id, use))) throw otherKey(id);
+    if (!registers) return;
     await rows.insert({ id, wrappedKey: null, wrappedBy: null, canary: ring.makeCanary(id) });
     // Another process may have been first, with another key.
     row = (await rows.find(id)) as MasterKeyRow;
@@ -145,10 +157,10 @@ async function checkCanary(ring: KeyRing, id: string, rows: MasterKeyRepository)
 function unwraps(
   ring: KeyRing,
   id: string,
-  use: { readonly stackId: string | null; readonly wrappedKey: Buffer },
+  use: { readonly owner: string | null; readonly encrypted: Buffer },
 ): boolean {
   try {
-    ring.unwrap(id, use.wrappedKey, use.stackId);
+    ring.unwrap(id, use.encrypted, use.owner);
     return true;
   } catch (error) {
     if (error instanceof MasterKeyError) return false;

@@ -5,21 +5,21 @@ import { type MasterKeyEntry, parseMasterKeys } from './master-key-list.ts';
 import type { MasterKeyRepository } from './master-key-repository.ts';
 import { kmsAccess, kmsContext, type MasterKeyParts } from './open-master-keys.ts';
 
-/** Number of data keys that are opened. */
+/** Number of data keys and secrets that are opened. */
 const triedUses = 100;
 
 /** What a trial of the master keys has shown. */
 export interface MasterKeyTrial {
   /** Ids of the keys that work. */
   readonly ids: readonly string[];
-  /** Data keys that were opened. */
+  /** Data keys and secrets that were opened. */
   readonly opened: number;
   /** Sentences; empty: all is well. */
   readonly faults: readonly string[];
 }
 
 /**
- * Tries HOLDFAST_MASTER_KEYS as `openMasterKeys` would use them, and the newest data keys, but stores nothing. Throws MasterKeyError if
+ * Tries HOLDFAST_MASTER_KEYS as `openMasterKeys` would use them, and the newest of what they encrypt, but stores nothing. Throws MasterKeyError if
  * the text is malformed.
  */
 export async function tryMasterKeys(
@@ -39,9 +39,9 @@ export async function tryMasterKeys(
   await Promise.all(parseMasterKeys(text).map(reach));
   const ring = new KeyRing(keys);
   const uses = faults.length > 0 ? [] : await rows.listNewestUses(triedUses);
-  for (const { masterKeyId, stackId, wrappedKey } of uses) {
+  for (const { encrypted, masterKeyId, owner } of uses) {
     try {
-      ring.unwrap(masterKeyId, wrappedKey, stackId);
+      ring.unwrap(masterKeyId, encrypted, owner);
     } catch (error) {
       if (!(error instanceof MasterKeyError)) throw error;
       if (!faults.includes(error.message)) faults.push(error.message);

@@ -2,6 +2,8 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { createSignInPaceRepository } from '../../../shared/identity/sign-in-pace-repository.ts';
 import { sameHash } from '../../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import type { EncryptedSecrets } from '../../../shared/secrets/encrypted-secrets.ts';
+import type { DerivedKeys } from '../../../shared/secrets/key-ring.ts';
 
 /** A browser is known for this long after its last sign-in. */
 export const knownBrowserSeconds = 180 * 24 * 3600;
@@ -11,17 +13,22 @@ const markPattern = /^([0-9a-z]{1,9})\.([0-9A-Za-z_-]{22})\.([0-9A-Za-z_-]{43})$
 
 /**
  * Browsers that have signed in. A cookie with a signed mark for each login identifies them: an attacker who guesses passwords cannot forge
- * one. A mark does not grant access, so it may outlive the session and the password.
+ * one, even with a copy of the database. A mark does not grant access, so it may outlive the session and the password.
  */
 export class KnownBrowsers {
-  #key: Buffer | null = null;
+  readonly #secrets: EncryptedSecrets;
+  #keys: DerivedKeys | null = null;
+
+  constructor(secrets: EncryptedSecrets) {
+    this.#secrets = secrets;
+  }
 
   /** The id of the browser, if this login has signed in with it; null otherwise. `marks` is the value of its cookie. */
   async idFor(db: Queryable, login: string, marks: string | null): Promise<string | null> {
     if (marks === null) return null;
-    const key = await this.#readKey(db);
+    const keys = await this.#readKeys(db);
     for (const mark of split(marks)) {
-      const id = readMark(key, login, mark);
+      const id = readMark(keys, login, mark);
       if (id !== null) return id;
     }
     return null;
@@ -29,19 +36,19 @@ export class KnownBrowsers {
 
   /** The value of the cookie after a sign-in of the login. */
   async remember(db: Queryable, login: string, marks: string | null): Promise<string> {
-    const key = await this.#readKey(db);
+    const keys = await this.#readKeys(db);
     const present = split(marks ?? '');
-    const others = present.filter((mark) => readMark(key, login, mark) === null);
-    const before = present.map((mark) => readMark(key, login, mark)).find((id) => id !== null);
+    const others = present.filter((mark) => readMark(keys, login, mark) === null);
+    const before = present.map((mark) => readMark(keys, login, mark)).find((id) => id !== null);
     const id = before ?? randomBytes(16).toString('base64url');
     const since = Math.floor(Date.now() / 1000).toString(36);
-    const signature = sign(key, login, { id, since }).toString('base64url');
+    const signature = sign(keys[0], login, { id, since }).toString('base64url');
     return [`${since}.${id}.${signature}`, ...others].slice(0, maxLogins).join('~');
   }
 
-  async #readKey(db: Queryable): Promise<Buffer> {
-    this.#key ??= await createSignInPaceRepository(db).browserKey();
-    return this.#key;
+  async #readKeys(db: Queryable): Promise<DerivedKeys> {
+    this.#keys ??= this.#secrets.deriveKeys('known browsers', await createSignInPaceRepository(db).browserSalt());
+    return this.#keys;
   }
 }
 
@@ -50,11 +57,12 @@ function split(marks: string): readonly string[] {
 }
 
 /** The id in a mark; null if it is for another login, too old, or made up. */
-function readMark(key: Buffer, login: string, mark: string): string | null {
+function readMark(keys: DerivedKeys, login: string, mark: string): string | null {
   const [, since = '', id = '', signature = ''] = markPattern.exec(mark) ?? [];
   const ageSeconds = Date.now() / 1000 - Number.parseInt(since, 36);
   if (!(ageSeconds < knownBrowserSeconds)) return null;
-  return sameHash(Buffer.from(signature, 'base64url'), sign(key, login, { id, since })) ? id : null;
+  const given = Buffer.from(signature, 'base64url');
+  return keys.some((key) => sameHash(given, sign(key, login, { id, since }))) ? id : null;
 }
 
 function sign(key: Buffer, login: string, { id, since }: { readonly id: string; readonly since: string }): Buffer {

@@ -11,6 +11,7 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
+import type { EncryptedSecrets } from '../../../shared/secrets/encrypted-secrets.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller, Session } from '../../platform/http/request.ts';
@@ -49,13 +50,15 @@ export class SessionService {
   readonly #db: Database;
   readonly #limits: SessionLimits;
   readonly #readOnly: ReadOnlyMode;
-  readonly browsers = new KnownBrowsers();
+  readonly browsers: KnownBrowsers;
 
   constructor(parts: {
     readonly config: { readonly sessions: SessionLimits };
     readonly db: Database;
     readonly readOnly: ReadOnlyMode;
+    readonly secrets: EncryptedSecrets;
   }) {
+    this.browsers = new KnownBrowsers(parts.secrets);
     this.#db = parts.db;
     this.#limits = parts.config.sessions;
     this.#readOnly = parts.readOnly;

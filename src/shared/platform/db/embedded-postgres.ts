@@ -6,6 +6,7 @@ import { userInfo } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FileLock } from '../claim/file-lock.ts';
+import { childEnvironment } from '../config/child-environment.ts';
 import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
 import type { Logger } from '../logger/logger.ts';
 import { findSystemUser } from '../processes/system-user.ts';
@@ -172,6 +173,7 @@ function launch(
 ): ChildProcess {
   // A process group of its own, so that Ctrl-C reaches only the server, which stops Postgres last.
   const base: SpawnOptions = {
+    env: childEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe', ...(lock ? [lock.descriptor] : [])],
     detached: true,
   };
