@@ -212,12 +212,17 @@ export function createIdentityRepository(db: Queryable) {
       return { id: found.id, created: false };
     },
 
-    /** Creates the user if the login is free. Does not lock an existing user. */
+    /** Creates the user if no login differs in case at most. Does not lock an existing user. */
     ensureUser: async (login: string): Promise<Row<typeof UserRow>> => {
       const created = await db.maybeOne(sql.rows(UserRow)`
-        /* identity.insertUser */ insert into users (login) values (${login}) on conflict (login) do nothing returning id, login`);
+        /* identity.insertUser */ insert into users (login)
+        select ${login} where not exists (select 1 from users where lower(login) = lower(${login}))
+        on conflict (login) do nothing returning id, login`);
       return (
-        created ?? db.one(sql.rows(UserRow)`/* identity.getUser */ select id, login from users where login = ${login}`)
+        created ??
+        db.one(sql.rows(UserRow)`
+          /* identity.getUser */ select id, login from users where lower(login) = lower(${login})
+          order by login <> ${login}, created_at limit 1`)
       );
     },
 
