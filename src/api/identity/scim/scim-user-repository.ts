@@ -100,6 +100,13 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
         select u.id, u.login, ${isVisible} as "isVisible" from users u where lower(u.login) = lower(${login})
         order by u.login <> ${login}, u.created_at limit 1`),
 
+    /** Whether a bootstrap file has created or changed the membership or a token. */
+    isListed: (id: string): Promise<boolean> =>
+      db.exists(sql.rows(IdRow)`
+        /* scimUsers.isListed */
+        select user_id as id from memberships where user_id = ${id} and is_listed
+        union all select user_id from api_tokens where user_id = ${id} and listed_in is not null and revoked_at is null`),
+
     /** Creates an account that belongs to the organization. */
     create: async (login: string, { displayName, email }: ScimProfile): Promise<string> => {
       const { id } = await db.one(sql.rows(IdRow)`

@@ -132,6 +132,12 @@ export class ScimUserService {
         'mutability',
         `The user name of ${user.login} cannot be changed here: the account does not belong to this organization alone`,
       );
+    // Otherwise the file would create the user of the old login again.
+    if (await users.isListed(user.id))
+      throw new ScimError(
+        'mutability',
+        `The user name of ${user.login} cannot be changed here: the bootstrap file of the server lists this login`,
+      );
     if (await users.findByLogin(userName)) throw new ScimError('uniqueness', `There is already a user ${userName}`);
     return userName;
   }
