@@ -184,12 +184,13 @@ export function createIdentityRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Its stacks, deleted ones whose data is kept included, and its policy packs. */
+    /** Its stacks, deleted ones whose data is kept included, and its policy packs, without removed ones. */
     countKept: (organizationId: string) =>
       db.one(sql.rows(KeptRow)`
         /* identity.countKept */
         select (select count(*) from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId}) as stacks,
-          (select count(*) from policy_packs where organization_id = ${organizationId}) as packs`),
+          (select count(*) from policy_packs k where k.organization_id = ${organizationId} and exists (
+            select 1 from policy_pack_versions v where v.pack_id = k.id and v.removed_at is null)) as packs`),
 
     /** With all that belongs to it, except its events. */
     removeOrganization: (organizationId: string) =>
