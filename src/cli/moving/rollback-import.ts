@@ -1,12 +1,12 @@
-import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createGrantRepository } from '../../shared/access/grant-repository.ts';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
+import { lockPeople } from '../../shared/identity/bootstrap-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { isLockTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
-import { lockPeople } from '../../shared/identity/bootstrap-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { operator } from '../admin/operator.ts';
@@ -103,7 +103,13 @@ async function deleteStack({ context, from }: RollbackParts, found: StackRow, la
     await createAuditRepository(tx).closeSecretReads(found.id);
     await createAuditRepository(tx).insert(operatorSource(operator()), {
       ...{ action: 'stack.delete', organization: found.organization, object: formatStackRef(found) },
-      details: { stackId: found.id, stackVersion: found.stackVersion, force: true, importedFrom: from, ...(teams.length > 0 && { teams }) },
+      details: {
+        stackId: found.id,
+        stackVersion: found.stackVersion,
+        force: true,
+        importedFrom: from,
+        ...(teams.length > 0 && { teams }),
+      },
     });
   });
 }
