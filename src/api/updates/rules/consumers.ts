@@ -11,7 +11,7 @@ import {
   createUpdateRuleRepository,
   type StackWithRules,
 } from '../../../shared/updates/rules/update-rule-repository.ts';
-import { createReaderRepository } from '../../search/reader-repository.ts';
+import { createReaderRepository } from '../../../shared/updates/rules/reader-repository.ts';
 import { type AllReaders, findAllReaders, maxReaders } from './all-readers.ts';
 import { listOutputs } from './output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs } from './output-loss-repository.ts';
