@@ -250,15 +250,15 @@ test('a user who returns does not get grants to personal tokens back', async () 
   const member = await person(app, organization, 'member');
   await query(app, `update api_tokens set scopes = '[{ "permissions": 1 }]' where id = $1`, [member.tokenId]);
   await grant(app, member.organizationId, { tokenId: member.tokenId }, 'allow', ['write']);
-  const update = () => statusOf(member, 'POST', `${path}/update`, {});
-  expect(await update()).toBe(200);
+  const write = () => statusOf(member, 'PATCH', `${path}/tags`, {});
+  expect(await write()).toBe(204);
   await query(app, 'delete from memberships where user_id = $1', [member.userId]);
   expect(await query(app, 'select 1 from grants where token_id = $1', [member.tokenId])).toEqual([]);
   await query(app, `insert into memberships (organization_id, user_id, role) values ($1, $2, 'member')`, [
     member.organizationId,
     member.userId,
   ]);
-  expect(await update()).toBe(403);
+  expect(await write()).toBe(403);
 });
 
 describe('stack init --teams', () => {
